@@ -201,7 +201,7 @@ def apply(stage: Stage, tables: Tables, store: Store) -> Tables:
 
 
 def _result_and_cost(stage: Stage, tables: Tables, store: Store) -> tuple[Tables, float]:
-    """Return the result of a stage, and the seconds that it took without what the store keeps."""
+    """Return the result of a stage, and its seconds without those of cached results."""
     if not store.shares_results:
         return _run_stage(stage, tables, store)
     key = (spec_digest([stage, counter()]), tables.digest(stage.reads))
@@ -212,9 +212,9 @@ def _result_and_cost(stage: Stage, tables: Tables, store: Store) -> tuple[Tables
 
 
 def _run_stage(stage: Stage, tables: Tables, store: Store) -> tuple[Tables, float]:
-    start, kept = time.perf_counter(), store.keeping_seconds
+    start, cached = time.perf_counter(), store.caching_seconds
     result = stage.run(tables.only(stage.reads), store)
-    seconds = time.perf_counter() - start - (store.keeping_seconds - kept)
+    seconds = time.perf_counter() - start - (store.caching_seconds - cached)
     if set(result) - {"notes"} != set(stage.writes):
         raise MemlabError(f"{type(stage).__name__} returned {sorted(result)}, declared {sorted(stage.writes)}")
     return result, seconds
@@ -234,7 +234,7 @@ def concat_hits(lanes: Sequence[Tables], tables: Tables, store: Store) -> Tables
 
 
 def _remember(key: tuple[str, str], result: Tables, seconds: float) -> tuple[Tables, float]:
-    result.name_by_origin(*key)  # kept with the tables, so that no later arm computes it again
+    result.name_by_origin(*key)  # cached with the tables, for later arms
     _MEMO[key] = result, seconds
     if len(_MEMO) > _MEMO_SIZE:
         _MEMO.popitem(last=False)

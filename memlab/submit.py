@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments.append(f"{LAUNCHER}slurm")
     try:
         sweep = read(arguments, multirun=multirun)
-        finished = sum(arm.finished() for arm in sweep.arms)
+        finished = sum(arm.is_finished() for arm in sweep.arms)
         if not isinstance(sweep.launcher, Slurm):
             raise MemlabError("this launcher runs the arms in the calling shell", where="hydra/launcher",
                               fix="memlab run with the same arguments, or a SLURM profile")

@@ -242,13 +242,13 @@ def test_a_nan_from_a_model_fails_its_arm_alone(tmp_path: Path, capsys: pytest.C
     assert "sick failed: sick gave NaN for " in told
     assert repr(bad)[:20] in told
     assert "well: " in told
-    assert not sick.finished()
+    assert not sick.is_finished()
     built = build(well.arms_folder(), contrasts=[], expected=["sick", "well"])
     assert built.comparison["missing"] == ["sick"]
     assert store.made["vectors"] > 0  # what was made before it is kept
     cured = arm(tmp_path, lexical(dense=Dense(embedder=DigestEmbedder("sick"))), name="sick")
     run_arm(cured, store, Console())
-    assert cured.finished()
+    assert cured.is_finished()
     assert not list(cured.arms_folder().glob("*.failed.txt"))
 
 

@@ -259,7 +259,7 @@ class Keeping:
         return self.by.writes
 
     def run(self, tables: Tables, store: Store) -> Tables:
-        store.keeping_seconds += 1e6
+        store.caching_seconds += 1e6
         return self.by.run(tables, store)
 
 

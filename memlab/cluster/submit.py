@@ -42,10 +42,10 @@ controller that does not answer."""
 def submit(launcher: Slurm, arms: Sequence[Arm], arguments: Sequence[str], store: str | None, shards: int,
            out: Console) -> Snapshot | None:
     """Submit the arms that are neither finished nor under way in an earlier sweep; None if all are finished."""
-    if all(arm.finished() for arm in arms):
+    if all(arm.is_finished() for arm in arms):
         return None
     earlier = jobs_under_way(arms)
-    missing = [n for n, arm in enumerate(arms) if not arm.finished() and n not in earlier]
+    missing = [n for n, arm in enumerate(arms) if not arm.is_finished() and n not in earlier]
     steps = _levels(launcher, arms, missing, shards)
     snapshot = take_snapshot(arms, arguments, store, shards)
     snapshot.add_jobs([job for jobs in earlier.values() for job in jobs])
@@ -81,7 +81,7 @@ def _remove_failures(arms: Sequence[Arm]) -> None:
 
 def jobs_under_way(arms: Sequence[Arm]) -> dict[int, list[Job]]:
     """Return the jobs of arms that wait or run in an earlier sweep, by the arms' numbers in this one."""
-    numbers = {str(arm.folder().resolve()): n for n, arm in enumerate(arms) if not arm.finished()}
+    numbers = {str(arm.folder().resolve()): n for n, arm in enumerate(arms) if not arm.is_finished()}
     running: dict[int, list[Job]] = {}
     for snapshot in sweeps(arms[0].out.resolve()):
         folders = [arm["folder"] for arm in snapshot.metadata()["arms"]]
@@ -148,7 +148,7 @@ def _print_change(printed: dict[str, str], name: str, message: str, out: Console
 def run_local(launcher: Local, arms: Sequence[Arm], arguments: Sequence[str], store: str | None, shards: int,
               out: Console) -> None:
     """Run the missing arms in processes of this machine; the report is left to the caller."""
-    missing = [n for n, arm in enumerate(arms) if not arm.finished()]
+    missing = [n for n, arm in enumerate(arms) if not arm.is_finished()]
     if not missing:
         return
     steps = [level for level in _levels(launcher, arms, missing, shards) if level[0].task != "report"]
@@ -192,7 +192,7 @@ def launch(arguments: list[str], multirun: bool, out: Console) -> int:
 def _run(sweep: Sweep, arguments: list[str], out: Console) -> int:
     """Run the arms that are not finished, report all that are, and return the exit status."""
     first, several = sweep.arms[0], len(sweep.arms) > 1
-    ready, twins = sum(a.finished() for a in sweep.arms), sum(a.adaptive() for a in sweep.arms)
+    ready, twins = sum(a.is_finished() for a in sweep.arms), sum(a.adaptive() for a in sweep.arms)
     out.print(f"[bold]{escape(first.experiment)}[/bold] on {escape(first.dataset.name)}: "
               f"{len(sweep.arms)} arm{'s' if several else ''}"
               f"{f', {ready} finished before' if ready else ''}"
@@ -222,7 +222,7 @@ def _run(sweep: Sweep, arguments: list[str], out: Console) -> int:
             if run_arm(arm, store, out, parts):
                 shards.remove_parts(arm)
     _report(sweep, out, built)
-    failed = [a.name for a in sweep.arms if not a.finished()]  # read from the run folders, since jobs run arms too
+    failed = [a.name for a in sweep.arms if not a.is_finished()]  # read from the run folders, since jobs run arms too
     if failed:
         out.print(f"[red]{len(failed)} of {len(sweep.arms)} arms failed[/red]: {escape(', '.join(failed))}")
     return 1 if failed else 0
@@ -239,7 +239,7 @@ def _check_data(sweep: Sweep) -> None:
 
 def _check_cards(sweep: Sweep) -> None:
     """Raise Faults if what the arms still have to make needs models that cannot fit the cards."""
-    todo = [arm for arm in sweep.arms if not arm.finished()]
+    todo = [arm for arm in sweep.arms if not arm.is_finished()]
     try:
         check_cards(sweep.settings, todo)
     except Faults:

@@ -102,7 +102,7 @@ def _report(snapshot: Snapshot, arms: Sequence[Arm], out: Console) -> bool:
             subprocess.run(["scancel", str(server)], check=False, timeout=60)  # noqa: S603, S607 (SLURM's own command)
     for path in comparisons:
         out.print(f"report: {path.with_name('report.html')}")
-    missing = [arm.name for arm in arms if not arm.finished()]
+    missing = [arm.name for arm in arms if not arm.is_finished()]
     if missing:
         out.print(f"missing: {', '.join(missing)}", markup=False)
     else:

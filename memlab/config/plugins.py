@@ -34,7 +34,7 @@ _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 @dataclasses.dataclass(frozen=True)
 class Plugin:
-    """A package that is used: its folder or single file, its modules that were named, and its source's digest."""
+    """A loaded package: its folder or single file, the modules that were named, and the digest of its source."""
 
     package: str
     place: Path

@@ -128,7 +128,7 @@ class Place(TypedDict):
 
 
 class Recommendation(TypedDict):
-    """The ranking by ``metric``, best first, and what the best arm's rivals are worth.
+    """The ranking by ``metric``, best first, and the comparison of the best arm with its rivals.
 
     ``questions`` define the metric, in so many independent ``groups``.
 

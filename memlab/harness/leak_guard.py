@@ -52,7 +52,7 @@ _judging = threading.local()
 
 @dataclasses.dataclass
 class Watch:
-    """A stage that runs: its name, the modules of its class and bases and of its models, and files it may open."""
+    """A running stage: its name, the modules of its class and bases and of its models, and files it may open."""
 
     name: str
     modules: tuple[str, ...]

@@ -60,7 +60,7 @@ MOST_CURVES = 20
 
 @dataclass(frozen=True)
 class Sweep:
-    """All that one command line asks for."""
+    """The arms and settings of one command line."""
 
     arms: list[Arm]
     contrasts: list[Contrast]

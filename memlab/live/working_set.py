@@ -249,7 +249,7 @@ class WorkingSet:
         if self._chronological is None:
             self._base, self._parts = self._all(), []
             self._chronological = chronological(self._base, self._times)
-            self._chronological[0].digest(PLACED)  # kept with the tables, so that no question computes it again
+            self._chronological[0].digest(PLACED)  # cached with the tables, for all questions
         return self._chronological
 
     def number(self, session: int | str) -> int:

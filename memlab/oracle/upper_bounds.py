@@ -46,7 +46,7 @@ class OracleClasses:
     otherwise: str = "factual"  # the class of a type that nobody mapped
 
     @model_validator(mode="after")
-    def _known(self) -> OracleClasses:
+    def _check_classes(self) -> OracleClasses:
         try:
             check_classes({**self.classes, "otherwise": self.otherwise})
         except MemlabError as error:

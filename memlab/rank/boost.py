@@ -96,13 +96,13 @@ class Boost(Scorer):
         for place, names in (("weights", weights), ("fill", fill), ("factors", self.factors), ("floors", self.floors)):
             check_names(f"rank/boost, {place}", names, available)
 
-        def named(names: Iterable[str]) -> set[str]:
+        def matching(names: Iterable[str]) -> set[str]:
             return {s for s in available if any(fits(name, s) for name in names)}
 
-        limited = named([*self.factors, *self.floors])
-        weighted = named(weights) if weights else {FIRST, *({s.name for s in self.signals} - limited)}
+        limited = matching([*self.factors, *self.floors])
+        weighted = matching(weights) if weights else {FIRST, *({s.name for s in self.signals} - limited)}
         used = [s for s in available if s in weighted | limited]
-        unweighted = {s: 0.0 for s in used if s not in weighted | named(self.factors)}
+        unweighted = {s: 0.0 for s in used if s not in weighted | matching(self.factors)}
         normaliser = self.normaliser
         if isinstance(normaliser, dict):
             normaliser = {name: value for name, value in normaliser.items() if name not in missing}
@@ -111,7 +111,7 @@ class Boost(Scorer):
         fill = {name: value for name, value in fill.items() if any(fits(name, s) for s in used)}
         scorer = Scorer(method=self.method, normaliser=normaliser, weights=weights | unweighted, fill=fill,
                         factors=self.factors, floors=self.floors, threshold=self.threshold, rrf_k=self.rrf_k)
-        new = scorer.scored(head.with_columns(pl.col("score").alias(FIRST)), used).select("question", "unit", "score")
+        new = scorer.fuse(head.with_columns(pl.col("score").alias(FIRST)), used).select("question", "unit", "score")
         kept = head.drop("score").join(new, on=["question", "unit"], maintain_order="left").select(columns)
         return kept if self.name is None else kept.with_columns(pl.col("score").alias(self.name))
 

@@ -54,7 +54,7 @@ class PoolReranker:
         available = ["first", "rerank", *(s for s in signals_of(head) if s not in (self.name, "first", "rerank"))]
         check_names("rank/rerank, weights", self.weights, available)
         signals = [s for s in available if any(fits(name, s) for name in self.weights)]
-        mixed = Scorer(normaliser=self.normaliser, weights=self.weights).scored(named, signals)
+        mixed = Scorer(normaliser=self.normaliser, weights=self.weights).fuse(named, signals)
         mixed = mixed.with_columns(pl.col("score") - self.tie * pl.col("rank") / self.pool).select(head.columns)
         tail = ranking.filter(pl.col("rank") > self.pool).with_columns(pl.lit(None, pl.Float64).alias(self.name))
         return rank_units(pl.concat([mixed, below(mixed, tail)], how="diagonal"))

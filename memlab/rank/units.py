@@ -131,7 +131,7 @@ class Members:
         return hits[np.repeat(np.arange(len(asked)), lengths)].with_columns(pl.Series("unit", numbers))
 
 
-class KeptMembers:
+class CachedMembers:
     """The members of the latest tables, by level and kinds. Safe for concurrent searches."""
 
     def __init__(self) -> None:
@@ -156,7 +156,7 @@ class KeptMembers:
                 self._members[level, kinds] = Members.of(*project(some, tables))
             return self._members[level, kinds]
 
-    def forget(self, left: pl.Series) -> None:  # noqa: ARG002  (all that is kept is made again)
+    def forget(self, left: pl.Series) -> None:  # noqa: ARG002  (the cache is rebuilt)
         """Forget the members."""
         with self._lock:
             self._tables, self._members = "", {}

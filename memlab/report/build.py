@@ -98,13 +98,13 @@ def publish(arms: Iterable[Arm], track: Any, contrasts: Sequence[Contrast], befo
         group = [a for a in arms if a.arms_folder() == place]
         exact: dict[str, str] = {}
         for arm in group:
-            matched = str(read_json(arm.folder() / "manifest.json").get("twin") or "") if arm.finished() else ""
+            matched = str(read_json(arm.folder() / "manifest.json").get("twin") or "") if arm.is_finished() else ""
             exact |= {arm.name: arm.folder().name, f"{arm.name}.twin": matched}
-            if arm.finished() or failure_file(arm.folder()).is_file():
+            if arm.is_finished() or failure_file(arm.folder()).is_file():
                 track.publish(arm.folder())
             if matched:
                 track.publish(place / matched)
-        if any(arm.finished() for arm in group) and not before:
+        if any(arm.is_finished() for arm in group) and not before:
             names = [arm.name for arm in group]
             digest = inputs_digest(place, contrasts, names, exact)
             if not up_to_date(place, digest):

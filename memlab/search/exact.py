@@ -68,7 +68,7 @@ class Index(Protocol):
         ...
 
     def open(self, vectors: Vectors, folder: Path | None) -> Searcher:
-        """Return a searcher of vectors (n, d) of unit length; the index is kept in ``folder``, unless it is None."""
+        """Return a searcher of vectors (n, d) of unit length; the index is saved in ``folder``, unless it is None."""
         ...
 
 
@@ -217,7 +217,7 @@ class Flat:
         """Return the strategy; device and block size change time and memory only."""
         return {"is": "flat"}
 
-    def open(self, vectors: Vectors, folder: Path | None) -> Searcher:  # noqa: ARG002  (nothing is built or kept)
+    def open(self, vectors: Vectors, folder: Path | None) -> Searcher:  # noqa: ARG002  (nothing is built or saved)
         """Return a searcher over the vectors as they are."""
         return _FlatSearcher(vectors, self.block, self.device)
 

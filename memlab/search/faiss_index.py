@@ -60,7 +60,7 @@ class Approximate:
                 **{name: getattr(self, name) for name in self.search_fields}}
 
     def open(self, vectors: Vectors, folder: Path | None) -> Searcher:
-        """Build the index, or map the one kept in ``folder``; a small pool is searched exactly.
+        """Build the index, or map the one saved in ``folder``; a small pool is searched exactly.
 
         Raises MemlabError if FAISS is not installed or a parameter does not fit the vectors.
         """

@@ -38,7 +38,7 @@ Scores = dict[int, dict[int, float]]
 
 @stage
 class Iterate:
-    """Hits of the search phrases that a chat model writes, round after round, for what was not found yet.
+    """Hits of search phrases that a chat model writes in rounds, for evidence that is not found yet.
 
     Each round shows the model the question, the phrases so far and the best ``shown`` memories, and asks for phrases
     for items that are still missing. The ``searches`` (those of search/dense and search/lexical) look for each phrase.

@@ -118,7 +118,7 @@ def weighted_sums(weight: Floats, matches: Floats) -> Floats:
 
 
 class DocumentFrequencies:
-    """In how many of the first v memories a token occurs, for the tokens that some questions ask for.
+    """Document frequencies, among the first v memories, of the tokens of some questions.
 
     Args:
         texts: Token vectors of the distinct texts of the memories.

@@ -53,8 +53,8 @@ class WordIndex:
         return counts
 
 
-class KeptWords:
-    """The term counts of texts by id, for one tokeniser, and the latest postings made of them; searches share them."""
+class CachedWords:
+    """The term counts of texts by id, for one tokeniser, and their latest postings, shared by searches."""
 
     def __init__(self, tokenise: Tokenise) -> None:
         self._tokenise = tokenise

@@ -1,4 +1,4 @@
-"""Inverted lists over the tokens of many texts, which texts may join and leave.
+"""Inverted lists over the tokens of many texts, with insertion and deletion.
 
 After Santhanam et al., PLAID (CIKM 2022): a text's match with a query token is estimated by the closest centroid that a
 token of the text is assigned to. For a text without any of the probed centroids the estimate is the product of the last

@@ -1,4 +1,4 @@
-"""Pools of memories with their token vectors, placed where they are multiplied: main memory, or that of a GPU.
+"""Pools of memories with their token vectors, in main memory or on a GPU.
 
 Vectors travel to a GPU as they are stored, in as few bytes as that takes, and are widened there. A pool that takes at
 most half of the free memory is sent once for all its questions; of a larger one each piece is sent when it is used.
@@ -275,7 +275,7 @@ def token_pools(tables: Tables, kinds: Sequence[str] | None, encode: Encode) -> 
     return made
 
 
-class KeptTokenPools:
+class CachedTokenPools:
     """The pools of the latest table of memories. Safe for concurrent searches."""
 
     def __init__(self) -> None:
@@ -288,12 +288,12 @@ class KeptTokenPools:
         digest = tables.digest(("memories",))
         with self._lock:
             if digest != self._memories:
-                self._memories, self._pools = "", []  # old blocks of vectors are not kept beside new ones
+                self._memories, self._pools = "", []  # old blocks of vectors are freed before new ones
                 self._pools = token_pools(tables, kinds, encode)
                 self._memories = digest
             return self._pools
 
-    def forget(self, left: pl.Series) -> None:  # noqa: ARG002  (all that is kept is made again)
+    def forget(self, left: pl.Series) -> None:  # noqa: ARG002  (the cache is rebuilt)
         """Forget the pools."""
         with self._lock:
             self._memories, self._pools = "", []

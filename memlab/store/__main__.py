@@ -43,7 +43,7 @@ MOST_OF_IDENTITY = 1 << 20
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """One fingerprint of a store; ``identity`` is what its folder says of the model."""
+    """One fingerprint of a store; ``identity`` describes the model, as its folder states it."""
 
     path: Path
     kind: str

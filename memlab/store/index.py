@@ -29,7 +29,7 @@ _BITS = MERGED.bit_length() - 1
 
 @dataclass(frozen=True)
 class Located:
-    """Where some keys are stored: the segment of each (n,), -1 if it is nowhere, and its row there (n,)."""
+    """Locations of some keys: the segment of each (n,), -1 if it is missing, and its row there (n,)."""
 
     segments: Ints
     rows: Ints
@@ -126,7 +126,7 @@ class SegmentIndex:
     def add(self, arrays: Arrays) -> None:
         """Store rows as a new segment: keys (n, w) and float32 (n, dim), or keys and the rest of a ``TokenBlock``.
 
-        In a folder of its own, what cannot be written is kept in memory, with a warning.
+        In a folder of its own, results that cannot be written stay in memory, with a warning.
         """
         part = _Part.of([(self._add(arrays), arrays[0])])
         while self._parts and len(self._parts[-1].order) <= 2 * len(part.order):

@@ -56,32 +56,32 @@ class Store:
         made: Distinct inputs computed since the store was opened, by kind ("vectors", "pairs", "tokens",
             "completions").
         found: Rows that had been stored before, by kind.
-        keeping_seconds: Time spent on what is kept for later: calls to models, and indexes (``keeping``).
+        caching_seconds: Time spent on results cached for later: calls to models, and indexes (``caching``).
         shares_results: Whether arms on this store share results of stages in the memory of the process. Live memories
             do not: they have one arm, each question is new, and what was forgotten should be nowhere.
-        keeps_indexes: Whether indexes are cached between questions, as live memories do.
+        caches_indexes: Whether indexes are cached between questions, as live memories do.
     """
 
     shares_results: ClassVar[bool] = True
-    keeps_indexes: ClassVar[bool] = False
+    caches_indexes: ClassVar[bool] = False
 
     def __init__(self, root: Path | None = None, *, flush_mb: float = 64, flush_seconds: float = 30) -> None:
         self.root = expand(root) if root is not None else store_root()
         self.made: Counter[str] = Counter()
         self.found: Counter[str] = Counter()
-        self.keeping_seconds = 0.0
+        self.caching_seconds = 0.0
         self._flush = flush_mb * 1e6, flush_seconds
         self._indexes: dict[Path, SegmentIndex] = {}
         self._completions: dict[Path, Completions] = {}
 
     @contextmanager
-    def keeping(self) -> Iterator[None]:
-        """Add the time spent inside to ``keeping_seconds``; it must not be nested."""
+    def caching(self) -> Iterator[None]:
+        """Add the time spent inside to ``caching_seconds``; it must not be nested."""
         start = time.perf_counter()
         try:
             yield
         finally:
-            self.keeping_seconds += time.perf_counter() - start
+            self.caching_seconds += time.perf_counter() - start
 
     def vectors(self, embedder: Embedder, texts: pl.DataFrame, role: Role) -> Floats:
         """Return the vectors (n, dim) of a ``texts`` table, in its order; only what is missing is encoded."""
@@ -93,7 +93,7 @@ class Store:
         """Return the vectors of a ``texts`` table as rows that stay on the disk until they are indexed."""
         def write(rows: Ints) -> None:
             missing = texts["text"].gather(rows).to_list()
-            with self.keeping():
+            with self.caching():
                 dim = embedder.dim()
             writer = ArrayWriter(index, keys[rows], model_name(embedder), "texts", dim, text_costs(embedder, missing),
                                  lambda i: f"{missing[i]!r:.120}", *self._flush)
@@ -106,7 +106,7 @@ class Store:
         """Return the length of an embedder's vectors; the model is loaded for it only if nothing is stored."""
         if width := self._index("vectors", embedder, role).width():
             return width
-        with self.keeping():
+        with self.caching():
             return embedder.dim()
 
     def truncated(self, embedder: Embedder, texts: pl.DataFrame, role: Role) -> NDArray[np.bool_]:
@@ -169,7 +169,7 @@ class Store:
         known = log.find(keys)
         self.found["completions"] += sum(key in known for key in keys)
         missing = {key: prompt for key, prompt in zip(keys, prompts) if key not in known}
-        with self.keeping(), closing(log.ask(chat, missing)) as replies:
+        with self.caching(), closing(log.ask(chat, missing)) as replies:
             for key, completion in replies:
                 known[key] = completion
                 self.made["completions"] += completion.finish != "refused"
@@ -178,10 +178,10 @@ class Store:
             _note(given, model_name(chat), notes)
         return given
 
-    def index(self, key: Hashable, make: Callable[[], _Index]) -> _Index:  # noqa: ARG002  (live memories keep them)
+    def index(self, key: Hashable, make: Callable[[], _Index]) -> _Index:  # noqa: ARG002  (live memories cache them)
         """Return the index of a key, made by ``make``; a live memory caches it between questions.
 
-        Here each is new (``keeps_indexes`` is False), so that what a stage returns depends on its tables alone.
+        Here each is new (``caches_indexes`` is False), so that what a stage returns depends on its tables alone.
         """
         return make()
 
@@ -211,7 +211,7 @@ class Store:
     def _write(self, writer: Writer, kind: str, model: Any, blocks: Iterator[Any]) -> None:
         """Store a model's results; its ``note() -> str``, if it has one, is shown beside the progress."""
         try:
-            with self.keeping():
+            with self.caching():
                 writer.write(blocks, getattr(model, "note", lambda: ""))
         finally:
             self.made[kind] += writer.stored

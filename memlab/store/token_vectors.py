@@ -5,7 +5,7 @@ numbers of any vector are nearly normal, so that one table of levels suits all v
 depends on its own vector alone (Zandieh et al., TurboQuant, 2025, arXiv 2504.19874). The scale makes the inner product
 of a vector with its own code exact (Gao & Long, RaBitQ, SIGMOD 2024).
 
-A text has one unit vector for each token that counts, in blocks that may be memory-mapped. A vector is kept as fp32,
+A text has one unit vector for each token that counts, in blocks that may be memory-mapped. A vector is stored as fp32,
 as fp16, or with one fp32 scale as int8 (its largest number is 127 times the scale) or as a code of 4 or 2 bits per
 number.
 """
@@ -100,7 +100,7 @@ BITS: dict[Precision, int] = {"fp32": 0, "fp16": 0, "int8": 0, "4bit": 4, "2bit"
 
 
 WIDE = 512
-"""Numbers of a token vector above which it is kept as fp16 unless a configuration says otherwise: bge-m3's 1,024 take 4
+"""Numbers of a token vector above which it is stored as fp16 by default: bge-m3's 1,024 take 4
 kB a token in fp32, MiniLM's 384 take 1.5 kB."""
 
 
@@ -129,7 +129,7 @@ def keep_pages() -> None:
 
 @dataclass(frozen=True)
 class TokenBlock:
-    """Some texts with their tokens end to end; text i has the tokens ``starts[i]:starts[i + 1]``.
+    """Some texts with their tokens concatenated; text i has the tokens ``starts[i]:starts[i + 1]``.
 
     keys: (n, 2) the halves of each text's hash. starts: (n + 1,). ids: (t,) vocabulary ids.
     scales: (t,) the factor of each vector, 1 where numbers are fp32 or fp16. vectors: (t, dim), or (t, dim * bits / 8)

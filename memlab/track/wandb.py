@@ -246,7 +246,7 @@ def _wandb() -> Any:
 
 @dataclass(frozen=True)
 class Sent:
-    """The result for one arm: where it was sent, or None; ``tried`` is false once the server is given up."""
+    """The result for one arm: its address, or None; ``tried`` is false once the server is given up."""
 
     folder: Path
     where: str | None

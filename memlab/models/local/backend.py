@@ -197,7 +197,7 @@ def free_bytes(device: str) -> int:
 
     if torch.device(device).type != "cuda":
         return 0
-    kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # of tensors that are gone
+    kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # of freed tensors
     return int(torch.cuda.mem_get_info(device)[0]) + kept
 
 
