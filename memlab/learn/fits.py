@@ -1,4 +1,4 @@
-"""Fits that are saved and applied elsewhere: a logistic regression, and JSON files of fits."""
+"""Saved fits, to apply to other data: a logistic regression, and JSON files of fits."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class HttpModel(ServerSettings):
         yield from background(work, queue_size=2 * self.parallel)
 
     def _payload_text(self, text: str) -> str:
-        """Return a text as it is sent: services refuse an empty one and half characters."""
+        """Return a text as it is sent: services refuse empty texts and unpaired surrogates."""
         return replace_surrogates(text[: self.max_characters], "\ufffd") or " "
 
 

@@ -212,7 +212,7 @@ def changed_nothing(same: SameOutputs) -> bool:
 
 
 def notices(comparison: Comparison) -> list[tuple[str, str]]:
-    """Return (heading, sentence) of what must be read before any figure, the no-op arms first."""
+    """Return (heading, sentence) of each warning above the figures, the no-op arms first."""
     out = []
     for n in comparison["noop"]:
         if changed_nothing(n):

@@ -152,7 +152,7 @@ class SegmentIndex:
         self._reindex()
 
     def check_files(self) -> None:
-        """Raise MemlabError if a file that is mapped was cut: its pages would be gone."""
+        """Raise MemlabError if a mapped file was truncated: reading its pages would crash."""
         for name, number in self._files.items():
             assert self.path is not None
             try:

@@ -107,7 +107,7 @@ class PublishRecord:
         return self.folder.with_name(self.folder.name + FAILED) if self.failed else self.folder / MARKER
 
     def digest(self) -> str:
-        """Return a digest of the source; raise OSError where it is gone."""
+        """Return a digest of the source; raise OSError if it is missing."""
         return hashlib.blake2b(self.source.read_bytes(), digest_size=16).hexdigest()
 
     def read_marker(self) -> dict[str, Any]:

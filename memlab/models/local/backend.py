@@ -176,7 +176,7 @@ def _needs_range(folder: Path) -> bool:
 
 
 def disable_progress_bars() -> None:
-    """Keep the progress bars of libraries that load weights out of memlab's console."""
+    """Hide the progress bars of libraries that load weights."""
     from transformers.utils import logging
 
     logging.disable_progress_bar()
