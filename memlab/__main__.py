@@ -50,18 +50,18 @@ key=value sets configuration (rank.select.k=5, data=locomo, +exp=adaptive_k); --
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a subcommand; return its exit status, or 2 if there is none of that name."""
-    words = list(sys.argv[1:] if argv is None else argv)
-    if words[:1] == ["help"]:
-        words = [*words[1:2], "--help"]
-    if not words or words[0] in ("-h", "--help"):
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments[:1] == ["help"]:
+        arguments = [*arguments[1:2], "--help"]
+    if not arguments or arguments[0] in ("-h", "--help"):
         print(usage())
         return 0
-    if words[0] in ("-V", "--version"):
+    if arguments[0] in ("-V", "--version"):
         print(f"memlab {__version__}")
         return 0
-    name, *rest = words
+    name, *rest = arguments
     if name not in COMMANDS:
-        print(f"memlab: {unknown(name)}", file=sys.stderr)
+        print(f"memlab: {unknown_command(name)}", file=sys.stderr)
         return 2
     if "--version" in rest:
         return main(["--version"])
@@ -76,22 +76,22 @@ def usage() -> str:
     return USAGE.format(commands="\n".join(f"  {name:<{width}}  {text}" for name, (_, text) in COMMANDS.items()))
 
 
-def unknown(word: str) -> str:
-    """Return what is wrong with a word that is no subcommand.
+def unknown_command(argument: str) -> str:
+    """Return the error message for an argument that is no subcommand.
 
-    >>> unknown("rnu")[:50]
+    >>> unknown_command("rnu")[:50]
     "there is no command 'rnu'; did you mean 'run'? (kn"
-    >>> unknown("+exp=adaptive_k")
+    >>> unknown_command("+exp=adaptive_k")
     "'+exp=adaptive_k' is a setting and no command; write memlab run +exp=adaptive_k"
     """
-    if "=" in word:
-        return f"'{word}' is a setting and no command; write memlab run {word}"
-    return f"there is no command '{word}'; {did_you_mean(word, COMMANDS)}"
+    if "=" in argument:
+        return f"'{argument}' is a setting and no command; write memlab run {argument}"
+    return f"there is no command '{argument}'; {did_you_mean(argument, COMMANDS)}"
 
 
-def announce(name: str, words: Sequence[str]) -> None:
+def announce(name: str, arguments: Sequence[str]) -> None:
     """Print one line on a terminal before a command imports its libraries."""
-    if name in SLOW and sys.stderr.isatty() and not {"-h", "--help"} & {*words}:
+    if name in SLOW and sys.stderr.isatty() and not {"-h", "--help"} & {*arguments}:
         print(f"memlab {__version__} {name} is starting", file=sys.stderr, flush=True)
 
 

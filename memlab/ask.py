@@ -58,23 +58,23 @@ _out = Console(highlight=False)
 
 @dataclass(frozen=True)
 class AskCommand:
-    """A command line: the question, the words of ``memlab.run``, and those of this command."""
+    """A command line: the question, the arguments of ``memlab.run``, and those of this command."""
 
     question: str
-    words: list[str]
+    arguments: list[str]
     own: dict[str, str]
 
     @classmethod
-    def of(cls, words: Sequence[str]) -> AskCommand:
+    def of(cls, arguments: Sequence[str]) -> AskCommand:
         """Take a command line apart; raises Faults unless it holds exactly one question.
 
         >>> AskCommand.of(["rank.select.k=3", "now=2023-05-20", "Which pet is it?"]).own
         {'now': '2023-05-20'}
         """
-        settings = [w for w in words if _SETTING.match(w)]
+        settings = [w for w in arguments if _SETTING.match(w)]
         own = {w.partition("=")[0]: w.partition("=")[2] for w in settings if w.partition("=")[0] in OWN}
         others = [w for w in settings if w.partition("=")[0] not in OWN]
-        questions = [w for w in words if w not in settings]
+        questions = [w for w in arguments if w not in settings]
         faults = []
         if len(questions) != 1:
             count = f"{len(questions)} are given: {', '.join(questions)}" if questions else "none is given"
@@ -96,13 +96,13 @@ class AskCommand:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
-    words = list(sys.argv[1:] if argv is None else argv)
+    arguments = list(sys.argv[1:] if argv is None else argv)
     clean_logs()
-    if not words or any(w in HELP for w in words):
+    if not arguments or any(w in HELP for w in arguments):
         _out.print(escape((__doc__ or "").strip()))
         return 0
     try:
-        _show(*answer(AskCommand.of(words)))
+        _show(*answer(AskCommand.of(arguments)))
     except MemlabError as error:
         _out.print(f"[red]memlab:[/red] {escape(sanitise_lines(str(error)))}", soft_wrap=True)
         return 2 if isinstance(error, Faults) else 1
@@ -122,9 +122,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 @enough_memory("search less (data.limit=100, or a smaller file or memory), or close other programs")
 def answer(command: AskCommand) -> tuple[SearchResult, str]:
     """Ask the question; return the result and a description of the searched sessions; raises MemlabError."""
-    sweep = read(command.words, without=OF_RUNS)
+    sweep = read(command.arguments, without=OF_RUNS)
     if len(sweep.arms) != 1:
-        raise Faults([f"one configuration is needed, these words describe {len(sweep.arms)}; give one value per slot"])
+        raise Faults(["one configuration is needed, the arguments describe "
+                      f"{len(sweep.arms)}; give one value per slot"])
     (arm,) = sweep.arms
     now = read_moment(command.own["now"], "now") if "now" in command.own else None
     if "memory" in command.own:

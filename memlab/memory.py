@@ -43,7 +43,7 @@ from memlab.runtime.clock import time_zone
 from memlab.runtime.files import SharedLock
 from memlab.runtime.machine import release_freed_memory
 from memlab.slots import PER_SESSION
-from memlab.stage import Nothing, Stage
+from memlab.stage import EmptyStage, Stage
 from memlab.store import Store
 from memlab.tables import Tables, add_texts, frame
 from memlab.text.display import html_table, paragraphs, replace_surrogates
@@ -165,7 +165,7 @@ class Memory:
     @_side_by_side
     def answer(self, question: str, now: When = None) -> Answer:
         """Return the reader's answer; raise MemlabError for a pipeline without a reader."""
-        if isinstance(self.pipeline.answer, Nothing):
+        if isinstance(self.pipeline.answer, EmptyStage):
             raise MemlabError("this pipeline has no reader", where="answer",
                               fix="give it one: Pipeline(answer=Reader(chat=..., prompt=...)), or read/answer=reader")
         tables = self._run(self._question_pipeline, question, now)
@@ -292,7 +292,7 @@ class Memory:
         return self._process == os.getpid()
 
     def _is_prepared(self) -> bool:
-        return self._is_loaded() and not self._sessions.changed()
+        return self._is_loaded() and not self._sessions.has_changed()
 
     def _prepare(self) -> None:
         """Load the memory, and put its sessions in the order of time."""
@@ -301,7 +301,7 @@ class Memory:
         self._load()
         if isinstance(self._store, LiveStore):
             self._store.forget_questions()
-            if self._sessions.changed():
+            if self._sessions.has_changed():
                 self._store.forget_indexes()
         self._sessions.tables()
 
@@ -345,7 +345,7 @@ class Memory:
     def _pruning(self, tables: Tables) -> Stage:
         """Return the pipeline's pruning, with frequently returned memories protected."""
         _, places = self._sessions.tables()
-        if isinstance(self.pipeline.prune, Nothing):
+        if isinstance(self.pipeline.prune, EmptyStage):
             return self.pipeline.prune
         counts = self._accesses.frame().join(places, on="session").with_columns(pl.col("position").alias("session"))
         protected = frequently_accessed(tables["memories"], counts, self.often)
@@ -379,7 +379,7 @@ class Memory:
             raise
 
     def _clear(self) -> None:
-        """Remove what is left of forgotten sessions from the folder, whatever store is used now."""
+        """Erase forgotten sessions from the folder, whatever store is used now."""
         own = self._store if isinstance(self._store, LiveStore) else LiveStore(self._database)
         own.forget_indexes()
         own.keep(self._sessions.text_ids())

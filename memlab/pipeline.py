@@ -25,7 +25,7 @@ from memlab.errors import MemlabError
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.query.classify import Rules
 from memlab.query.original import Original
-from memlab.rank.boost import Forward
+from memlab.rank.boost import TimeWindowBoost
 from memlab.rank.score import Score
 from memlab.rank.select import Fixed
 from memlab.read.pack import ByRank
@@ -33,7 +33,7 @@ from memlab.read.tokens import TokenCost
 from memlab.search.bm25 import BM25
 from memlab.search.dense import Dense
 from memlab.slots import AFTER_ANSWERS, LANES, SLOTS
-from memlab.stage import STRICT, Hidden, Nothing, Stage, declaration, name_of, spec_digest
+from memlab.stage import STRICT, EmptyStage, Hidden, Stage, declaration, name_of, spec_digest
 from memlab.store import Store
 from memlab.tables import GOLD, OPTIONAL, Tables, as_of, empty
 from memlab.text.token_counter import TokenCounter, Words, counter, counting
@@ -53,9 +53,9 @@ def slot(name: str, default: Callable[[], Stage] | None = None) -> Any:
     return dataclasses.field(default_factory=default or partial(nothing, name))
 
 
-def nothing(name: str) -> Nothing:
+def nothing(name: str) -> EmptyStage:
     """Return the stage of a slot that is empty."""
-    return Nothing(writes=_EMPTY[name])
+    return EmptyStage(writes=_EMPTY[name])
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -82,7 +82,7 @@ class Pipeline:
     boost: Stage = slot("boost")
     rerank: Stage = slot("rerank")
     fuse: Stage = slot("fuse")
-    window: Stage = slot("window", Forward)
+    window: Stage = slot("window", TimeWindowBoost)
     rollup: Stage = slot("rollup")
     measure: Stage = slot("measure", TokenCost)
     select: Stage = slot("select", Fixed)
@@ -109,7 +109,7 @@ class Pipeline:
         for key in ("weights", "fill", "floors", "factors"):
             for name in getattr(self.score, key, {}):
                 slot = "late" if name.startswith("late") else name.partition(":")[0]
-                if slot in LANES and isinstance(getattr(self, slot), Nothing):
+                if slot in LANES and isinstance(getattr(self, slot), EmptyStage):
                     raise ValueError(f"score: {key} name '{name}', but search/{slot} is none; choose a search there, "
                                      "or a score that names other lanes")
         return self
@@ -201,7 +201,7 @@ def apply(stage: Stage, tables: Tables, store: Store) -> Tables:
 
 
 def _result_and_cost(stage: Stage, tables: Tables, store: Store) -> tuple[Tables, float]:
-    """Return the result of a stage, and the seconds that it took without what the store keeps."""
+    """Return the result of a stage, and its seconds without those of cached results."""
     if not store.shares_results:
         return _run_stage(stage, tables, store)
     key = (spec_digest([stage, counter()]), tables.digest(stage.reads))
@@ -212,9 +212,9 @@ def _result_and_cost(stage: Stage, tables: Tables, store: Store) -> tuple[Tables
 
 
 def _run_stage(stage: Stage, tables: Tables, store: Store) -> tuple[Tables, float]:
-    start, kept = time.perf_counter(), store.keeping_seconds
+    start, cached = time.perf_counter(), store.caching_seconds
     result = stage.run(tables.only(stage.reads), store)
-    seconds = time.perf_counter() - start - (store.keeping_seconds - kept)
+    seconds = time.perf_counter() - start - (store.caching_seconds - cached)
     if set(result) - {"notes"} != set(stage.writes):
         raise MemlabError(f"{type(stage).__name__} returned {sorted(result)}, declared {sorted(stage.writes)}")
     return result, seconds
@@ -234,7 +234,7 @@ def concat_hits(lanes: Sequence[Tables], tables: Tables, store: Store) -> Tables
 
 
 def _remember(key: tuple[str, str], result: Tables, seconds: float) -> tuple[Tables, float]:
-    result.name_by_origin(*key)  # kept with the tables, so that no later arm computes it again
+    result.name_by_origin(*key)  # cached with the tables, for later arms
     _MEMO[key] = result, seconds
     if len(_MEMO) > _MEMO_SIZE:
         _MEMO.popitem(last=False)

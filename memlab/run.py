@@ -32,12 +32,12 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _main(argv: list[str] | None) -> int:
-    words = list(sys.argv[1:] if argv is None else argv)
+    arguments = list(sys.argv[1:] if argv is None else argv)
     clean_logs()
-    plain = [w for w in words if w not in (*MULTIRUN, *HELP)]
-    multirun = any(w in MULTIRUN for w in words)
+    plain = [w for w in arguments if w not in (*MULTIRUN, *HELP)]
+    multirun = any(w in MULTIRUN for w in arguments)
     try:
-        if any(w in HELP for w in words):
+        if any(w in HELP for w in arguments):
             print(help_page(plain, multirun))
             return 0
         from memlab.cluster.submit import (

@@ -37,7 +37,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class _Stopped(Exception):
-    """A signal has asked this command to end."""
+    """This command received a signal to end."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -10,7 +10,7 @@ OPENS_FILES_FOR = "caller"
 
 @dataclass(frozen=True)
 class Slot:
-    """A place for one stage in the pipeline, and all that other modules need to know of it.
+    """A place for one stage in the pipeline, and its declaration for other modules.
 
     config: the place of its configuration. name: the field of ``Pipeline``. scope: the most that its stage looks at
     together: one session, one corpus, or all questions. part: the part of a system that an ablation swaps, which may

@@ -105,8 +105,8 @@ def learns(stage: Stage) -> bool:
 def name_of(cls: type) -> str:
     """Return the declared name of a class: memlab has no two classes of one name, so that a file of it may move.
 
-    >>> name_of(Nothing), name_of(Path)
-    ('memlab.Nothing', 'pathlib.Path')
+    >>> name_of(EmptyStage), name_of(Path)
+    ('memlab.EmptyStage', 'pathlib.Path')
     """
     own = __name__.partition(".")[0]
     return f"{own if cls.__module__.startswith(f'{own}.') else cls.__module__}.{cls.__qualname__}"
@@ -152,10 +152,10 @@ def spec_digest(thing: Any) -> str:
 
 
 @stage
-class Nothing:
-    """An empty slot: it returns the tables that a stage in the slot would write, without rows; by default none.
+class EmptyStage:
+    """The stage of an empty slot: it returns the tables named in ``writes`` without rows; by default none.
 
-    >>> Nothing(writes=("hits",)).run(Tables(), None)["hits"].height
+    >>> EmptyStage(writes=("hits",)).run(Tables(), None)["hits"].height
     0
     """
 

@@ -24,22 +24,22 @@ LAUNCHER = "hydra/launcher="
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Submit the arms of a command line that are neither finished nor under way; return the exit status."""
-    words = list(sys.argv[1:] if argv is None else argv)
-    if any(word in HELP for word in words):
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if any(argument in HELP for argument in arguments):
         print(__doc__)
         return 0
     out = Console(soft_wrap=True, highlight=False)
-    multirun = any(word in MULTIRUN for word in words)
-    words = [word for word in words if word not in MULTIRUN]
-    if not any(word.startswith(LAUNCHER) for word in words):
-        words.append(f"{LAUNCHER}slurm")
+    multirun = any(argument in MULTIRUN for argument in arguments)
+    arguments = [argument for argument in arguments if argument not in MULTIRUN]
+    if not any(argument.startswith(LAUNCHER) for argument in arguments):
+        arguments.append(f"{LAUNCHER}slurm")
     try:
-        sweep = read(words, multirun=multirun)
-        finished = sum(arm.finished() for arm in sweep.arms)
+        sweep = read(arguments, multirun=multirun)
+        finished = sum(arm.is_finished() for arm in sweep.arms)
         if not isinstance(sweep.launcher, Slurm):
             raise MemlabError("this launcher runs the arms in the calling shell", where="hydra/launcher",
                               fix="memlab run with the same arguments, or a SLURM profile")
-        snapshot = submit(sweep.launcher, sweep.arms, words, sweep.settings.store, sweep.settings.shards, out)
+        snapshot = submit(sweep.launcher, sweep.arms, arguments, sweep.settings.store, sweep.settings.shards, out)
     except MemlabError as error:
         out.print(f"[red]memlab:[/red] {escape(str(error))}")
         return 2 if isinstance(error, Faults) else 1

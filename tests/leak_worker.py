@@ -14,7 +14,7 @@ from pathlib import Path
 import polars as pl
 
 from memlab import pipeline as pipelines
-from memlab.config.instantiate import stated
+from memlab.config.instantiate import choice_settings
 from memlab.harness.sweep import read
 from memlab.pipeline import Pipeline
 from memlab.query.original import ShuffledQueries
@@ -43,7 +43,7 @@ def techniques(slot: str) -> list[tuple[str, Pipeline]]:
     """All techniques of a slot that load no model and may not see gold, each in a pipeline of its own."""
     names = []
     for choice in choices_of(slot):
-        if not any(word in f"{comment(choice)}{stated(choice)}" for word in NEEDS):
+        if not any(word in f"{comment(choice)}{choice_settings(choice)}" for word in NEEDS):
             names.append(choice.rpartition("/")[2])
     made = []
     for name in names:

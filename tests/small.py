@@ -12,7 +12,7 @@ from memlab.data.synthetic.dataset import Synthetic
 from memlab.harness.arm import Arm
 from memlab.pipeline import Pipeline
 from memlab.search.bm25 import BM25
-from memlab.stage import Nothing
+from memlab.stage import EmptyStage
 from memlab.tables import Tables
 
 LIVES = ("data.lives=2", "data.sessions=10", "data.questions=8", "data.evidence=[2,3]")
@@ -42,7 +42,7 @@ def words(root: Path, *more: str) -> list[str]:
 
 def lexical(**stages: Any) -> Pipeline:
     """A pipeline that searches by words alone, and ranks every memory."""
-    return Pipeline(**{"dense": Nothing(writes=("hits",)), "lexical": BM25(unmatched=True), **stages})
+    return Pipeline(**{"dense": EmptyStage(writes=("hits",)), "lexical": BM25(unmatched=True), **stages})
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ def folder(tmp_path: Path) -> Path:
 def test_words_are_told_from_the_question() -> None:
     asked = AskCommand.of(["rank.select.k=3", "+seed=1", "corpus=life-0", "~late", "Is 1 = 2?", "now=2023-05-20"])
     assert asked.question == "Is 1 = 2?"
-    assert asked.words == ["rank.select.k=3", "+seed=1", "~late"]
+    assert asked.arguments == ["rank.select.k=3", "+seed=1", "~late"]
     assert asked.own == {"corpus": "life-0", "now": "2023-05-20"}
     for words, fault in ((["a=1"], "none is given"), (["Which", "pet"], "2 are given: Which, pet; put it in quotes"),
                          ([" "], "blank"), (["memory=x", "data=locomo", "Q?"], "data: a live memory has no data set")):

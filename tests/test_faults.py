@@ -32,7 +32,7 @@ from memlab.report.build import build
 from memlab.run import main
 from memlab.search.bm25 import BM25Okapi
 from memlab.search.dense import Dense
-from memlab.stage import Nothing, Stage
+from memlab.stage import EmptyStage, Stage
 from memlab.store import Store
 from memlab.tables import Tables, text_hash, texts_frame
 from memlab.write.chunk import Levels, Recursive, RoundChunker, SessionChunker, Tokens, TurnChunker, Window
@@ -242,13 +242,13 @@ def test_a_nan_from_a_model_fails_its_arm_alone(tmp_path: Path, capsys: pytest.C
     assert "sick failed: sick gave NaN for " in told
     assert repr(bad)[:20] in told
     assert "well: " in told
-    assert not sick.finished()
+    assert not sick.is_finished()
     built = build(well.arms_folder(), contrasts=[], expected=["sick", "well"])
     assert built.comparison["missing"] == ["sick"]
     assert store.made["vectors"] > 0  # what was made before it is kept
     cured = arm(tmp_path, lexical(dense=Dense(embedder=DigestEmbedder("sick"))), name="sick")
     run_arm(cured, store, Console())
-    assert cured.finished()
+    assert cured.is_finished()
     assert not list(cured.arms_folder().glob("*.failed.txt"))
 
 
@@ -287,7 +287,7 @@ def test_the_real_encoder_cuts_a_very_long_turn_and_says_so(tmp_path: Path) -> N
         "sessions": tables["sessions"].filter((pl.col("corpus") == 1) & (pl.col("session") < 2)),
         "turns": tables["turns"].filter((pl.col("corpus") == 1) & (pl.col("session") < 2)), "questions": few,
         "gold": tables["gold"].join(few, on="question", how="semi"), "evidence": tables["evidence"].clear()})
-    pipeline = lexical(dense=Dense(embedder=SentenceEmbedder()), lexical=Nothing(writes=("hits",)))
+    pipeline = lexical(dense=Dense(embedder=SentenceEmbedder()), lexical=EmptyStage(writes=("hits",)))
     folder = arm(tmp_path, pipeline, Given(small)).run(Store(tmp_path / "store"))
     ranking = pl.read_parquet(folder / "ranking.parquet")
     assert ranking["dense:turn"].is_finite().all()

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from memlab import pipeline as pipelines
-from memlab.config.instantiate import stated
+from memlab.config.instantiate import choice_settings
 from memlab.data import numbering
 from memlab.data.longmemeval import LongMemEval
 from memlab.errors import MemlabError
@@ -31,7 +31,7 @@ from memlab.search.bm25 import BM25, BM25Okapi
 from memlab.search.dense import Dense
 from memlab.search.late_interaction import Late
 from memlab.slots import AFTER_ANSWERS
-from memlab.stage import Declaration, Nothing, Stage, stage
+from memlab.stage import Declaration, EmptyStage, Stage, stage
 from memlab.store import Store
 from memlab.tables import GOLD, SCHEMAS, Tables
 from memlab.write.chunk import Levels, Recursive, RoundChunker, SessionChunker, TurnChunker, Window
@@ -76,7 +76,7 @@ def targets() -> Iterator[tuple[str, str]]:
 
     for place in PLACES.values():
         for choice in choices_of(place.replace(".", "/")):
-            yield from of(stated(choice), choice)
+            yield from of(choice_settings(choice), choice)
 
 
 @pytest.mark.parametrize(("file", "target"), sorted(set(targets())))
@@ -152,8 +152,8 @@ CHUNKS = {"turn": TurnChunker(), "round": RoundChunker(), "session": SessionChun
 WAYS: dict[str, dict[str, Any]] = {
     "words": {},
     "official": {"lexical": BM25Okapi()},
-    "vectors": {"dense": Dense(embedder=WordEmbedder()), "lexical": Nothing(writes=("hits",))},
-    "pairs": {"late": Late(scorer=Overlap()), "lexical": Nothing(writes=("hits",))},
+    "vectors": {"dense": Dense(embedder=WordEmbedder()), "lexical": EmptyStage(writes=("hits",))},
+    "pairs": {"late": Late(scorer=Overlap()), "lexical": EmptyStage(writes=("hits",))},
     "all": {"dense": Dense(embedder=WordEmbedder()), "late": Late(scorer=Overlap()), "context": Header(),
             "rerank": Rerank(scorer=Overlap(), pool=20), "rollup": Rollup()},
     "random": {"score": RandomScore()},

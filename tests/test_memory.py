@@ -35,7 +35,7 @@ from memlab.read.reader import Reader
 from memlab.read.tokens import TokenCost
 from memlab.search.dense import Dense
 from memlab.search.late_interaction import Late
-from memlab.stage import Nothing, Stage, stage
+from memlab.stage import EmptyStage, Stage, stage
 from memlab.store import Store
 from memlab.systems.memorystack.relations import MemoryStack
 from memlab.systems.rag_v1 import GraphBlock
@@ -56,7 +56,7 @@ WORDS = WordEmbedder()
 LEVELS = Levels(chunkers=(Turns(), Turns(roles=("user",)), RoundChunker(), Sessions()))
 PIPELINES = {
     "lexical": lexical(),
-    "dense": Pipeline(dense=Dense(embedder=WORDS), lexical=Nothing(writes=("hits",))),
+    "dense": Pipeline(dense=Dense(embedder=WORDS), lexical=EmptyStage(writes=("hits",))),
     "hybrid_header": Pipeline(dense=Dense(embedder=WORDS), context=Header()),
     "levels_rrf": Pipeline(dense=Dense(embedder=WORDS), chunk=LEVELS, score=Score(method="rrf")),
     "pieces_budget": Pipeline(dense=Dense(embedder=WORDS), chunk=Recursive(size=120, overlap=20),

@@ -20,7 +20,7 @@ from memlab.rank.score import Score
 from memlab.rank.select import Fixed
 from memlab.read.pack import ByRank
 from memlab.search.bm25 import BM25, BM25Okapi
-from memlab.stage import Nothing, stage
+from memlab.stage import EmptyStage, stage
 from memlab.store import Store
 from memlab.tables import SCHEMAS, Notes, Tables
 from memlab.write.chunk import TurnChunker
@@ -134,13 +134,14 @@ def test_every_slot_runs_once_in_order_and_every_table_is_there(store: Store) ->
 def test_the_default_is_the_documented_one_and_loads_no_model() -> None:
     made = Pipeline()
     assert [type(s).__name__ for _, s in made.stages()] == [
-        "TurnChunker", *["Nothing"] * 5, "Original", "Rules", *["Nothing"] * 3, "Dense", "BM25", *["Nothing"] * 3,
-        "Score", *["Nothing"] * 3, "Forward", "Nothing", "TokenCost", "Fixed", "ByRank", *["Nothing"] * 4]
+        "TurnChunker", *["EmptyStage"] * 5, "Original", "Rules", *["EmptyStage"] * 3, "Dense", "BM25",
+        *["EmptyStage"] * 3, "Score", *["EmptyStage"] * 3, "TimeWindowBoost", "EmptyStage", "TokenCost", "Fixed",
+        "ByRank", *["EmptyStage"] * 4]
     assert made.replace(select=Fixed(k=3)).select == Fixed(k=3)
 
 
 def test_lanes_lie_side_by_side(store: Store) -> None:
-    both = Pipeline(dense=BM25(name="stemmed"), lexical=Nothing(writes=("hits",)), late=BM25Okapi(name="official"))
+    both = Pipeline(dense=BM25(name="stemmed"), lexical=EmptyStage(writes=("hits",)), late=BM25Okapi(name="official"))
     tables = both.run(lives().load(), store)
     assert set(tables["hits"]["lane"]) == {"stemmed:turn", "official:turn"}
     assert {"stemmed:turn", "official:turn"} <= set(tables["ranking"].columns)
@@ -258,7 +259,7 @@ class Keeping:
         return self.by.writes
 
     def run(self, tables: Tables, store: Store) -> Tables:
-        store.keeping_seconds += 1e6
+        store.caching_seconds += 1e6
         return self.by.run(tables, store)
 
 

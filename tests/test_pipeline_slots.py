@@ -20,7 +20,7 @@ from memlab.harness.plan import CHEAP
 from memlab.live.working_set import ENCODING
 from memlab.pipeline import Pipeline
 from memlab.slots import LANES, LAST_RANKED, PER_SESSION, SLOTS, Slot
-from memlab.stage import Nothing
+from memlab.stage import EmptyStage
 
 ADDED = {
     "context": 'Slot("write.ground", "ground", scope="session")',
@@ -83,9 +83,9 @@ def test_none_in_the_configuration_is_the_empty_slot(slot: Slot) -> None:
         node = ConfigStore.instance().load(f"{slot.config.replace('.', '/')}/none.yaml").node
         none = construct(OmegaConf.to_container(node), slot.config, [])
         assert "none" in options(slot.config)
-        assert none == Nothing(writes=slot.empty) == getattr(Pipeline().without(slot.name), slot.name)
+        assert none == EmptyStage(writes=slot.empty) == getattr(Pipeline().without(slot.name), slot.name)
     else:
-        assert not isinstance(getattr(Pipeline(), slot.name), Nothing)
+        assert not isinstance(getattr(Pipeline(), slot.name), EmptyStage)
 
 
 def test_a_line_and_a_field_add_a_slot_everywhere() -> None:

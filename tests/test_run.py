@@ -124,7 +124,7 @@ def test_faults_end_with_status_2_before_anything_is_loaded(tmp_path: Path) -> N
 
 def test_an_arm_and_its_twin_are_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
-    monkeypatch.setattr("memlab.track.record.Off.publish", lambda self, folder: seen.append(folder.name))
+    monkeypatch.setattr("memlab.track.record.NoTracking.publish", lambda self, folder: seen.append(folder.name))
     assert main(words(tmp_path, "rank/select=gap")) == 0
     assert [name.rpartition("-")[0] for name in seen] == ["gap+dense=none", "gap+dense=none.twin"]
 

@@ -11,13 +11,13 @@ import yaml
 
 from experiments.encoders import small_models
 from memlab.config.compose import compose
-from memlab.config.instantiate import CONF, options, stated
+from memlab.config.instantiate import CONF, choice_settings, options
 from memlab.memory import Memory, Session
 from memlab.models.local.embedder import SparseTermEncoder
 from memlab.pipeline import Pipeline
 from memlab.run import main
 from memlab.search.dense import SparseSearch
-from memlab.stage import Nothing
+from memlab.stage import EmptyStage
 from tests.models.chatserver import ChatServer
 from tests.small import LIVES
 
@@ -59,7 +59,7 @@ def test_each_large_model_of_the_experiments_has_a_small_one(hub: Path) -> None:
     encoders = set(named["embedder"].split(",")) - {"minilm"}
     for group, names in (("embedder", {*encoders, "bge_m3", "arctic_embed_s"}), ("cross_encoder", arms)):
         for name in names:
-            path = stated(f"{group}/{name}")["path"]
+            path = choice_settings(f"{group}/{name}")["path"]
             assert (hub / path / "config.json").is_file() or (hub / path / "modules.json").is_file(), path
 
 
@@ -109,7 +109,7 @@ def test_a_learned_sparse_lane_beside_vectors(tmp_path: Path) -> None:
 
 def test_a_live_memory_with_a_learned_sparse_lane(hub: Path, tmp_path: Path) -> None:
     lane = SparseSearch(encoder=SparseTermEncoder(path=hub / small_models.SPARSE[0], terms=30522))  # all tokens
-    pipeline = Pipeline(dense=Nothing(writes=("hits",)), lexical=lane)
+    pipeline = Pipeline(dense=EmptyStage(writes=("hits",)), lexical=lane)
     with Memory(tmp_path / "ann", pipeline) as memory:
         memory.add(Session("2023-05-20", [("user", "I adopted a cat named Tom.")], name="cat"))
         memory.add(Session("2023-05-22", [("user", "We moved to Oslo.")], name="oslo"))

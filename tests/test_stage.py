@@ -15,9 +15,9 @@ from memlab.oracle.upper_bounds import OracleSelect
 from memlab.rank.select import Fixed
 from memlab.stage import (
     Declaration,
+    EmptyStage,
     LocalPath,
     Names,
-    Nothing,
     classes_of,
     declaration,
     learns,
@@ -68,7 +68,7 @@ def test_spec_names_class_and_fields_and_lets_models_speak() -> None:
 
 
 def test_a_slot_left_out_changes_no_table(tmp_path: Path) -> None:
-    assert len(Nothing().run(Tables(), Store(tmp_path))) == 0
+    assert len(EmptyStage().run(Tables(), Store(tmp_path))) == 0
 
 
 def test_digest_changes_with_any_field() -> None:
@@ -106,5 +106,5 @@ def test_what_a_run_leaves_in_a_part_is_no_part_of_its_classes() -> None:
 
     model = Model()
     before = set(classes_of(model))
-    model.made.append(Nothing())
+    model.made.append(EmptyStage())
     assert set(classes_of(model)) == before

@@ -11,7 +11,7 @@ import pytest
 from memlab.data.benchmarks import Builder
 from memlab.harness.arm import refusal
 from memlab.pipeline import Pipeline
-from memlab.stage import Nothing
+from memlab.stage import EmptyStage
 from memlab.store import Store
 from memlab.tables import GOLD, Tables, empty
 from tests.examples import rest_at_night
@@ -100,8 +100,8 @@ def test_every_part_of_a_system_can_change_a_ranking_or_a_context(name: str, tmp
     """On small lives; what moves nothing there must be a part whose effect the named test shows by hand."""
     tables, whole = lives(lives=3, sessions=14, questions=13).load(), preset(name, clear)
     reference = fresh(whole, tables, tmp_path)
-    idle = {slot for slot in PARTS if not isinstance(getattr(whole, slot), Nothing)
-            and not _moves(whole.replace(**{slot: Nothing()}), reference, tables, tmp_path)}
+    idle = {slot for slot in PARTS if not isinstance(getattr(whole, slot), EmptyStage)
+            and not _moves(whole.replace(**{slot: EmptyStage()}), reference, tables, tmp_path)}
     assert idle <= ELSEWHERE.get(name, set()), idle
 
 

@@ -165,7 +165,7 @@ def test_ages_count_as_printed() -> None:
 
 def test_the_fast_mode_of_memorystack_asks_no_model() -> None:
     fast = preset("memorystack_fast")
-    assert type(fast.rerank).__name__ == "Nothing"
+    assert type(fast.rerank).__name__ == "EmptyStage"
     assert not hasattr(fast.expand, "chat")
     assert fast.fuse.weights == {"boosted": .5, "relation": .2, "recency": .1, "llm": 0.0}
 

@@ -73,7 +73,7 @@ class OneMemory(Store):
     """A store that keeps a pool and its lists from question to question, as a live memory does."""
 
     shares_results = False
-    keeps_indexes = True
+    caches_indexes = True
 
     def __init__(self, root: Path, pool: TokenPool, lists: TokenLists) -> None:
         super().__init__(root)
@@ -83,7 +83,7 @@ class OneMemory(Store):
         return self if str(key).startswith("token pools") else self._lists
 
     def of(self, *_: object) -> list[TokenPool]:
-        """Return the pool, as ``KeptTokenPools.of``."""
+        """Return the pool, as ``CachedTokenPools.of``."""
         return [self._pool]
 
 

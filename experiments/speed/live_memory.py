@@ -33,7 +33,7 @@ from memlab.memory import Memory, Session
 from memlab.models.protocols import Floats, Ints, Role
 from memlab.pipeline import Pipeline
 from memlab.search.dense import Dense
-from memlab.stage import Nothing
+from memlab.stage import EmptyStage
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Drawn:
 
 
 PIPELINES = {"drawn": lambda: Pipeline(dense=Dense(embedder=Drawn())), "minilm": Pipeline,
-             "words": lambda: Pipeline(dense=Nothing(writes=("hits",)))}
+             "words": lambda: Pipeline(dense=EmptyStage(writes=("hits",)))}
 
 
 def load_again(folder: str, search: str, question: str) -> None:

@@ -20,10 +20,10 @@ from memlab.chats.conversation import (
     epoch,
     first_words,
     merge_assistant,
-    named,
     object_of,
     objects_of,
     path_to,
+    placeholder,
     text_of,
 )
 from memlab.chats.source import ExportFile
@@ -104,7 +104,7 @@ def _message(value: object, tally: Tally) -> ChatMessage | None:
         return None
     recipient = text_of(message.get("recipient"))
     if role == "assistant" and recipient not in ("", "all"):
-        return ChatMessage("assistant", named("tool", recipient), None, said_on)
+        return ChatMessage("assistant", placeholder("tool", recipient), None, said_on)
     files = objects_of(metadata.get("attachments"))
     lines = [_part(p, files) for p in content.get("parts") or []] if isinstance(content.get("parts"), list) else []
     lines += [text_of(content.get("text"))] if kind == "code" else []
@@ -123,9 +123,9 @@ def _part(part: object, files: list[dict[str, Any]]) -> str:
         is_attachment = any(key in text_of(holder.get("asset_pointer")) for key in ids)  # and is named there
         return "" if is_attachment else _pointer(holder)
     if kind == "real_time_user_audio_video_asset_pointer" or kind == "audio_asset_pointer":
-        return named("audio")
+        return placeholder("audio")
     return text_of(holder.get("text"))
 
 
 def _pointer(part: dict[str, Any]) -> str:
-    return named("image", text_of(part.get("asset_pointer")).rsplit("/", 1)[-1])
+    return placeholder("image", text_of(part.get("asset_pointer")).rsplit("/", 1)[-1])

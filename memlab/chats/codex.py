@@ -21,8 +21,8 @@ from memlab.chats.conversation import (
     iso,
     lines_of,
     merge_assistant,
-    named,
     object_of,
+    placeholder,
     text_of,
 )
 from memlab.chats.source import ExportFile
@@ -79,7 +79,7 @@ def _item(item: dict[str, Any], said_on: date | datetime | None, tally: Tally) -
             return None
         return ChatMessage("user" if role == "user" else "assistant", text, None, said_on) if text else None
     if kind in _CALLS:
-        return ChatMessage("assistant", named("tool", item.get("name") or kind.removesuffix("_call")), None,
+        return ChatMessage("assistant", placeholder("tool", item.get("name") or kind.removesuffix("_call")), None,
                            said_on)
     tally.add("instructions left out", kind == "message")
     tally.add("thoughts of the assistant left out", kind == "reasoning")

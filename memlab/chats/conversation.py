@@ -184,10 +184,10 @@ _PICTURES = {"image", "image_url", "input_image"}
 _FILES = {"file", "input_file", "document"}
 
 
-def named(kind: str, name: object = "") -> str:
-    """Return the words that stand for something that is no text.
+def placeholder(kind: str, name: object = "") -> str:
+    """Return the placeholder of content that is not text.
 
-    >>> named("image", "cat.png"), named("file"), named("tool", " a\\nb ")
+    >>> placeholder("image", "cat.png"), placeholder("file"), placeholder("tool", " a\\nb ")
     ('[image: cat.png]', '[file]', '[tool: a b]')
     """
     label = " ".join(text_of(name).split()).replace("]", ")")[:200]
@@ -201,7 +201,7 @@ def attachment(name: object, mime: object = "") -> str:
     ('[image: a.png]', '[file: b.pdf]', '[audio: c.m4a]')
     """
     kind = text_of(mime).split("/")[0].lower()
-    return named(kind if kind in ("image", "audio", "video") else "file", name)
+    return placeholder(kind if kind in ("image", "audio", "video") else "file", name)
 
 
 def flatten(content: object, tally: Tally) -> str:
@@ -224,7 +224,7 @@ def flatten(content: object, tally: Tally) -> str:
 
 def tool_calls(value: object) -> list[str]:
     """Name the calls of OpenAI's field ``tool_calls``."""
-    return [named("tool", object_of(call.get("function")).get("name") or call.get("name"))
+    return [placeholder("tool", object_of(call.get("function")).get("name") or call.get("name"))
             for call in objects_of(value)]
 
 
@@ -237,15 +237,15 @@ def _part(part: dict[str, Any], tally: Tally) -> str:
         tally.add("thoughts of the assistant left out", kind != "token_budget")
         return ""
     if kind in _CALLS:
-        return named("tool", part.get("name"))
+        return placeholder("tool", part.get("name"))
     if kind.endswith(("_result", "_call_output")):
         tally.add("results of tools left out")
         return ""
     if kind in _PICTURES:
-        return named("image", _file_name(part))
+        return placeholder("image", _file_name(part))
     if kind in _FILES:
-        return named("file", _file_name(part))
-    return named("audio" if "audio" in kind else kind, part.get("name"))
+        return placeholder("file", _file_name(part))
+    return placeholder("audio" if "audio" in kind else kind, part.get("name"))
 
 
 def _file_name(part: dict[str, Any]) -> str:

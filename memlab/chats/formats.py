@@ -22,7 +22,7 @@ FORMATS: tuple[ExportFormat, ...] = (ChatGPT(), Claude(), Slack(), WhatsApp(), C
 
 @dataclass(frozen=True)
 class ChatExport:
-    """The conversations of an export, and what is told about it.
+    """The conversations of an export, and the warnings of its reader.
 
     others: names of files that hold no chat.
     """
@@ -44,7 +44,7 @@ def load(path: Path, name: str = "auto", max_mb: float = MAX_MB, dates: DateOrde
         raise MemlabError(f"there is no format '{name:.40}'", where="--format",
                           fix=did_you_mean(name, [*known, "auto"]))
     files = open_export(path, max_mb)
-    chosen = [f for f in formats if f.name == name] or _recognised(files, formats)
+    chosen = [f for f in formats if f.name == name] or _matching_formats(files, formats)
     if len(chosen) > 1:
         raise MemlabError(f"it holds chats of several formats: {', '.join(f.name for f in chosen)}", where=str(path),
                           fix="choose one with --format, or import the files one by one")
@@ -65,11 +65,11 @@ def load(path: Path, name: str = "auto", max_mb: float = MAX_MB, dates: DateOrde
 def recognise(path: Path) -> str | None:
     """Return the title of the format of a file or folder; None if it is no known export, or cannot be read."""
     try:
-        found = _recognised(open_export(path), FORMATS)
+        found = _matching_formats(open_export(path), FORMATS)
     except MemlabError:
         return None
     return found[0].title if found else None
 
 
-def _recognised(files: Sequence[ExportFile], formats: Sequence[ExportFormat]) -> list[ExportFormat]:
+def _matching_formats(files: Sequence[ExportFile], formats: Sequence[ExportFormat]) -> list[ExportFormat]:
     return [f for f in formats if any(f.matches(file) for file in files)]

@@ -21,9 +21,9 @@ from memlab.chats.conversation import (
     attachment,
     epoch,
     first_words,
-    named,
     object_of,
     objects_of,
+    placeholder,
     text_of,
 )
 from memlab.chats.source import ExportFile
@@ -206,5 +206,5 @@ def _message(raw: dict[str, Any], people: People, tally: Tally) -> ChatMessage |
 
 def _file(file: dict[str, Any]) -> str:
     if file.get("mode") in ("tombstone", "hidden_by_limit"):
-        return named("file")
+        return placeholder("file")
     return attachment(file.get("name") or file.get("title"), file.get("mimetype"))

@@ -84,14 +84,14 @@ def parse(name: str, data: bytes, budget: foreign.ValueBudget | None = None) -> 
     try:
         text = data.decode(_encoding(data))
     except UnicodeDecodeError as fault:
-        return _damaged(name, f"byte {fault.start} is not {fault.encoding.upper()}", "save it as UTF-8")
+        return _damage(name, f"byte {fault.start} is not {fault.encoding.upper()}", "save it as UTF-8")
     if name.lower().endswith(".txt"):
         return ExportFile(name, text)
     try:
         return ExportFile(name, foreign.load_json(text, name, budget))
     except ValueError as fault:
         if name.lower().endswith(".json") or not text.strip():
-            return _damaged(name, f"this is not JSON, or it is cut off ({str(fault)[:80]})", "copy the export again")
+            return _damage(name, f"this is not JSON, or it is cut off ({str(fault)[:80]})", "copy the export again")
         return ExportFile(name, text)
     except MemlabError as fault:
         return ExportFile(name, fault=fault)
@@ -125,15 +125,15 @@ def _lines(name: str, data: bytes, budget: foreign.ValueBudget | None) -> Export
             except ValueError as fault:
                 if number > 1 and not line.endswith("\n"):  # the writer was interrupted
                     return ExportFile(name, values, cut=True)
-                return _damaged(name, f"this is not JSON ({str(fault)[:80]})", "correct or remove the line", number)
+                return _damage(name, f"this is not JSON ({str(fault)[:80]})", "correct or remove the line", number)
     except UnicodeDecodeError as fault:
-        return _damaged(name, f"byte {fault.start} is not {fault.encoding.upper()}", "save it as UTF-8", number + 1)
+        return _damage(name, f"byte {fault.start} is not {fault.encoding.upper()}", "save it as UTF-8", number + 1)
     except MemlabError as fault:
         return ExportFile(name, fault=fault)
     return ExportFile(name, values)
 
 
-def _damaged(name: str, what: str, fix: str, line: int | None = None) -> ExportFile:
+def _damage(name: str, what: str, fix: str, line: int | None = None) -> ExportFile:
     return ExportFile(name, fault=MemlabError(what, where=name if line is None else f"{name}, line {line}", fix=fix))
 
 
@@ -163,7 +163,7 @@ def _of_folder(folder: Path, limit: int) -> Iterator[tuple[str, bytes]]:
 def _of_zip(path: Path, limit: int) -> Iterator[tuple[str, bytes]]:
     """Yield the files of a zip; sizes are measured while unpacking, since a zip may state any size."""
     packed_bytes = path.stat().st_size
-    most = foreign.most_unpacked(packed_bytes)
+    most = foreign.unpacked_limit(packed_bytes)
     error = _too_large(str(path), limit) if limit <= most else foreign.unpacks_to_more(path, packed_bytes)
     left = min(limit, most)
     try:
@@ -175,7 +175,7 @@ def _of_zip(path: Path, limit: int) -> Iterator[tuple[str, bytes]]:
                 parts = PurePosixPath(entry.filename.replace("\\", "/")).parts
                 if PurePosixPath(entry.filename).suffix.lower() not in ENDINGS or _is_hidden(parts):
                     continue
-                data = _unpacked(packed, entry, left + 1)
+                data = _unpack(packed, entry, left + 1)
                 left -= len(data)
                 if left < 0:
                     raise error
@@ -186,7 +186,7 @@ def _of_zip(path: Path, limit: int) -> Iterator[tuple[str, bytes]]:
                           where=str(path), fix="download it again, or unpack it and give the folder") from fault
 
 
-def _unpacked(packed: zipfile.ZipFile, entry: zipfile.ZipInfo, most: int) -> bytes:
+def _unpack(packed: zipfile.ZipFile, entry: zipfile.ZipInfo, most: int) -> bytes:
     """Return the first ``most`` bytes of an entry; raise BadZipFile where bzip2 finds damage, which is an OSError."""
     try:
         with packed.open(entry) as stream:

@@ -14,7 +14,7 @@ from enum import Enum
 from itertools import pairwise
 from typing import ClassVar, NamedTuple
 
-from memlab.chats.conversation import ChatMessage, Conversation, Tally, named
+from memlab.chats.conversation import ChatMessage, Conversation, Tally, placeholder
 from memlab.chats.source import ExportFile
 from memlab.errors import MemlabError
 
@@ -204,16 +204,16 @@ def _name_attachments(text: str) -> str:
     ('[file: plan.pdf]', '[image]')
     """
     if text == "<Media omitted>":
-        return named("media")
+        return placeholder("media")
     if omitted := _OMITTED.fullmatch(text):
         kinds = {"document": "file", "Contact card": "contact"}
-        return named(kinds.get(omitted["kind"], omitted["kind"].lower()), omitted["file"] or "")
+        return placeholder(kinds.get(omitted["kind"], omitted["kind"].lower()), omitted["file"] or "")
     return _ATTACHED.sub(lambda match: _file(match[1] or match[2]), text)
 
 
 def _file(name: str) -> str:
     ending = name.rsplit(".", 1)[-1].lower()
-    return named(next((kind for kind, endings in _KINDS.items() if ending in endings.split()), "file"), name)
+    return placeholder(next((kind for kind, endings in _KINDS.items() if ending in endings.split()), "file"), name)
 
 
 def _title(file: ExportFile) -> str:

@@ -27,7 +27,7 @@ _POLL = 0.1  # seconds
 
 @stage
 class Local:
-    """Run arms side by side in processes of this machine.
+    """Run arms in parallel processes on this machine.
 
     Each process gets the same share of the cores and of the arms, and loads data and models once; arms that load the
     same models share a process.

@@ -31,7 +31,7 @@ class Step:
     of: int = 1
 
     def __str__(self) -> str:
-        """Format the step as one word for a command line.
+        """Format the step as one argument of a command line.
 
         >>> str(Step("shard", (4,), 2, 8)), str(Step("prepare"))
         ('shard:4:2/8', 'prepare::0/1')
@@ -56,13 +56,13 @@ class Step:
         return f"{self.task} {numbers}" if self.task in ("arms", "merge") else f"{self.task}{part}"
 
 
-def parse_step(word: str) -> Step:
-    """Read a step from its word.
+def parse_step(argument: str) -> Step:
+    """Parse a step from its argument.
 
     >>> parse_step("shard:4:2/8") == Step("shard", (4,), 2, 8)
     True
     """
-    task, arms, part = word.split(":")
+    task, arms, part = argument.split(":")
     number, _, of = part.partition("/")
     tasks: dict[str, Task] = {name: name for name in get_args(Task)}
     return Step(tasks[task], tuple(int(a) for a in arms.split(",") if a), int(number), int(of))

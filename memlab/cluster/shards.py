@@ -23,7 +23,7 @@ from memlab.data.dataset import Dataset
 from memlab.data.subset import keep
 from memlab.errors import MemlabError
 from memlab.harness.arm import Arm, Ranked, load
-from memlab.harness.run_tables import lane_embedders, truncated
+from memlab.harness.run_tables import lane_embedders, truncation_mask
 from memlab.models.protocols import Embedder, Role, TokenMatcher, models_in
 from memlab.pipeline import Pipeline
 from memlab.runtime.files import atomic_dir, os_errors, write_json
@@ -45,7 +45,7 @@ def write(arms: Sequence[Arm], store: Store, part: int = 0, of: int = 1) -> None
     """Run the slots before the searches on all data, so that no two parts ask a model about the same session."""
     del part, of
     for arm in arms:
-        if not arm.finished():
+        if not arm.is_finished():
             arm.pipeline.run(load(arm.dataset), store, until=LAST_WRITTEN)
 
 
@@ -56,7 +56,7 @@ def prepare(arms: Sequence[Arm], store: Store, part: int = 0, of: int = 1) -> No
     """
     encoded: set[tuple[str, str, str]] = set()
     for arm in arms:
-        if arm.finished():
+        if arm.is_finished():
             continue
         tables = arm.pipeline.run(load(arm.dataset), store, until=LAST_WRITTEN)
         for stage, embedder in lane_embedders(arm.pipeline):
@@ -66,7 +66,7 @@ def prepare(arms: Sequence[Arm], store: Store, part: int = 0, of: int = 1) -> No
                     encoded.add(key)
                     store.stored_vectors(embedder, texts, role)
                     if role == "document":  # every arm reports truncation, and should not load the model for it
-                        truncated(embedder, texts, store)
+                        truncation_mask(embedder, texts, store)
         for _, stage in arm.pipeline.stages():
             if isinstance(stage, WeightedLate):
                 for role, texts in _texts_of_part(stage, tables, part, of):
@@ -120,7 +120,7 @@ def shared_groups(arms: Sequence[Arm], bundles: Sequence[Sequence[int]]) -> list
 
 def score(arms: Sequence[Arm], store: Store, part: int = 0, of: int = 1) -> None:
     """Rank one part of the corpora up to the last slot that these arms share, to store all shared work."""
-    keys = [{} if arm.finished() else work_keys(arm) for arm in arms]
+    keys = [{} if arm.is_finished() else work_keys(arm) for arm in arms]
     every = [key for own in keys for key in own.values()]
     ranked: set[str] = set()
     for arm, own in zip(arms, keys):
@@ -180,7 +180,7 @@ def part_folder(arm: Arm, part: int, of: int) -> Path:
 def run_part(arm: Arm, store: Store, part: int, of: int) -> Path:
     """Rank the corpora of one part and ask models about them, unless this is done; return the part's folder."""
     folder = part_folder(arm, part, of)
-    if arm.finished() or (folder / "part.json").is_file():
+    if arm.is_finished() or (folder / "part.json").is_file():
         return folder
     load(arm.dataset)
     start, before = time.perf_counter(), Counter(store.made)

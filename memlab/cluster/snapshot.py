@@ -29,7 +29,7 @@ from memlab.harness.build import build
 from memlab.harness.manifest import COMMIT, commit
 from memlab.runtime.files import write_json
 from memlab.runtime.foreign import read_json
-from memlab.runtime.paths import PACKAGE, shipped, store_root
+from memlab.runtime.paths import PACKAGE, shipped_path, store_root
 from memlab.runtime.redaction import redact
 
 SWEEPS = ".sweeps"
@@ -127,7 +127,7 @@ class Snapshot:
                    out=Path(metadata["out"]), seed=config["seed"], config=OmegaConf.to_yaml(config))
 
 
-def take_snapshot(arms: Sequence[Arm], words: Sequence[str], store: str | None, shards: int) -> Snapshot:
+def take_snapshot(arms: Sequence[Arm], arguments: Sequence[str], store: str | None, shards: int) -> Snapshot:
     """Write a sweep and its source code, with absolute paths; raise MemlabError if the disk refuses."""
     if hidden := sorted({place for arm in arms for place in arm.hidden}):
         raise MemlabError(f"a key or a variable's value stands in {', '.join(hidden)}, and the files of a submitted "
@@ -142,7 +142,8 @@ def take_snapshot(arms: Sequence[Arm], words: Sequence[str], store: str | None, 
             _copy_source(snapshot)
             _copy_plugins(snapshot)
             _write_arms(snapshot, [replace(arm, out=out) for arm in arms], {
-                "words": [redact(word) for word in words], "submitted": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+                "words": [redact(argument) for argument in arguments],
+                "submitted": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
                 "from": os.getcwd(),
                 "plugins": {one.package: {"modules": one.modules, "version": one.version} for one in plugins.active()},
                 "out": str(out), "store": str((Path(store) if store else store_root()).resolve()), "shards": shards})
@@ -159,7 +160,7 @@ def _copy_source(snapshot: Snapshot) -> None:
     shutil.copytree(PACKAGE, snapshot.source / "memlab", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(CONF, snapshot.source / "conf")
     (snapshot.source / SERVE).parent.mkdir()
-    shutil.copy2(shipped(SERVE), snapshot.source / SERVE)
+    shutil.copy2(shipped_path(SERVE), snapshot.source / SERVE)
     (snapshot.source / COMMIT).write_text(json.dumps(commit()), encoding="utf-8")
 
 

@@ -39,15 +39,15 @@ POLL, PATIENCE = 10.0, 600.0
 controller that does not answer."""
 
 
-def submit(launcher: Slurm, arms: Sequence[Arm], words: Sequence[str], store: str | None, shards: int,
+def submit(launcher: Slurm, arms: Sequence[Arm], arguments: Sequence[str], store: str | None, shards: int,
            out: Console) -> Snapshot | None:
     """Submit the arms that are neither finished nor under way in an earlier sweep; None if all are finished."""
-    if all(arm.finished() for arm in arms):
+    if all(arm.is_finished() for arm in arms):
         return None
     earlier = jobs_under_way(arms)
-    missing = [n for n, arm in enumerate(arms) if not arm.finished() and n not in earlier]
+    missing = [n for n, arm in enumerate(arms) if not arm.is_finished() and n not in earlier]
     steps = _levels(launcher, arms, missing, shards)
-    snapshot = take_snapshot(arms, words, store, shards)
+    snapshot = take_snapshot(arms, arguments, store, shards)
     snapshot.add_jobs([job for jobs in earlier.values() for job in jobs])
     _remove_failures([arms[n] for n in missing])
     try:
@@ -81,7 +81,7 @@ def _remove_failures(arms: Sequence[Arm]) -> None:
 
 def jobs_under_way(arms: Sequence[Arm]) -> dict[int, list[Job]]:
     """Return the jobs of arms that wait or run in an earlier sweep, by the arms' numbers in this one."""
-    numbers = {str(arm.folder().resolve()): n for n, arm in enumerate(arms) if not arm.finished()}
+    numbers = {str(arm.folder().resolve()): n for n, arm in enumerate(arms) if not arm.is_finished()}
     running: dict[int, list[Job]] = {}
     for snapshot in sweeps(arms[0].out.resolve()):
         folders = [arm["folder"] for arm in snapshot.metadata()["arms"]]
@@ -145,14 +145,14 @@ def _print_change(printed: dict[str, str], name: str, message: str, out: Console
         out.print(f"  {escape(name)}: {escape(message)}")
 
 
-def run_local(launcher: Local, arms: Sequence[Arm], words: Sequence[str], store: str | None, shards: int,
+def run_local(launcher: Local, arms: Sequence[Arm], arguments: Sequence[str], store: str | None, shards: int,
               out: Console) -> None:
     """Run the missing arms in processes of this machine; the report is left to the caller."""
-    missing = [n for n, arm in enumerate(arms) if not arm.finished()]
+    missing = [n for n, arm in enumerate(arms) if not arm.is_finished()]
     if not missing:
         return
     steps = [level for level in _levels(launcher, arms, missing, shards) if level[0].task != "report"]
-    snapshot = take_snapshot(arms, words, store, shards)
+    snapshot = take_snapshot(arms, arguments, store, shards)
     _remove_failures([arms[n] for n in missing])
 
     def print_end(job: Job, status: int) -> None:
@@ -180,19 +180,19 @@ def _span(ids: Sequence[str]) -> str:
 
 
 @enough_memory(OF_A_RUN)
-def launch(words: list[str], multirun: bool, out: Console) -> int:
-    """Plan or run what the words configure; return the exit status. Raises Faults for a faulty configuration."""
-    sweep = read(words, multirun)
+def launch(arguments: list[str], multirun: bool, out: Console) -> int:
+    """Plan or run what the arguments configure; return the exit status. Raises Faults for a faulty configuration."""
+    sweep = read(arguments, multirun)
     if sweep.settings.plan:
         print_plan(sweep, store_at(sweep.settings.store), out)
         return 0
-    return _run(sweep, words, out)
+    return _run(sweep, arguments, out)
 
 
-def _run(sweep: Sweep, words: list[str], out: Console) -> int:
+def _run(sweep: Sweep, arguments: list[str], out: Console) -> int:
     """Run the arms that are not finished, report all that are, and return the exit status."""
     first, several = sweep.arms[0], len(sweep.arms) > 1
-    ready, twins = sum(a.finished() for a in sweep.arms), sum(a.adaptive() for a in sweep.arms)
+    ready, twins = sum(a.is_finished() for a in sweep.arms), sum(a.adaptive() for a in sweep.arms)
     out.print(f"[bold]{escape(first.experiment)}[/bold] on {escape(first.dataset.name)}: "
               f"{len(sweep.arms)} arm{'s' if several else ''}"
               f"{f', {ready} finished before' if ready else ''}"
@@ -205,14 +205,14 @@ def _run(sweep: Sweep, words: list[str], out: Console) -> int:
         _check_cards(sweep)
         if sweep.launcher is None:
             _check_data(sweep)
-    arguments = (sweep.arms, words, settings.store, settings.shards, out)
+    inputs = (sweep.arms, arguments, settings.store, settings.shards, out)
     built: list[Path] = []
     if isinstance(sweep.launcher, Slurm):
-        if snapshot := submit(sweep.launcher, *arguments):
+        if snapshot := submit(sweep.launcher, *inputs):
             wait(snapshot, out)
             built = snapshot.current_reports()
     elif isinstance(sweep.launcher, Local):
-        run_local(sweep.launcher, *arguments)
+        run_local(sweep.launcher, *inputs)
     else:
         store = store_at(settings.store)
         for number, arm in enumerate(sweep.arms):
@@ -222,7 +222,7 @@ def _run(sweep: Sweep, words: list[str], out: Console) -> int:
             if run_arm(arm, store, out, parts):
                 shards.remove_parts(arm)
     _report(sweep, out, built)
-    failed = [a.name for a in sweep.arms if not a.finished()]  # read from the run folders, since jobs run arms too
+    failed = [a.name for a in sweep.arms if not a.is_finished()]  # read from the run folders, since jobs run arms too
     if failed:
         out.print(f"[red]{len(failed)} of {len(sweep.arms)} arms failed[/red]: {escape(', '.join(failed))}")
     return 1 if failed else 0
@@ -239,7 +239,7 @@ def _check_data(sweep: Sweep) -> None:
 
 def _check_cards(sweep: Sweep) -> None:
     """Raise Faults if what the arms still have to make needs models that cannot fit the cards."""
-    todo = [arm for arm in sweep.arms if not arm.finished()]
+    todo = [arm for arm in sweep.arms if not arm.is_finished()]
     try:
         check_cards(sweep.settings, todo)
     except Faults:
@@ -253,14 +253,14 @@ def _report(sweep: Sweep, out: Console, before: Sequence[Path] = ()) -> None:
     earlier = {arm.arms_folder(): reported_runs(arm.arms_folder()) for arm in sweep.arms}
     for built in publish(sweep.arms, sweep.track, sweep.contrasts, before):
         show(built, sweep.arms, out)
-        if command := _replaced(built, earlier.get(built.parent, {})):
+        if command := _replaced_command(built, earlier.get(built.parent, {})):
             out.print(f"  [dim]it replaces the report of {escape(command)}[/dim]")
     for file in dict.fromkeys(table_file(arm.arms_folder()) for arm in sweep.arms):
         if file.is_file():
             out.print(f"sizes: {escape(str(file))}")
 
 
-def _replaced(report: Path, earlier: Mapping[str, str]) -> str:
+def _replaced_command(report: Path, earlier: Mapping[str, str]) -> str:
     """Return the command of the earlier report of the same arms with other settings; empty if there was none."""
     now = reported_runs(report.parent)
     other = [folder for name, folder in earlier.items() if name in now and now[name] != folder]

@@ -102,7 +102,7 @@ def _report(snapshot: Snapshot, arms: Sequence[Arm], out: Console) -> bool:
             subprocess.run(["scancel", str(server)], check=False, timeout=60)  # noqa: S603, S607 (SLURM's own command)
     for path in comparisons:
         out.print(f"report: {path.with_name('report.html')}")
-    missing = [arm.name for arm in arms if not arm.finished()]
+    missing = [arm.name for arm in arms if not arm.is_finished()]
     if missing:
         out.print(f"missing: {', '.join(missing)}", markup=False)
     else:
@@ -110,9 +110,9 @@ def _report(snapshot: Snapshot, arms: Sequence[Arm], out: Console) -> bool:
     return not missing
 
 
-def main(words: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run the step that the command line names; return the exit status."""
-    sweep, step = sys.argv[1:] if words is None else words
+    sweep, step = sys.argv[1:] if arguments is None else arguments
     return 0 if run_step(Snapshot(Path(sweep)), parse_step(step)) else 1
 
 

@@ -39,18 +39,18 @@ _FORM = re.compile(r"(whole|plain)(?:([-+])(\w+))?")
 def ablate(config: DictConfig) -> DictConfig:
     """Return the configuration that ``config.ablate`` describes; the configuration itself if it is null.
 
-    Raises Faults for any other word, without a system, or if the baseline cannot be composed.
+    Raises Faults for any other value, without a system, or if the baseline cannot be composed.
     """
     if config.ablate is None:
         return config
-    word = str(config.ablate)
-    side, sign, part = _parse(word)
+    argument = str(config.ablate)
+    side, sign, part = _parse(argument)
     if not _system(config):
-        raise Faults([f"ablate={word}: no system is chosen; write system=NAME beside it"])
-    if word == "whole":
+        raise Faults([f"ablate={argument}: no system is chosen; write system=NAME beside it"])
+    if argument == "whole":
         return config
-    words = overrides_of(config)
-    plain = _plain(tuple(w for w in words if w.lstrip("+").partition("=")[0] not in ("ablate", "system")))
+    arguments = overrides_of(config)
+    plain = _plain(tuple(w for w in arguments if w.lstrip("+").partition("=")[0] not in ("ablate", "system")))
     target, source = (config, plain) if side == "whole" else (plain, config)
     ablated: DictConfig = OmegaConf.masked_copy(config, list(config))
     with open_dict(ablated):
@@ -79,24 +79,24 @@ def _system(config: DictConfig) -> str | None:
     return name
 
 
-def _parse(word: str) -> tuple[str, str, str]:
+def _parse(argument: str) -> tuple[str, str, str]:
     """Return side, sign and part: whole-rerank is whole, - and rerank."""
-    match = _FORM.fullmatch(word)
+    match = _FORM.fullmatch(argument)
     side, sign, part = match.groups(default="") if match else ("", "", "")
     if not side or (sign and sign != {"whole": "-", PLAIN: "+"}[side]):
-        raise Faults([f"ablate={word}: expected whole, plain, whole-PART or plain+PART"])
+        raise Faults([f"ablate={argument}: expected whole, plain, whole-PART or plain+PART"])
     if part and part not in PARTS:
-        raise Faults([f"ablate={word}: there is no part '{part}'; {did_you_mean(part, PARTS)}"])
+        raise Faults([f"ablate={argument}: there is no part '{part}'; {did_you_mean(part, PARTS)}"])
     return side, sign, part
 
 
 @lru_cache(maxsize=8)
-def _plain(words: tuple[str, ...]) -> DictConfig:
-    """Compose the words of a command line with ``system=plain``, once for all ablations."""
+def _plain(arguments: tuple[str, ...]) -> DictConfig:
+    """Compose the arguments of a command line with ``system=plain``, once for all ablations."""
     try:
-        plain, faults = compose_arm([*words, f"system={PLAIN}"])
+        plain, faults = compose_arm([*arguments, f"system={PLAIN}"])
     except HydraException as error:
         plain, faults = DictConfig({}), {"": hydra_message(error)}
     for fault in faults.values():
-        raise Faults([f"ablate: the plain baseline cannot be composed with these words: {fault}"])
+        raise Faults([f"ablate: the plain baseline cannot be composed with these arguments: {fault}"])
     return plain

@@ -35,7 +35,7 @@ from yaml import YAMLError
 from memlab.errors import MemlabError, did_you_mean
 from memlab.runtime.foreign import load_yaml, read_yaml
 from memlab.slots import SLOTS
-from memlab.stage import Nothing
+from memlab.stage import EmptyStage
 
 ARM = "arm"
 """The group of all arms; a user's folder may hold files below it."""
@@ -77,7 +77,7 @@ _stamps: list[FileStamp] = []
 @cache
 def own_choices(own: Path) -> Choices:
     """Return all choices of a configuration like memlab's, in a folder; raise MemlabError if one cannot be read."""
-    none = f"{Nothing.__module__}.{Nothing.__name__}"
+    none = f"{EmptyStage.__module__}.{EmptyStage.__name__}"
     choices = {path.relative_to(own).with_suffix("").as_posix(): Choice(path) for path in sorted(own.rglob("*.yaml"))}
     for slot, tables in EMPTY.items():  # no empty list: an arm that puts a stage in its place inherits no setting
         settings = {"_target_": none, **({"writes": list(tables)} if tables else {})}
@@ -264,7 +264,7 @@ def names_in(group: str, choices: Iterable[str]) -> list[str]:
     return sorted(name.rpartition("/")[2] for name in choices if name.rpartition("/")[0] == group)
 
 
-def stated(name: str, own: Path) -> Any:
+def read_choice(name: str, own: Path) -> Any:
     """Return what a choice states, ``data/locomo``, as plain values; raise KeyError if there is no such choice."""
     choice = all_choices(own)[name]
     if choice.settings is not None:

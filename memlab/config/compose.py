@@ -25,7 +25,7 @@ from memlab.config import choices, instantiate, plugins
 from memlab.config.choices import ARM, ARMS, FileStamp
 from memlab.config.instantiate import CONF, class_defaults, find_class, with_defaults
 from memlab.config.overrides import Fault, faults, groups, jobs, parse, try_parse, unknown_settings, valid_overrides
-from memlab.config.unread import Place, origin, unknown
+from memlab.config.unread import Place, origin, unread_settings
 from memlab.runtime.paths import expand, path_refusal, refusal_message
 
 instantiate.remember_environment()
@@ -53,72 +53,73 @@ class ArmConfigs:
         return self.arms[0]
 
 
-def compose(words: Sequence[str], multirun: bool) -> tuple[ArmConfigs | None, list[str]]:
+def compose(arguments: Sequence[str], multirun: bool) -> tuple[ArmConfigs | None, list[str]]:
     """Compose the arms without the bad overrides, if possible; return them and all faults."""
-    bad = _read_foreign(words)
-    bad += faults(words)
+    bad = _read_foreign(arguments)
+    bad += faults(arguments)
     configs = None
     try:
-        configs = _compose_arms(valid_overrides(words, [word for word, _ in bad]), multirun, bad)
-        if unresolved := dict.fromkeys(fault for arm in configs.arms for fault in instantiate.unresolved(arm)):
+        configs = _compose_arms(valid_overrides(arguments, [argument for argument, _ in bad]), multirun, bad)
+        if unresolved := dict.fromkeys(fault for arm in configs.arms for fault in instantiate.resolution_faults(arm)):
             configs, bad = None, [*bad, *(("", fault) for fault in unresolved)]
-        elif not any(word.partition("=")[0] in FOREIGN for word, _ in bad):
-            bad += _from_files(words, configs)
+        elif not any(argument.partition("=")[0] in FOREIGN for argument, _ in bad):
+            bad += _from_files(arguments, configs)
     except (HydraException, OmegaConfBaseException, YAMLError) as error:
         bad.append(("", hydra_message(error)))
-    return configs, [f"{word}: {fault}" if word else fault for word, fault in bad]
+    return configs, [f"{argument}: {fault}" if argument else fault for argument, fault in bad]
 
 
-def _read_foreign(words: Sequence[str]) -> list[Fault]:
-    """Import the plug-ins that the words name, and read the files of ``conf_dir``; return the faults of both."""
+def _read_foreign(arguments: Sequence[str]) -> list[Fault]:
+    """Import the plug-ins that the arguments name, and read the files of ``conf_dir``; return the faults of both."""
     bad: list[Fault] = []
     given: dict[str, tuple[str, Any]] = {}
-    for word in words:
-        override = try_parse(word)
+    for argument in arguments:
+        override = try_parse(argument)
         if override and override.key_or_group in FOREIGN and not override.is_delete():
             if override.is_sweep_override():
-                bad.append((word, "holds for all arms; several names are a list, plugins=[one,two]"))
+                bad.append((argument, "holds for all arms; several names are a list, plugins=[one,two]"))
             else:
-                given[override.key_or_group] = word, override.value()
-    word, names = given.get("plugins", ("", None))
+                given[override.key_or_group] = argument, override.value()
+    argument, names = given.get("plugins", ("", None))
     names = [names] if isinstance(names, str) else names or []
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        bad.append((word, "expected a name or a list of names, plugins=[mylab]"))
+        bad.append((argument, "expected a name or a list of names, plugins=[mylab]"))
         names = []
-    bad += [(word, fault) for fault in plugins.activate(names)]
-    word, place = given.get("conf_dir", ("", None))
+    bad += [(argument, fault) for fault in plugins.activate(names)]
+    argument, place = given.get("conf_dir", ("", None))
     refusal = path_refusal(place or "") if isinstance(place, str | None) else "expected a folder"
-    bad += [(word, refusal)] if refusal else []
+    bad += [(argument, refusal)] if refusal else []
     own = [expand(place).resolve()] if place and not refusal else []
-    bad += [(word, fault) for fault in choices.use([*plugins.conf_folders(), *own], CONF)]
+    bad += [(argument, fault) for fault in choices.use([*plugins.conf_folders(), *own], CONF)]
     return bad
 
 
-def _from_files(words: Sequence[str], configs: ArmConfigs) -> list[Fault]:
+def _from_files(arguments: Sequence[str], configs: ArmConfigs) -> list[Fault]:
     """Return the faults of files that name plug-ins or a folder: only the command line does."""
-    given = {_key(word).lstrip("+") for word in words}
+    given = {_key(argument).lstrip("+") for argument in arguments}
     return [("", f"{key}: a configuration file sets it; name it on the command line, {key}=...")
             for key in FOREIGN if key not in given and any(config.get(key) for config in configs.arms)]
 
 
-def _compose_arms(words: list[str], multirun: bool, bad: list[Fault]) -> ArmConfigs:
-    single = [word for word in words if not parse(word).is_sweep_override()]
+def _compose_arms(arguments: list[str], multirun: bool, bad: list[Fault]) -> ArmConfigs:
+    single = [argument for argument in arguments if not parse(argument).is_sweep_override()]
     first, _ = compose_arm(single)
     multirun = multirun or first.hydra.mode == RunMode.MULTIRUN
     params = [f"{key}={value}" for key, value in (first.hydra.sweeper.params or {}).items()] if multirun else []
     if not multirun and first.hydra.sweeper.params:
         bad.append(("", "hydra.sweeper.params holds values to sweep; add -m, or hydra.mode=MULTIRUN"))
-    swept = sorted({_key(word).lstrip("+") for word in [*params, *(word for word in words if word not in single)]})
+    several = [argument for argument in arguments if argument not in single]
+    swept = sorted({_key(argument).lstrip("+") for argument in [*params, *several]})
     if swept and not multirun:
         bad.append(("", f"{', '.join(swept)} has several values; add -m to run one arm each"))
-    arms = jobs([*params, *words])
-    composed = [compose_arm([f"{key}={value}" for key, value in job.items()] if swept or multirun else words)
+    arms = jobs([*params, *arguments])
+    composed = [compose_arm([f"{key}={value}" for key, value in job.items()] if swept or multirun else arguments)
                 for job in arms]
-    bad += _merge_faults([*params, *words], arms, [wrong for _, wrong in composed])
+    bad += _merge_faults([*params, *arguments], arms, [wrong for _, wrong in composed])
     return ArmConfigs([config for config, _ in composed], swept, multirun)
 
 
-def compose_arm(words: Sequence[str]) -> tuple[DictConfig, dict[str, str]]:
+def compose_arm(arguments: Sequence[str]) -> tuple[DictConfig, dict[str, str]]:
     """Return the configuration that overrides without sweeps describe, and override or file -> its fault.
 
     Faulty overrides and settings of files are left out, so that the faults of all others can be found.
@@ -126,51 +127,52 @@ def compose_arm(words: Sequence[str]) -> tuple[DictConfig, dict[str, str]]:
     Raises:
         HydraException: The chosen files cannot be composed.
     """
-    values = [word for word in words if not _for_hydra(parse(word))]
-    chosen = (*choices.search_path(), *(word for word in words if word not in values))
+    values = [argument for argument in arguments if not _for_hydra(parse(argument))]
+    chosen = (*choices.search_path(), *(argument for argument in arguments if argument not in values))
     config = copy.deepcopy(_compose_files(chosen, choices.stamps()))
     plain: Any = OmegaConf.to_container(config, resolve=False)
     wrong = unknown_settings(values, plain)
-    for word in values:
-        if word not in wrong:
+    for argument in values:
+        if argument not in wrong:
             try:
-                _set(config, parse(word))
+                _set(config, parse(argument))
             except (ValueError, TypeError, IndexError):  # of a list's item
-                wrong[word] = "there is no such item: those of a list are numbered from 0; or set the whole list"
+                wrong[argument] = "there is no such item: those of a list are numbered from 0; or set the whole list"
             except OmegaConfBaseException as error:
-                wrong[word] = str(error).splitlines()[0]
-    unread = unknown(config, _hydra_alone())
-    dead = {word: fault for word in words if word not in wrong if (fault := (
-        _overridden(word, words, config) or _reason(word, unread) or _dangling(word, config)))}
+                wrong[argument] = str(error).splitlines()[0]
+    unread = unread_settings(config, _hydra_alone())
+    dead = {argument: fault for argument in arguments if argument not in wrong if (fault := (
+        _overridden(argument, arguments, config) or _reason(argument, unread) or _dangling(argument, config)))}
     if dead:
-        config, wrong = compose_arm([word for word in words if word not in dead])
+        config, wrong = compose_arm([argument for argument in arguments if argument not in dead])
         return config, {**wrong, **dead}
     for place, fault in unread.items():
         wrong[str(origin(place) or ".".join(place))] = fault
         _delete(config, place)
-    config.hydra.overrides.task = [word for word in words if word not in wrong]
+    config.hydra.overrides.task = [argument for argument in arguments if argument not in wrong]
     return config, wrong
 
 
-def _reason(word: str, unread: Mapping[Place, str]) -> str:
-    """Return why nothing reads what a word sets; empty if something does."""
-    key = () if _is_folder(parse(word).key_or_group) else tuple(parse(word).key_or_group.split("."))
+def _reason(argument: str, unread: Mapping[Place, str]) -> str:
+    """Return why nothing reads what an argument sets; empty if something does."""
+    key = () if _is_folder(parse(argument).key_or_group) else tuple(parse(argument).key_or_group.split("."))
     return next((fault for place, fault in unread.items() if key and key[:len(place)] == place[:len(key)]), "")
 
 
-def _dangling(word: str, config: DictConfig) -> str:
-    """Return why the references of a word cannot be resolved; empty if they can. A word of a sweep escapes braces."""
-    why = instantiate.unresolvable(config, parse(word).key_or_group) if "${" in str(parse(word).value()) else ""
+def _dangling(argument: str, config: DictConfig) -> str:
+    """Return why the references of an argument cannot be resolved, or "". A sweep's argument escapes braces."""
+    why = instantiate.unresolvable(config, parse(argument).key_or_group) if "${" in str(parse(argument).value()) else ""
     return f"cannot be resolved ({why})" if why else ""
 
 
-def _overridden(word: str, words: Sequence[str], config: DictConfig) -> str:
-    """Return the fault of a word of which a later one replaces a value; empty if all it says holds."""
-    key = parse(word).key_or_group
-    later = [other for other in words[words.index(word) + 1:] if (name := parse(other).key_or_group) != key and
+def _overridden(argument: str, arguments: Sequence[str], config: DictConfig) -> str:
+    """Return the fault of an argument whose value a later one replaces; empty if none does."""
+    key = parse(argument).key_or_group
+    later = [other for other in arguments[arguments.index(argument) + 1:]
+             if (name := parse(other).key_or_group) != key and
              f"{name}.".startswith(f"{key}.") or f"{key}.".startswith(f"{name}.")]
-    stated: Any = parse(word).value()
-    if not later or _is_folder(key) or parse(word).is_delete() or (
+    stated: Any = parse(argument).value()
+    if not later or _is_folder(key) or parse(argument).is_delete() or (
             isinstance(stated, list) and all(parse(other).is_delete() for other in later)):  # of items of the list
         return ""
     held = OmegaConf.select(config, key, throw_on_missing=False, throw_on_resolution_failure=False)
@@ -196,8 +198,8 @@ def _delete(config: DictConfig, place: Place) -> None:
 
 def overrides_of(config: DictConfig) -> list[str]:
     """Return the overrides of a composed configuration as they are written: ``${seed}`` is not replaced."""
-    words: Any = OmegaConf.to_container(config.hydra.overrides.task, resolve=False)
-    return [str(word) for word in words]
+    arguments: Any = OmegaConf.to_container(config.hydra.overrides.task, resolve=False)
+    return [str(argument) for argument in arguments]
 
 
 def _is_folder(key: str) -> bool:
@@ -215,7 +217,7 @@ def _for_hydra(override: Override) -> bool:
 
 @cache
 def _hydra_alone() -> dict[str, Any]:
-    """Return Hydra's own settings (plain values) as they are without a file and without a word."""
+    """Return Hydra's own settings (plain values) as they are without files and arguments."""
     GlobalHydra.instance().clear()
     with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
         config = hydra.compose(None, return_hydra_config=True)
@@ -288,16 +290,16 @@ def _delete_setting(node: DictConfig, name: str, override: Override) -> None:
             node[name] = default
 
 
-def _merge_faults(words: Sequence[str], jobs: list[dict[str, str]], by_arm: list[dict[str, str]]) -> list[Fault]:
+def _merge_faults(arguments: Sequence[str], jobs: list[dict[str, str]], by_arm: list[dict[str, str]]) -> list[Fault]:
     """Return the faults of all arms and files, each once; of a setting that only some arms have, name the others."""
-    by_key = [{_key(word): fault for word, fault in wrong.items()} for wrong in by_arm]
+    by_key = [{_key(argument): fault for argument, fault in wrong.items()} for wrong in by_arm]
     merged: list[Fault] = []
-    for word in dict.fromkeys(words):
-        lacking = [_key(word) in wrong for wrong in by_key]
+    for argument in dict.fromkeys(arguments):
+        lacking = [_key(argument) in wrong for wrong in by_key]
         if any(lacking):
-            fault = by_key[lacking.index(True)][_key(word)]
-            merged.append((word, fault if all(lacking) else _lacking_message(jobs, lacking) or fault))
-    keys = {_key(word) for word in words}
+            fault = by_key[lacking.index(True)][_key(argument)]
+            merged.append((argument, fault if all(lacking) else _lacking_message(jobs, lacking) or fault))
+    keys = {_key(argument) for argument in arguments}
     return [*merged, *dict.fromkeys(item for wrong in by_arm for item in wrong.items() if _key(item[0]) not in keys)]
 
 
@@ -312,8 +314,8 @@ def _lacking_message(jobs: list[dict[str, str]], lacking: list[bool]) -> str:
     return ""
 
 
-def _key(word: str) -> str:
-    return word.partition("=")[0]
+def _key(argument: str) -> str:
+    return argument.partition("=")[0]
 
 
 def hydra_message(error: BaseException) -> str:

@@ -18,7 +18,7 @@ from omegaconf import OmegaConf
 from memlab.config.compose import compose
 from memlab.config.instantiate import find_class, options
 from memlab.config.overrides import groups
-from memlab.config.plugins import GROUP, installed
+from memlab.config.plugins import GROUP, plugin_entry_points
 from memlab.errors import Faults
 from memlab.runtime.machine import no_collection
 
@@ -42,21 +42,21 @@ Exit status: 0 done, 1 an arm failed, 2 the configuration is faulty, 130 interru
 
 {plugins}
 
-== Settings of what is chosen by these words (slot.setting=value) ==
+== Settings of what is chosen by these arguments (slot.setting=value) ==
 
 {settings}"""
 
 
 @no_collection()
-def help_page(words: Sequence[str], multirun: bool = False) -> str:
-    """Describe the command, all slots, and the settings of what these words choose; raise Faults if they are bad."""
-    configs, faults = compose(words, multirun)
+def help_page(arguments: Sequence[str], multirun: bool = False) -> str:
+    """Describe the command, all slots, and the settings of what the arguments choose; raise Faults if they are bad."""
+    configs, faults = compose(arguments, multirun)
     if configs is None or faults:
         raise Faults(faults)
     slots = (f"{slot}: {', '.join(options(slot))}" for slot in sorted(groups()) if not slot.startswith("hydra"))
     settings: Any = OmegaConf.to_container(configs.base)
     del settings["hydra"]
-    offers = ", ".join(sorted(installed())) or f"none (no installed package has an entry point in {GROUP})"
+    offers = ", ".join(sorted(plugin_entry_points())) or f"none (no installed package has an entry point in {GROUP})"
     return USAGE.format(slots="\n".join(slots), plugins=offers, settings="\n".join(lines_with_reasons(settings)))
 
 

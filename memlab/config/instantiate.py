@@ -28,7 +28,7 @@ from pydantic_core import PydanticUndefined
 
 from memlab.config import choices, plugins
 from memlab.errors import MemlabError, did_you_mean
-from memlab.runtime.paths import refusal_message, shipped
+from memlab.runtime.paths import refusal_message, shipped_path
 from memlab.runtime.redaction import remember
 from memlab.text.display import sanitise
 
@@ -43,19 +43,19 @@ def _env(key: str, *default: str | None) -> str | None:
     return oc.env(key, *default)
 
 
-def resolved(config: DictConfig, left_out: Container[str]) -> dict[str, Any]:
+def resolve_plain(config: DictConfig, left_out: Container[str]) -> dict[str, Any]:
     """Return the plain values of a configuration without some keys, to which the others may still refer.
 
-    >>> resolved(OmegaConf.create({"out": "runs", "name": "in ${out}"}), ["out"])
+    >>> resolve_plain(OmegaConf.create({"out": "runs", "name": "in ${out}"}), ["out"])
     {'name': 'in runs'}
     """
     return {str(key): _as_text(config.get(key)) for key in config if key not in left_out}
 
 
-def unresolved(config: DictConfig) -> list[str]:
+def resolution_faults(config: DictConfig) -> list[str]:
     """Return ``place: why`` for every value that cannot be resolved, but for Hydra's own settings.
 
-    >>> unresolved(OmegaConf.create({"seed": "${nope}", "rank": {"k": "${seed}", "n": "${oc.decode:3}"}}))[0]
+    >>> resolution_faults(OmegaConf.create({"seed": "${nope}", "rank": {"k": "${seed}", "n": "${oc.decode:3}"}}))[0]
     "seed: '${nope}' cannot be resolved (Interpolation key 'nope' not found)"
     """
     return [fault for key in config if key != "hydra" for fault in _faults(config, key, str(key))]
@@ -98,7 +98,7 @@ def _as_text(value: Any) -> Any:
     return OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
 
 
-CONF = shipped("conf")
+CONF = shipped_path("conf")
 """The configuration folder: beside the package in a clone, inside it when memlab was installed from a wheel."""
 
 with suppress(MemlabError):  # whoever composes tells it
@@ -267,13 +267,13 @@ def options(slot: str) -> list[str]:
     return choices.names_in(slot.replace(".", "/"), choices.all_choices(CONF))
 
 
-def stated(choice: str) -> Any:
+def choice_settings(choice: str) -> Any:
     """Return what a choice states, as plain values.
 
-    >>> stated("rank/select/fixed_5")
+    >>> choice_settings("rank/select/fixed_5")
     {'defaults': ['fixed', '_self_'], 'k': 5}
     """
-    return choices.stated(choice, CONF)
+    return choices.read_choice(choice, CONF)
 
 
 def make_dataset(name: str, **fields: Any) -> Any:
@@ -284,7 +284,7 @@ def make_dataset(name: str, **fields: Any) -> Any:
     """
     if name not in options("data"):
         raise MemlabError(f"there is no dataset '{name}'", fix=did_you_mean(name, options("data")))
-    settings = with_defaults(stated(f"data/{name}"))
+    settings = with_defaults(choice_settings(f"data/{name}"))
     unknown = [field for field in fields if field not in settings]
     if unknown:
         raise MemlabError(f"dataset '{name}' has no option '{unknown[0]}'",

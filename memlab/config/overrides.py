@@ -73,43 +73,44 @@ def _top_level() -> frozenset[str]:
     return frozenset({setting.name for setting in RUN_SETTINGS} | {slot.split("/")[0] for slot in groups()})
 
 
-def faults(words: Sequence[str]) -> list[Fault]:
+def faults(arguments: Sequence[str]) -> list[Fault]:
     """Return the faults of overrides that can be found without composing.
 
     >>> faults(["rank/select=fixd"])[0][1].startswith("there is no 'fixd' here; did you mean 'fixed'?")
     True
     """
-    bad = [(word, fault) for word in words for fault in _faults(word)]
-    return bad + _repetitions(valid_overrides(words, [word for word, _ in bad]))
+    bad = [(argument, fault) for argument in arguments for fault in _faults(argument)]
+    return bad + _repetitions(valid_overrides(arguments, [argument for argument, _ in bad]))
 
 
-def _repetitions(words: Sequence[str]) -> list[Fault]:
-    """Return the words whose setting or slot is given again: of several words of one key only the last would count."""
-    last = {override.key_or_group: i for i, word in enumerate(words) if (override := try_parse(word))}
-    return [(word, f"{override.key_or_group} is given again, by {words[last[override.key_or_group]]}; leave one out")
-            for i, word in enumerate(words) if (override := try_parse(word)) and last[override.key_or_group] != i]
+def _repetitions(arguments: Sequence[str]) -> list[Fault]:
+    """Return the arguments whose setting or slot is given again: only the last of one key would count."""
+    last = {override.key_or_group: i for i, argument in enumerate(arguments) if (override := try_parse(argument))}
+    return [(argument, f"{key} is given again, by {arguments[last[key]]}; leave one out")
+            for i, argument in enumerate(arguments)
+            if (override := try_parse(argument)) and last[key := override.key_or_group] != i]
 
 
-def _faults(word: str) -> list[str]:
-    if any("\ud800" <= letter <= "\udfff" for letter in word):  # the system's encoding did not read them
+def _faults(argument: str) -> list[str]:
+    if any("\ud800" <= letter <= "\udfff" for letter in argument):  # the system's encoding did not read them
         return ["holds letters that this system's encoding lacks; set LC_ALL=C.UTF-8"]
-    if word.startswith("-"):
-        key = word.lstrip("-").partition("=")[0]
+    if argument.startswith("-"):
+        key = argument.lstrip("-").partition("=")[0]
         if key in {"exp", *groups(), *_top_level()}:
             return [f"settings have no dashes; write {'+' * (key == 'exp')}{key}=VALUE"]
-        return [f"there is no such flag; {did_you_mean(word, ('--multirun', '-m', '--help'))}"]
-    override = try_parse(word)
+        return [f"there is no such flag; {did_you_mean(argument, ('--multirun', '-m', '--help'))}"]
+    override = try_parse(argument)
     if override is None:
-        key = word.partition("=")[0]
+        key = argument.partition("=")[0]
         if "/" in key and "." in key and (slot := key.partition(".")[0]).lstrip("+~") in groups():
-            return [f"a slot's setting is written with dots: {word.replace(slot, slot.replace('/', '.'), 1)}"]
+            return [f"a slot's setting is written with dots: {argument.replace(slot, slot.replace('/', '.'), 1)}"]
         return ["cannot be read as key=value; quote values that contain spaces, commas, brackets or '=', e.g. "
                 "'data.path=\"my file.json\"'"]
-    if word.partition("=")[2].strip() == "???":
+    if argument.partition("=")[2].strip() == "???":
         return ["'???' is no value; leave the setting out, or give it one"]
     key, slots = override.key_or_group, groups()
     if key in ("exp", "profile") and not override.is_add() and not override.is_delete():
-        return [f"{'an experiment' if key == 'exp' else 'a profile'} is added to the defaults; write +{word}"]
+        return [f"{'an experiment' if key == 'exp' else 'a profile'} is added to the defaults; write +{argument}"]
     if key == "hydra.sweeper.params":  # Hydra reads it from files alone
         return ["is for files; on a command line values are swept by -m KEY=A,B"]
     if key.split(".")[0] == "hydra" and key.split(".")[1:2] not in (["launcher"], ["mode"]):
@@ -145,14 +146,14 @@ def _offer(slot: str, name: str) -> str:
     return ""
 
 
-def unknown_settings(words: Iterable[str], config: Mapping[str, Any]) -> dict[str, str]:
+def unknown_settings(arguments: Iterable[str], config: Mapping[str, Any]) -> dict[str, str]:
     """Return override -> fault of settings that a composed configuration (plain values) does not have.
 
     >>> unknown_settings(["rank.select.kk=3"], {"rank": {"select": {"k": 10}}})
     {'rank.select.kk=3': "rank.select has no setting 'kk'; did you mean 'k'? (known: k)"}
     """
-    keys = {word: parse(word).key_or_group for word in words if not word.startswith("+")}
-    return {word: fault for word, key in keys.items()
+    keys = {argument: parse(argument).key_or_group for argument in arguments if not argument.startswith("+")}
+    return {argument: fault for argument, key in keys.items()
             if key not in groups() and (fault := _unknown_setting(key.split("."), config))}
 
 
@@ -173,34 +174,34 @@ def _unknown_setting(path: Sequence[str], config: Mapping[str, Any]) -> str:
     return ""
 
 
-def valid_overrides(words: Sequence[str], bad: Iterable[str]) -> list[str]:
+def valid_overrides(arguments: Sequence[str], bad: Iterable[str]) -> list[str]:
     """Return the overrides that are neither bad nor a setting of a bad slot."""
-    bad_words = set(bad)
-    slots = [word.lstrip("+~").partition("=")[0].replace("/", ".") + "." for word in bad_words]
-    return [w for w in words if w not in bad_words and not w.lstrip("+~").startswith(tuple(slots))]
+    bad_arguments = set(bad)
+    slots = [argument.lstrip("+~").partition("=")[0].replace("/", ".") + "." for argument in bad_arguments]
+    return [w for w in arguments if w not in bad_arguments and not w.lstrip("+~").startswith(tuple(slots))]
 
 
 @lru_cache(maxsize=1024)
-def parse(word: str) -> Override:
+def parse(argument: str) -> Override:
     """Parse an override; raises HydraException if it cannot be read."""
-    return OverridesParser.create().parse_override(word)
+    return OverridesParser.create().parse_override(argument)
 
 
-def try_parse(word: str) -> Override | None:
+def try_parse(argument: str) -> Override | None:
     """Parse an override; return None if it cannot be read."""
     try:
-        return parse(word)
+        return parse(argument)
     except (HydraException, ValueError, RecursionError):  # numbers of thousands of digits, deep nesting
         return None
 
 
-def jobs(words: Iterable[str]) -> list[dict[str, str]]:
+def jobs(arguments: Iterable[str]) -> list[dict[str, str]]:
     """Return for each arm the value of each key; of several overrides of one key the last counts.
 
     >>> jobs(["rank/select=gap,fixed", "seed=1", "seed=2"])
     [{'rank/select': 'gap', 'seed': '2'}, {'rank/select': 'fixed', 'seed': '2'}]
     """
-    last = {override.key_or_group: override for override in map(parse, words)}
+    last = {override.key_or_group: override for override in map(parse, arguments)}
     values = {override.get_key_element(): override for override in last.values()}
     arms = math.prod(map(_arms, values.values()))
     if arms > MOST_ARMS:

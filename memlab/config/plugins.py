@@ -34,7 +34,7 @@ _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 @dataclasses.dataclass(frozen=True)
 class Plugin:
-    """A package that is used: its folder or single file, its modules that were named, and its source's digest."""
+    """A loaded package: its folder or single file, the modules that were named, and the digest of its source."""
 
     package: str
     place: Path
@@ -72,7 +72,7 @@ def activate(names: Sequence[str], folder: Path | None = None, versions: Mapping
 
 def _use(name: str, folder: Path | None, versions: Mapping[str, str | None]) -> Plugin:
     """Find and import one plug-in; raise MemlabError if that fails."""
-    offers = {} if folder else installed()
+    offers = {} if folder else plugin_entry_points()
     offered = {point.module for point in metadata.entry_points(group=GROUP, name=name)} if offers else set()
     if len(offered) > 1:
         raise MemlabError(f"several packages offer a plug-in '{name}': {', '.join(sorted(offered))}",
@@ -100,7 +100,7 @@ def _use(name: str, folder: Path | None, versions: Mapping[str, str | None]) -> 
     return Plugin(package, place, tuple(dict.fromkeys(modules)), version, digest)
 
 
-def installed() -> dict[str, metadata.EntryPoint]:
+def plugin_entry_points() -> dict[str, metadata.EntryPoint]:
     """Return the plug-ins that installed packages offer, by name, without importing one."""
     return {point.name: point for point in sorted(metadata.entry_points(group=GROUP), reverse=True)}
 
@@ -153,7 +153,7 @@ def one_line(error: BaseException) -> str:
 
 
 def source_digest(place: Path) -> str:
-    """Return the digest of the source files of a package or a module, by names and content, wherever it lies."""
+    """Return the digest of the source files of a package or a module, by file names and content."""
     total = hashlib.blake2b(digest_size=16)
     for path in [place] if place.is_file() else sorted(place.rglob("*")):
         if path.name.endswith((".py", *EXTENSION_SUFFIXES)) and path.is_file():
@@ -210,11 +210,11 @@ def load_class(target: str) -> Any:
 
 def offered_folders() -> dict[str, Path]:
     """Return the folder ``conf`` of each installed plug-in that is not named yet; imports none of them."""
-    return {name: Path(spec.origin).parent / "conf" for name, point in sorted(installed().items())
+    return {name: Path(spec.origin).parent / "conf" for name, point in sorted(plugin_entry_points().items())
             if (package := point.module.partition(".")[0]) not in _active and (spec := _spec(package)) and spec.origin}
 
 
-def used(*things: Any) -> dict[str, dict[str, str | None]]:
+def plugin_versions(*things: Any) -> dict[str, dict[str, str | None]]:
     """Return package -> version and digest of the plug-ins whose classes these objects are made of."""
     return {name: {"version": _loaded[name].version, "digest": _loaded[name].digest} for name in places(*things)}
 

@@ -17,7 +17,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from memlab.config import choices
 from memlab.config.choices import ARMS, GLOBAL, FileStamp
-from memlab.config.instantiate import CONF, find_class, options, stated
+from memlab.config.instantiate import CONF, choice_settings, find_class, options
 from memlab.errors import did_you_mean
 
 Place = tuple[str, ...]
@@ -55,7 +55,7 @@ def settings_of(node: Any, place: Place = ()) -> Iterator[Place]:
             yield from settings_of(value, (*place, str(name)))
 
 
-def unknown(config: DictConfig, untouched: Mapping[str, Any]) -> dict[Place, str]:
+def unread_settings(config: DictConfig, untouched: Mapping[str, Any]) -> dict[Place, str]:
     """Return place -> fault of every setting of a composed configuration that no class and no value reads.
 
     ``untouched`` holds Hydra's own settings (plain values) as they are without a word and without a file.
@@ -90,7 +90,7 @@ def origin(place: Place) -> Path | None:
     """Return the file beside memlab's own that sets a place, or the end of it; None if there is none."""
     for start in range(len(place)):
         for name, choice in choices.more_choices().items():
-            if _at(stated(name), place[start:]) is not None:
+            if _at(choice_settings(name), place[start:]) is not None:
                 return choice.path
     return None
 
@@ -101,8 +101,8 @@ def places_in_files(config: DictConfig) -> dict[Place, Path]:
     for slot in ("exp", "system"):
         name = f"{slot}/{config.hydra.runtime.choices.get(slot)}"
         if choice := choices.more_choices().get(name):
-            found |= {place: choice.path for key, node in stated(name).items() if key not in ("defaults", "hydra", ARMS)
-                      for place, _ in _leaves(node, (str(key),))}
+            found |= {place: choice.path for key, node in choice_settings(name).items()
+                      if key not in ("defaults", "hydra", ARMS) for place, _ in _leaves(node, (str(key),))}
     return found
 
 

@@ -109,7 +109,7 @@ def _text(line: dict[str, Any], key: str, where: str) -> str:
 
 def _lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield (place, object) for each line."""
-    with _opened(path) as stream:
+    with _open_text(path) as stream:
         for number, line in enumerate(stream, start=1):
             if line.strip():
                 where = f"{path}, line {number}"
@@ -135,14 +135,14 @@ def _judgements(path: Path) -> dict[str, set[str]]:
 
 def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Yield (line, columns) of a table separated by tabs, without the heading, which has no number in its score."""
-    with _opened(path, newline="") as stream:
+    with _open_text(path, newline="") as stream:
         for number, row in enumerate(csv.reader(stream, delimiter="\t", quoting=csv.QUOTE_NONE), start=1):
             if row and (number > 1 or row[-1].strip().lstrip("-").isdecimal()):
                 yield number, row
 
 
 @contextmanager
-def _opened(path: Path, newline: str | None = None) -> Iterator[TextIO]:
+def _open_text(path: Path, newline: str | None = None) -> Iterator[TextIO]:
     """Open a file of UTF-8 text; raise MemlabError for what cannot be read."""
     try:
         with io.TextIOWrapper(open_plain(path), "utf-8-sig", newline=newline) as stream:

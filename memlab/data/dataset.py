@@ -20,7 +20,7 @@ from memlab.tables import SESSION, Tables, text_hash
 class Dataset(Protocol):
     """Sessions, questions and gold, numbered by integers without meaning.
 
-    Corpora, questions, sessions and turns keep their numbers when only a part is kept (limit, types, split), so numbers
+    Corpora, questions, sessions and turns keep their numbers in a subset (limit, types, split), so numbers
     may have gaps, and the same question has the same number in every arm.
     """
 

@@ -24,7 +24,7 @@ _TIMEOUT = httpx.Timeout(30.0)
 
 
 class NoSuchFile(MemlabError):
-    """The server has no such file (status 404)."""
+    """The server does not have the file (status 404)."""
 
 
 def fetch(name: str, *, base: str | None = None, folder: Path | None = None, quiet: bool = False) -> Path:

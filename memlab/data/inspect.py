@@ -96,7 +96,7 @@ def _of_several_files(path: Path) -> Dataset | None:
 
 
 def _ambiguous(data: Dataset) -> list[str]:
-    """Count the questions of BEAM whose evidence cannot be told apart."""
+    """Count the questions of BEAM whose evidence is ambiguous."""
     names = data.ambiguous() if isinstance(data, Beam) else []
     return [f"{len(names)} questions that cite an id of several messages, not scored: {', '.join(names[:5])}"
             + (", ..." if len(names) > 5 else "")] if names else []

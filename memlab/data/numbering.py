@@ -85,10 +85,10 @@ class Numbering:
         """Return the tables with their own numbers; a table that is still ``hidden`` becomes its ``original``."""
         unchanged = [name for name, table in tables.items() if name in hidden and table is hidden[name]]
         changed = {name: new for name, table in tables.items()
-                   if name not in unchanged and (new := self._shown(table)) is not table}
+                   if name not in unchanged and (new := self._renumber(table)) is not table}
         return tables.updated(original.only(unchanged)).updated(changed)
 
-    def _shown(self, table: pl.DataFrame) -> pl.DataFrame:
+    def _renumber(self, table: pl.DataFrame) -> pl.DataFrame:
         questions = self.questions.select(pl.col("number").alias("question"), number="question")
         corpora = self.corpora.select(pl.col("number").alias("corpus"), number="corpus")
         table = renumber(renumber(table, "corpus", corpora), "question", questions)

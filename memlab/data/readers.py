@@ -49,7 +49,7 @@ def records(path: Path) -> Iterator[dict[str, Any]]:
     Raises MemlabError naming the file and the record where it is unreadable, cut off or not such a list.
     """
     count = 0
-    with _named(lambda: f"{path}, record {count}"), open_bytes(path) as stream:
+    with _errors_at(lambda: f"{path}, record {count}"), open_bytes(path) as stream:
         for record in _values(stream, path, "item"):
             if type(record) is not dict:
                 raise MemlabError(f"expected an object, got {_KINDS.get(type(record), 'something else')}",
@@ -63,7 +63,7 @@ def records(path: Path) -> Iterator[dict[str, Any]]:
 
 def whole(path: Path, kind: type) -> Any:
     """Return the one value of a JSON file, of type ``kind``; raise MemlabError naming the file where it is not."""
-    with _named(lambda: str(path)), open_bytes(path) as stream:
+    with _errors_at(lambda: str(path)), open_bytes(path) as stream:
         value = next(_values(stream, path, ""))
     if type(value) is not kind:
         raise MemlabError(f"expected {_KINDS[kind]}, got {_KINDS.get(type(value), 'something else')}", where=str(path))
@@ -71,7 +71,7 @@ def whole(path: Path, kind: type) -> Any:
 
 
 @contextmanager
-def _named(place: Callable[[], str]) -> Iterator[None]:
+def _errors_at(place: Callable[[], str]) -> Iterator[None]:
     """Raise what a reader of JSON raises in the block as MemlabError that names the place."""
     try:
         yield

@@ -90,7 +90,7 @@ class Subset:
             tables = keep(tables, questions)
         if self.grow is not None and self.grows():
             return grown(tables, whole, self.grow, self.grow_seed)
-        return pooled(tables) if self.pool else tables
+        return pool_corpora(tables) if self.pool else tables
 
     def sized_name(self, name: str) -> str:
         """Return a data set's name, with ``-pooled`` if its corpora are one, or such as ``-x10`` if they are grown."""
@@ -173,7 +173,7 @@ def _groups(tables: Tables) -> list[int]:
 
 
 def keep(tables: Tables, questions: pl.DataFrame, corpora: Iterable[int] | None = None) -> Tables:
-    """Keep these questions, their corpora (or ``corpora``) and what belongs to them."""
+    """Filter to these questions, their corpora (or ``corpora``) and all rows of both."""
     numbers = questions["corpus"].unique() if corpora is None else pl.Series(list(corpora), dtype=pl.Int32)
     of_corpus = pl.col("corpus").is_in(numbers.implode())
     of_question = pl.col("question").is_in(questions["question"].implode())
@@ -190,7 +190,7 @@ def keep(tables: Tables, questions: pl.DataFrame, corpora: Iterable[int] | None 
     )
 
 
-def pooled(tables: Tables) -> Tables:
+def pool_corpora(tables: Tables) -> Tables:
     """Make all corpora one, number 0, its sessions in the order of their dates.
 
     All sessions stay: a text with several dates is there once per date. Evidence stays in the session of the question's
@@ -201,7 +201,7 @@ def pooled(tables: Tables) -> Tables:
         pl.lit(0, pl.Int32).alias("corpus"), pl.int_range(pl.len(), dtype=pl.Int32).alias("session"), "said_on",
         pl.col("corpus").alias("owner"), pl.col("session").alias("old"), pl.lit(True).alias("own"))
     pool = tables["ids"].filter(pl.col("kind") == "corpus").head(1).with_columns(name=pl.lit("pool"))
-    return _placed(tables, tables, places, corpora=pool, full_name=pl.lit(True)).updated(
+    return _place(tables, tables, places, corpora=pool, full_name=pl.lit(True)).updated(
         {"questions": tables["questions"].with_columns(corpus=pl.lit(0, pl.Int32))})
 
 
@@ -242,7 +242,7 @@ def grown(tables: Tables, source: Tables, times: int, seed: int = 0) -> Tables:
     own = pl.col("corpus") == pl.col("owner")
     number = pl.int_range(pl.len(), dtype=pl.Int32).over("corpus")
     places = ordered.with_columns(own.alias("own"), number.alias("session"))
-    return _placed(tables, source, places, corpora=tables["ids"].filter(pl.col("kind") == "corpus"), full_name=~own)
+    return _place(tables, source, places, corpora=tables["ids"].filter(pl.col("kind") == "corpus"), full_name=~own)
 
 
 def _one_of_each(contents: pl.DataFrame, digests: Mapping[int, str]) -> pl.DataFrame:
@@ -282,7 +282,7 @@ def _between(first: datetime | None, last: datetime | None, asked: datetime | No
     return (start + share * (end - start)).replace(second=0, microsecond=0)
 
 
-def _placed(tables: Tables, source: Tables, places: pl.DataFrame, corpora: pl.DataFrame, full_name: pl.Expr) -> Tables:
+def _place(tables: Tables, source: Tables, places: pl.DataFrame, corpora: pl.DataFrame, full_name: pl.Expr) -> Tables:
     """Return ``tables`` with the sessions of ``source`` at these places.
 
     places: (corpus, session, said_on, owner, old, own): ``own`` marks the place of a session in which evidence stays.

@@ -22,7 +22,7 @@ from typing import Literal
 from memlab.runtime.foreign import whole_number
 from memlab.runtime.machine import usable_cores
 from memlab.runtime.paths import home as memlab_home
-from memlab.runtime.paths import shipped
+from memlab.runtime.paths import shipped_path
 from memlab.runtime.terminal import print
 
 State = Literal["ok", "note", "missing"]
@@ -59,7 +59,7 @@ def python() -> Iterator[Check]:
 
 def configuration() -> Iterator[Check]:
     """The files that memlab ships beside its source."""
-    folder = shipped("conf")
+    folder = shipped_path("conf")
     groups = ("data", "embedder", "exp", "rank/select", "serve")
     absent = [name for name in ("config.yaml", *groups) if not (folder / name).exists()]
     count = sum(1 for _ in folder.rglob("*.yaml"))

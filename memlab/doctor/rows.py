@@ -62,7 +62,7 @@ def row_of(part: Part, name: str, check: Callable[[], Row]) -> Row:
 
 
 def rate(number: float, unit: str) -> str:
-    """Return a rate: units of computers with a prefix, things in numbers.
+    """Return a rate: bytes and operations with a unit prefix, counts as numbers.
 
     >>> rate(1.5e9, "products/s"), rate(7467.2, "texts/s"), rate(7.9e14, "FLOP/s"), rate(4.24e12, "B/s")
     ('1.5 billion products/s', '7,467 texts/s', '790 TFLOP/s', '4.24 TB/s')

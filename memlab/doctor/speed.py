@@ -71,7 +71,7 @@ SMALL = Sizes(TINY, (256, (5, 60)), (8, (100, 250)), 128, 20_000, 20_000, 64, 51
 
 @dataclass(frozen=True)
 class Rates:
-    """What the device does at most, as measured.
+    """Peak rates of the device, as measured.
 
     Attributes:
         half: FLOP/s of a matrix product in fp16; on a CPU in fp32.

@@ -1,4 +1,4 @@
-"""Error attribution by intervention: the cause of a wrong answer is the first change that turns its verdict.
+"""Error attribution by intervention: the cause of a wrong answer is the first change that flips its verdict.
 
 The order is: the same context read again (the reader's noise), a second judge, the tables (``evidence_funnel``), gold
 before the retrieved context, gold alone. The same is done to a sample of right answers, to compare the rates.
@@ -13,7 +13,7 @@ import polars as pl
 from pydantic import Field
 
 from memlab.data.numbering import question_digests
-from memlab.evaluate.evidence import VIEWS, evidence_steps, reached
+from memlab.evaluate.evidence import VIEWS, evidence_steps, last_steps
 from memlab.stage import Stage, stage
 from memlab.store import Store
 from memlab.tables import Notes, Tables, frame
@@ -75,7 +75,7 @@ class Attribution:
         steps = evidence_steps(tables)
         rows = []
         for view in VIEWS:
-            answers = (judged.join(reached(steps, view), on="question", how="left")
+            answers = (judged.join(last_steps(steps, view), on="question", how="left")
                        .join(tables["gold"].select("question", "abstain"), on="question")
                        .join(tried, on="question", how="left"))
             lost = pl.when((pl.col("reached") != "shown") & ~pl.col("abstain")).then("reached")

@@ -141,7 +141,7 @@ def compare(experiment: str, data: str, arms: Mapping[str, ArmResult], contrasts
 
 
 def recommend(arms: Mapping[str, ArmResult], contrasts: Sequence[Contrast]) -> Recommendation | None:
-    """Recommend one of the arms; those that look at gold, tainted ones and twins are no candidates."""
+    """Recommend one of the arms; oracles, tainted arms and token-matched baselines are no candidates."""
     candidates = {name: arm for name, arm in arms.items()
                   if not (arm.oracle or arm.tainted or name.endswith(".twin"))}
     columns = list(dict.fromkeys(name for arm in candidates.values() for name in arm.questions.columns))

@@ -74,7 +74,7 @@ TEST = "t over groups of questions (CR2)"
 class Contrast:
     """A claim made before the run: ``arm`` is greater (or less) than ``comparator`` in ``metric``.
 
-    The comparator ``twin`` stands for the arm's own token-matched twin. ``metric`` is a name of metrics.json.
+    The comparator ``twin`` stands for the arm's own token-matched baseline. ``metric`` is a name of metrics.json.
     ``planned`` is the difference, in the metric's units, that the power is stated for. A metric ``curve/...`` compares
     whole recall-token curves, over the range ``tokens``; the comparator may then be ``constant`` (one K for all) or
     ``constant_by_class`` (the best K for each class of question) on the arm's own ranking.

@@ -274,11 +274,11 @@ def with_heights(contrast: Contrast, questions: pl.DataFrame, curve: pl.DataFram
     rows = questions.join(defined.select("question"), on="question", how="semi").sort("question")
     listed = rows["question"].to_list()
 
-    def drawn(frame: pl.DataFrame, rule: str) -> Curve:
+    def curve_of(frame: pl.DataFrame, rule: str) -> Curve:
         return as_curve(frame.filter(pl.col("rule") == rule), metric, listed)
 
-    rule, constant = drawn(curve, RULE), drawn(curve, CONSTANT)
-    against = drawn(curve, contrast.comparator) if other is None else drawn(other, RULE)
+    rule, constant = curve_of(curve, RULE), curve_of(curve, CONSTANT)
+    against = curve_of(curve, contrast.comparator) if other is None else curve_of(other, RULE)
     low, high = shared_range((rule, against))
     asked = contrast.tokens or (float(constant.tokens[SMALLEST_K - 1].mean()), constant.span()[1])
     low, high = max(low, asked[0]), min(high, asked[1])

@@ -165,7 +165,7 @@ def read_context(tables: Tables) -> pl.DataFrame:
     return rows.filter(pl.col("nth") < pl.col("all") - pl.col("dropped").fill_null(0)).select(context.columns)
 
 
-def reached(steps: pl.DataFrame, view: str) -> pl.DataFrame:
+def last_steps(steps: pl.DataFrame, view: str) -> pl.DataFrame:
     """Return (question, reached), a name of ``STEPS``: the best piece under "any", the worst under "all"."""
     step = pl.col("step").max() if view == "any" else pl.col("step").min()
     return steps.group_by("question").agg(step).select(

@@ -56,7 +56,7 @@ def unit_names(units: pl.DataFrame, ids: pl.DataFrame) -> pl.DataFrame:
             pl.coalesce("turn_name", span, "session_name").alias("document"))
     else:
         named = named.with_columns(pl.coalesce(span, "session_name").alias("document"))
-    places = named.select("unit", "corpus", "session", first.alias("first"), _escaped("document")).with_row_index("row")
+    places = named.select("unit", "corpus", "session", first.alias("first"), _escape("document")).with_row_index("row")
     nth = pl.int_range(1, pl.len() + 1).over("corpus", "document")
     suffixed = pl.when(pl.len().over("corpus", "document") > 1).then(pl.format("{}#{}", "document", nth))
     return places.sort("session", "first", "unit").with_columns(suffixed.otherwise("document").alias("document")).sort(
@@ -65,7 +65,7 @@ def unit_names(units: pl.DataFrame, ids: pl.DataFrame) -> pl.DataFrame:
 
 def question_names(tables: Tables) -> pl.DataFrame:
     """Return (question, topic): the benchmark's name of each question, or its number where it has none."""
-    return question_ids(tables).rename({"question_id": "topic"}).with_columns(_escaped("topic"))
+    return question_ids(tables).rename({"question_id": "topic"}).with_columns(_escape("topic"))
 
 
 def write_trec(tables: Tables, folder: Path, *, name: str) -> None:
@@ -173,7 +173,7 @@ def question_ids(tables: Tables) -> pl.DataFrame:
     return named.select("question", pl.coalesce("name", pl.col("question").cast(pl.String)).alias("question_id"))
 
 
-def _escaped(column: str) -> pl.Expr:
+def _escape(column: str) -> pl.Expr:
     return pl.col(column).map_elements(escape, return_dtype=pl.String)
 
 

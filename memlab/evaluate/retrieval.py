@@ -131,7 +131,7 @@ def recall_any(ranks: Ranks, k: float) -> Values:
     >>> recall_any(np.array([[2.0, np.inf], [7.0, np.nan]]), 5)
     array([1., 0.])
     """
-    return _defined(ranks, (ranks <= k).any(axis=1).astype(float))
+    return _nan_without_evidence(ranks, (ranks <= k).any(axis=1).astype(float))
 
 
 def recall_all(ranks: Ranks, k: float) -> Values:
@@ -140,7 +140,7 @@ def recall_all(ranks: Ranks, k: float) -> Values:
     >>> recall_all(np.array([[2.0, np.inf], [3.0, np.nan]]), 5)
     array([0., 1.])
     """
-    return _defined(ranks, ((ranks <= k).sum(axis=1) == count(ranks)).astype(float))
+    return _nan_without_evidence(ranks, ((ranks <= k).sum(axis=1) == count(ranks)).astype(float))
 
 
 def recall(ranks: Ranks, k: float) -> Values:
@@ -149,7 +149,7 @@ def recall(ranks: Ranks, k: float) -> Values:
     >>> recall(np.array([[2.0, 9.0], [3.0, np.nan]]), 5)
     array([0.5, 1. ])
     """
-    return _defined(ranks, (ranks <= k).sum(axis=1) / np.maximum(count(ranks), 1))
+    return _nan_without_evidence(ranks, (ranks <= k).sum(axis=1) / np.maximum(count(ranks), 1))
 
 
 def precision(ranks: Ranks, k: int) -> Values:
@@ -161,7 +161,7 @@ def precision(ranks: Ranks, k: int) -> Values:
     >>> precision(np.array([[1.0, 1.0, 4.0]]), 5)
     array([0.4])
     """
-    return _defined(ranks, (_first_of_rank(np.sort(ranks)) & (np.sort(ranks) <= k)).sum(axis=1) / k)
+    return _nan_without_evidence(ranks, (_first_of_rank(np.sort(ranks)) & (np.sort(ranks) <= k)).sum(axis=1) / k)
 
 
 def reciprocal_rank(ranks: Ranks, k: float = np.inf) -> Values:
@@ -173,7 +173,7 @@ def reciprocal_rank(ranks: Ranks, k: float = np.inf) -> Values:
     (array([0.5, 0. ]), array([0.]))
     """
     first = np.where(np.isnan(ranks), np.inf, ranks).min(axis=1)
-    return _defined(ranks, np.where(first <= k, 1 / first, 0.0))
+    return _nan_without_evidence(ranks, np.where(first <= k, 1 / first, 0.0))
 
 
 def ndcg(ranks: Ranks, k: int) -> Values:
@@ -194,7 +194,7 @@ def ndcg(ranks: Ranks, k: int) -> Values:
     np.add.at(gains, (np.nonzero(pieces)[0], (np.cumsum(opens, axis=1) - 1)[pieces]), 1.0)
     best = -np.sort(-gains, axis=1)[:, :k]
     ideal = (best / np.log2(np.arange(best.shape[1]) + 2)).sum(axis=1)
-    return _defined(ranks, dcg / np.where(ideal > 0, ideal, 1))
+    return _nan_without_evidence(ranks, dcg / np.where(ideal > 0, ideal, 1))
 
 
 def count(ranks: Ranks) -> Values:
@@ -209,7 +209,7 @@ def _first_of_rank(rows: Ranks) -> NDArray[np.bool_]:
     return first & ~np.isnan(rows)
 
 
-def _defined(ranks: Ranks, values: Values) -> Values:
+def _nan_without_evidence(ranks: Ranks, values: Values) -> Values:
     return np.where(count(ranks) > 0, values, np.nan)
 
 

@@ -234,7 +234,7 @@ def smallest_detectable(error: float, df: float, alpha: float) -> float:
 
 @dataclass(frozen=True)
 class Assumptions:
-    """What a plan takes as given before the run: how much the questions, and the groups, differ in a contrast.
+    """Assumptions of a power plan: how much the questions, and the groups, differ in a contrast.
 
     ``discordance`` is the share of questions on which two arms differ, ``between`` the standard deviation of the true
     effect between groups of several questions. On LoCoMo, contrasts of one stage differed on 3 to 20 % of the

@@ -80,15 +80,15 @@ READS = ("units", "evidence", "gold", "questions", "turns", "ids")
 """Tables that such a measure may read besides the columns question, unit, rank and tokens of ``ranking``."""
 
 SIZE = 8
-"""Rankings whose measures are remembered; arms that share one run one after another."""
+"""Rankings whose measures are cached; arms that share one run one after another."""
 
 
 def by_order(measure: Callable[[Tables], T]) -> Callable[[Tables], T]:
-    """Remember the result of a measure for each order; a result must not be changed in place."""
+    """Cache the result of a measure for each order; a result must not be changed in place."""
     results: OrderedDict[str, T] = OrderedDict()
 
     @wraps(measure)
-    def remembered(tables: Tables) -> T:
+    def memoised(tables: Tables) -> T:
         ranking = tables["ranking"]
         order = ranking.select(c for c in ("question", "unit", "rank", "tokens") if c in ranking.columns)
         key = f"{tables.digest(READS)} {frame_digest(order)}"
@@ -98,7 +98,7 @@ def by_order(measure: Callable[[Tables], T]) -> Callable[[Tables], T]:
                 results.popitem(last=False)
         return results[key]
 
-    return remembered
+    return memoised
 
 
 ABOUT = ("question", "corpus", "group", "text", "answer", "category", "abstain", "scored", "label_error")

@@ -128,7 +128,7 @@ class Place(TypedDict):
 
 
 class Recommendation(TypedDict):
-    """The ranking by ``metric``, best first, and what the best arm's rivals are worth.
+    """The ranking by ``metric``, best first, and the comparison of the best arm with its rivals.
 
     ``questions`` define the metric, in so many independent ``groups``.
 
@@ -198,7 +198,7 @@ def words(found: Recommendation) -> list[str]:
                 "since the budget holds the whole memory. Fix: show less (rank.select.tokens, rank.select.k), or take "
                 "data with longer histories."]
     if found["behind"] is None:
-        return _undecided(found)
+        return _tied_verdict(found)
     best, others = found["ranking"][0], len(found["ranking"]) - 1
     sentences = [f"Use {best['arm']}: {_finds(found['metric'], best['value'])}{_at(best['tokens'])}."]
     if found["tied"]:
@@ -212,7 +212,7 @@ def words(found: Recommendation) -> list[str]:
     return sentences + _cheaper(found)
 
 
-def _undecided(found: Recommendation) -> list[str]:
+def _tied_verdict(found: Recommendation) -> list[str]:
     """Return the verdict where the best arm is shown to be ahead of no other."""
     best, rivals = found["ranking"][0], found["tied"]
     data = f"on {found['questions']:,} question{'s' * (found['questions'] != 1)}"
@@ -280,10 +280,10 @@ def _lead(rival: Rival, others: int) -> str:
     '+15.0 points, 95 % interval +5.0 to +25.0, p = .004 after Holm over 3'
     """
     low, high = rival["low"], rival["high"]
-    turned: Rival = {**rival, "difference": -rival["difference"], "low": None if high is None else -high,
+    mirrored: Rival = {**rival, "difference": -rival["difference"], "low": None if high is None else -high,
                      "high": None if low is None else -low}
     p = "" if rival["p"] is None else f", p {p_value(rival['p'])}" + f" after Holm over {others}" * (others > 1)
-    return _size(turned) + p
+    return _size(mirrored) + p
 
 
 def _metrics(contrasts: Sequence[Contrast], judged: Sequence[str]) -> list[str]:

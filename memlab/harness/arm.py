@@ -28,7 +28,7 @@ from memlab.harness.run_files import write_manifest
 from memlab.harness.run_tables import Prunes, rule_curve, shown_curve, snippets, truncated_share
 from memlab.models.protocols import origins
 from memlab.pipeline import Pipeline
-from memlab.rank.adaptive_k import TokenMatchedK, twin
+from memlab.rank.adaptive_k import TokenMatchedK, token_matched_k
 from memlab.runtime.files import atomic_dir, os_errors, sweep_leftovers, write_json
 from memlab.runtime.redaction import redact
 from memlab.slots import LAST_RANKED
@@ -47,7 +47,7 @@ def load(dataset: Dataset) -> Tables:
     if key not in _LOADED:
         _LOADED.clear()  # a sweep stays on one data set; two of them need not fit in memory
         tables = corpora_by_content(dataset.load())  # so that a part of the corpora has the ids of the whole
-        tables.digest(tables)  # kept with the tables, so that no stage of any arm computes it again
+        tables.digest(tables)  # cached with the tables, for the stages of all arms
         _LOADED[key] = tables
     return _LOADED[key]
 
@@ -102,7 +102,7 @@ class Arm:
 
     @cached_property
     def _digest(self) -> str:
-        seed = self.seed if self.adaptive() else None  # the twin, which belongs to the arm, is drawn by it
+        seed = self.seed if self.adaptive() else None  # it draws the baseline, which belongs to the arm
         described = {"seed": seed, "pipeline": spec(self.pipeline), "data": self.dataset.identity(),
                      "source": self._sources}
         foreign = {name: about["digest"] for name, about in self.plugins().items()}
@@ -113,7 +113,7 @@ class Arm:
         return manifest.plugins_of(self.pipeline, self.dataset)
 
     def adaptive(self) -> bool:
-        """Return whether K differs by question, so that the arm is compared with a token-matched twin."""
+        """Return whether K differs by question, so that the arm is compared with a token-matched baseline."""
         return bool(getattr(self.pipeline.select, "adaptive", False))
 
     def arms_folder(self) -> Path:
@@ -124,19 +124,19 @@ class Arm:
         """Return the run folder, named by the arm and the first ten digits of its digest."""
         return self.arms_folder() / f"{safe(self.name)}-{self.digest()[:10]}"
 
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """Return whether the run folder is complete: its manifest is written last."""
         return (self.folder() / "manifest.json").is_file()
 
     def run(self, store: Store, watch: Callable[[str, float], None] | None = None,
             ranked: Ranked | None = None) -> Path:
-        """Run the arm, and its token-matched twin if it is adaptive; return the run folder.
+        """Run the arm, and its token-matched baseline if it is adaptive; return the run folder.
 
-        A finished arm returns at once. The twin is finished first, so that a finished arm has one. Where shards have
+        A finished arm returns at once. The baseline is finished first: a finished arm has one. Where shards have
         ``ranked`` already, only the slots after ``LAST_RANKED`` run.
         """
         folder = self.folder()
-        if self.finished():
+        if self.is_finished():
             return folder
         start, before = time.perf_counter(), Counter(store.made)
         seconds, costs = (dict(ranked.seconds), dict(ranked.costs)) if ranked else ({}, {})
@@ -152,7 +152,7 @@ class Arm:
 
         tables = self.pipeline.run(tables, store, note, after=LAST_RANKED if ranked else None, costs=costs)
         total = time.perf_counter() - start + (sum(ranked.seconds.values()) if ranked else 0.0)
-        matched = self._twin(tables, store, ranked) if self.adaptive() and tables["ranking"].height else None
+        matched = self._run_baseline(tables, store, ranked) if self.adaptive() and tables["ranking"].height else None
         start = time.perf_counter()
         questions = per_question(tables, self.dataset.grouping())
         curve = self._curve(tables, questions, store)
@@ -172,9 +172,10 @@ class Arm:
         groups = dict(questions.select("question", "group").iter_rows())
         return rule_curve(self.pipeline.select, tables, groups, store) if self.adaptive() else None
 
-    def _twin(self, tables: Tables, store: Store, ranked: Ranked | None) -> str:
-        """Run the token-matched twin; return the name of its run folder."""
-        matched = twin(tables["ranking"], draws(tables["questions"], tables["turns"], self.seed), seed=self.seed)
+    def _run_baseline(self, tables: Tables, store: Store, ranked: Ranked | None) -> str:
+        """Run the token-matched baseline; return the name of its run folder."""
+        drawn = draws(tables["questions"], tables["turns"], self.seed)
+        matched = token_matched_k(tables["ranking"], drawn, seed=self.seed)
         config = OmegaConf.create(self.config)
         select = {"_target_": f"{TokenMatchedK.__module__}.TokenMatchedK", "k": matched.k, "seed": matched.seed}
         OmegaConf.update(config, "rank.select", select, merge=False)
@@ -237,7 +238,7 @@ def folder_name(name: str) -> str:
 
 
 def safe(name: str) -> str:
-    """Return an arm's name as a part of a folder name; the digest after it tells apart what became equal.
+    """Return an arm's name as a part of a folder name; the digest after it keeps names distinct that became equal.
 
     >>> safe("rank.select.k=5, x/y")
     'rank.select.k=5_x_y'

@@ -98,7 +98,7 @@ class Placed:
 
 @dataclass(frozen=True)
 class CardLayout:
-    """What lies where. rows: (card, what, GB or None where that is not known)."""
+    """The assignment of models to cards. rows: (card, what, GB or None if unknown)."""
 
     cards: tuple[float, ...]
     run: tuple[int, ...]

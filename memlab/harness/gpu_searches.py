@@ -171,7 +171,7 @@ def _precision(stage: WeightedLate, width: int) -> Precision:
 
 
 def dimensions(embedder: Any) -> int | None:
-    """Return how many numbers a vector of an embedder has; None if that is not known without its weights."""
+    """Return the dimension of an embedder's vectors; None if only its weights state it."""
     if stated := getattr(embedder, "dimensions", None):
         return int(stated)
     return size(embedder)[1] if isinstance(embedder, ModelFiles) else None

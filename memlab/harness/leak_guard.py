@@ -1,4 +1,4 @@
-"""A guard that names the stage that looks outside its tables.
+"""Leak guard: it names the stage that reads outside its tables.
 
 While a stage runs, an audit hook sees which file opens a file, lists the objects of the process, or takes a caller's
 frame; polars reads files without such an event, so its readers are wrapped. What the store, models, imports and
@@ -52,7 +52,7 @@ _judging = threading.local()
 
 @dataclasses.dataclass
 class Watch:
-    """A stage that runs: its name, the modules of its class and bases and of its models, and files it may open."""
+    """A running stage: its name, the modules of its class and bases and of its models, and files it may open."""
 
     name: str
     modules: tuple[str, ...]
@@ -69,8 +69,8 @@ class Watch:
         return cls.running.get(threading.get_ident())
 
 
-class OutOfReach(OrderedDict[Any, Any]):
-    """A dictionary of the process that no stage may look into while it is watched."""
+class GuardedCache(OrderedDict[Any, Any]):
+    """A process-wide cache that refuses access from a watched stage."""
 
     def __getattribute__(self, name: str) -> Any:
         """Refuse methods and views to a stage."""
@@ -98,11 +98,11 @@ def install() -> None:
             return run_stage(stage, tables, store)
 
     pipeline._run_stage = watched
-    pipeline._MEMO = OutOfReach(pipeline._MEMO)
-    arm._LOADED = OutOfReach(arm._LOADED)
+    pipeline._MEMO = GuardedCache(pipeline._MEMO)
+    arm._LOADED = GuardedCache(arm._LOADED)
     for name in dir(pl):
         if name.startswith(("read_", "scan_")):
-            setattr(pl, name, _guarded(getattr(pl, name)))
+            setattr(pl, name, _without_audit(getattr(pl, name)))
     sys.addaudithook(_audit)
 
 
@@ -173,7 +173,7 @@ def _reads(arguments: tuple[Any, ...]) -> bool:
     return not isinstance(flags, int) or flags & os.O_ACCMODE != os.O_WRONLY
 
 
-def _guarded(reader: Callable[..., Any]) -> Callable[..., Any]:
+def _without_audit(reader: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a reader of polars: what it opens itself raises no audit event."""
 
     @functools.wraps(reader)
@@ -240,7 +240,7 @@ def _culprit(watch: Watch, libraries: bool) -> FrameType | None:
 def _is_stage(frame: FrameType, watch: Watch) -> bool:
     """Return whether a frame of a thread that a stage may have started runs code that the stage reaches."""
     module = str(frame.f_globals.get("__name__", ""))
-    return module == watch.modules[0] or module in own_source().reached(*watch.modules)
+    return module == watch.modules[0] or module in own_source().closure(*watch.modules)
 
 
 def _refuse(watch: Watch, what: str, frame: FrameType) -> NoReturn:

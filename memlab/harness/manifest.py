@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from memlab.config import plugins
-from memlab.harness.staleness import imported, own_source
+from memlab.harness.staleness import imports_of, own_source
 from memlab.runtime.foreign import read_json
 from memlab.runtime.machine import usable_cores
 from memlab.runtime.paths import PACKAGE
@@ -39,13 +39,13 @@ def sources(*parts: Any) -> dict[str, str]:
     """
     classes = {cls for cls in classes_of(*parts) if cls.__module__.startswith(f"{PACKAGE.name}.")}
     digests = {name_of(cls): own_source().digest(cls.__module__) for cls in sorted(classes, key=name_of)}
-    return digests | {name: own_source().digest(*sorted(imported(place)))
+    return digests | {name: own_source().digest(*sorted(imports_of(place)))
                       for name, place in plugins.places(*parts).items()}
 
 
 def plugins_of(*parts: Any) -> dict[str, dict[str, str | None]]:
     """Return package -> version and source digest of the plug-ins whose classes these parts of an arm are made of."""
-    return plugins.used(*parts)
+    return plugins.plugin_versions(*parts)
 
 
 @functools.cache

@@ -78,7 +78,7 @@ CHEAP = tuple(slot.name for slot in SLOTS if slot.scope == "session" or slot.pha
 
 @dataclass(frozen=True)
 class Cost:
-    """What one arm still has to make."""
+    """The remaining cost of one arm."""
 
     texts: int = 0
     characters: int = 0
@@ -205,7 +205,7 @@ def print_plan(sweep: Sweep, store: Store, out: Console) -> None:
         if arm.name in sweep.unready:
             table.add_row(arm.name, "no model", "?", "?", "?", "?")
             continue
-        if arm.finished():
+        if arm.is_finished():
             table.add_row(arm.name, "finished", "", "", "", "")
             continue
         if any(models_in(arm.pipeline.chunk)):
@@ -220,7 +220,7 @@ def print_plan(sweep: Sweep, store: Store, out: Console) -> None:
     for why in dict.fromkeys(sweep.unready.values()):
         out.print(f"no model: {escape(why)}")
     if any(any(models_in(arm.pipeline.chunk)) for arm in sweep.arms
-           if arm.name not in sweep.unready and not arm.finished()):
+           if arm.name not in sweep.unready and not arm.is_finished()):
         out.print("?: not known before a model has split the sessions (write/chunk); not counted below")
     out.print(f"folders: {', '.join(dict.fromkeys(str(arm.arms_folder()) for arm in sweep.arms))}/<arm>-<hash>")
     if sweep.unready:
@@ -228,7 +228,7 @@ def print_plan(sweep: Sweep, store: Store, out: Console) -> None:
     out.print(f"in all: {total.texts:,} texts ({total.characters:,} characters, about "
               f"{total.characters // 4:,} tokens), at most {total.pairs:,} pairs and {total.replies:,} replies")
     out.print(_time(total, rates(Path(str(sweep.settings.out)))))
-    todo = [arm for arm in sweep.arms if arm.name in sweep.unready or not arm.finished()]
+    todo = [arm for arm in sweep.arms if arm.name in sweep.unready or not arm.is_finished()]
     print_cards(sweep.settings, [(arm, None if _made_by_models(arm) else before_search(arm, store)) for arm in todo],
                 out)
     if sweep.contrasts:

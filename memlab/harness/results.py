@@ -151,8 +151,8 @@ def finished_arms(folder: Path, order: Iterable[str] = (), exact: Mapping[str, s
                   like: Iterable[str] = ()) -> FinishedArms:
     """Return the finished arms in ``runs/<exp>/<data>``: those named in ``order`` first, those that look at gold last.
 
-    A twin follows its arm. ``exact`` maps an arm's name to the only run folder that counts, so that no older
-    configuration stands in for it. The data settings that count are those of the run folders in ``exact`` or ``like``,
+    A token-matched baseline follows its arm. ``exact`` maps an arm's name to the only run folder that counts, and keeps
+    older configurations out. The data settings that count are those of the run folders in ``exact`` or ``like``,
     else of the arms in ``order``, else of the last command; arms of others go to ``other_data``. Errors of folders that
     cannot be read go to ``broken`` and stop nothing.
     """

@@ -127,7 +127,7 @@ def describe_files(folder: Path) -> dict[str, Any]:
                                         if path.is_file() and path.name != MANIFEST}}
 
 
-def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
+def with_seal(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return a manifest with the digest of its own content under ``seal``."""
     plain = {name: value for name, value in content.items() if name != SEAL}
     text = json.dumps(json.loads(json.dumps(plain, default=str)), sort_keys=True)  # as write_json writes it
@@ -137,7 +137,7 @@ def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
 def write_manifest(folder: Path, content: Mapping[str, Any]) -> None:
     """Write the manifest of a run folder that is otherwise complete, without keys and with its seal."""
     manifest = Manifest.model_validate_json(json.dumps(redact_tree({**content, **describe_files(folder)}), default=str))
-    write_json(folder / MANIFEST, sealed(manifest.model_dump()))
+    write_json(folder / MANIFEST, with_seal(manifest.model_dump()))
 
 
 def read_run(folder: Path) -> tuple[dict[str, Any], dict[str, float]]:
@@ -164,7 +164,7 @@ def _verify(folder: Path, manifest: Mapping[str, Any]) -> None:
     if version != FORMAT:
         raise MemlabError(f"the format of this run is {str(version)[:20]}, and this memlab reads format {FORMAT} alone",
                           where=str(folder), fix="read it with the memlab that wrote it, or run the arm again")
-    if sealed(manifest)[SEAL] != manifest.get(SEAL):
+    if with_seal(manifest)[SEAL] != manifest.get(SEAL):
         raise MemlabError("it has changed since the run: its content does not match its own digest",
                           where=str(folder / MANIFEST), fix=fix)
     if not isinstance(listed, dict) or not listed:

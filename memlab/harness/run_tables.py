@@ -175,7 +175,7 @@ def truncated_share(pipeline: Pipeline, tables: Tables, store: Store) -> dict[st
     memories = of_kinds(tables["memories"], getattr(stage, "kinds", None))
     for (kind,), part in memories.select("kind", "key_id").unique().group_by(["kind"], maintain_order=True):
         keys = tables["texts"].join(part, left_on="text_id", right_on="key_id", how="semi")
-        cut = truncated(embedder, keys, store)
+        cut = truncation_mask(embedder, keys, store)
         shares[str(kind)] = round(float(cut.mean()), 4) if len(cut) else 0.0
     return dict(sorted(shares.items()))
 
@@ -187,7 +187,7 @@ def lane_embedders(pipeline: Pipeline) -> Iterator[tuple[Stage, Embedder]]:
             yield from ((stage, embedder) for embedder in embedders_in(stage))
 
 
-def truncated(embedder: Embedder, texts: pl.DataFrame, store: Store) -> NDArray[np.bool_]:
+def truncation_mask(embedder: Embedder, texts: pl.DataFrame, store: Store) -> NDArray[np.bool_]:
     """Return for each document (n,) whether it is truncated; a store that cannot be written is no fault."""
     try:
         return store.truncated(embedder, texts, "document")

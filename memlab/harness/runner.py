@@ -28,7 +28,7 @@ def run_arm(arm: Arm, store: Store, out: Console, ranked: Callable[[], Ranked] |
     result of the arm's shards, if it has any.
     """
     start, before = time.perf_counter(), Counter(store.made)
-    if arm.finished():
+    if arm.is_finished():
         out.print(f"  [dim]{escape(arm.name)}: finished before[/dim]")
         return True
     try:

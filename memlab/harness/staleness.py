@@ -1,7 +1,5 @@
 """Staleness of runs: digests of the source that an arm's classes reach, without comments, docstrings and places.
 
-Digests of memlab's source by content: what a module can change, wherever its code lies.
-
 A digest covers the syntax trees of the modules that one module reaches by imports, without docstrings, comments and
 positions, and the other files in the folders of their packages, such as lists of words. It is a digest of statements,
 not of files: a statement may move to another module. What is imported counts by its own content, and what only types
@@ -67,32 +65,32 @@ class SourceTree:
         self.folder = folder
         self._modules: dict[str, Module | None] = {}
         self._edges: dict[str, list[str]] = {}
-        self._reached: dict[tuple[str, ...], frozenset[str]] = {}
+        self._closures: dict[tuple[str, ...], frozenset[str]] = {}
         self._digests: dict[tuple[str, ...], str] = {}
 
     def digest(self, *modules: str) -> str:
         """Return the digest of these modules and of all that they reach."""
         if modules not in self._digests:
-            reached = self.reached(*modules)
+            reached = self.closure(*modules)
             packages = {package for name in reached for package in _packages(name)}
             files = {digest for name in packages for digest in self._files.get(name, ())}
             self._digests[modules] = _digest(sorted(files.union(*map(self._content, reached))))
         return self._digests[modules]
 
-    def reached(self, *modules: str) -> frozenset[str]:
+    def closure(self, *modules: str) -> frozenset[str]:
         """Return the names of these modules of memlab and of all that they import, without those left out."""
-        if modules not in self._reached:
+        if modules not in self._closures:
             seen: set[str] = set()
             ahead = [name for name in modules if self._counts(name)]
             while ahead:
                 name = ahead.pop()
                 if name not in seen:
                     seen.add(name)
-                    ahead += self._imported(name)
-            self._reached[modules] = frozenset(seen)
-        return self._reached[modules]
+                    ahead += self._imports(name)
+            self._closures[modules] = frozenset(seen)
+        return self._closures[modules]
 
-    def _imported(self, name: str) -> list[str]:
+    def _imports(self, name: str) -> list[str]:
         """Return the modules that a module imports, without those left out."""
         if name not in self._edges:
             module = self._module(name) or Module()
@@ -103,8 +101,8 @@ class SourceTree:
         """Return the digests of a module's statements and imports."""
         module = self._module(name) or Module()
         if module.content is None:
-            told = {_digest([taken, alias, self._origin(place, taken)]) for place, taken, alias in module.imports}
-            module.content = frozenset(module.statements | told)
+            imported = {_digest([taken, alias, self._origin(place, taken)]) for place, taken, alias in module.imports}
+            module.content = frozenset(module.statements | imported)
         return module.content
 
     def _origin(self, place: str, name: str) -> str:
@@ -151,7 +149,7 @@ def own_source() -> SourceTree:
     return SourceTree(PACKAGE)
 
 
-def imported(folder: Path) -> set[str]:
+def imports_of(folder: Path) -> set[str]:
     """Return the modules that a Python file, or those of a folder, import; a file that is no Python imports none."""
     targets: set[str] = set()
     for file in [folder] if folder.is_file() else folder.rglob("*.py"):
@@ -161,7 +159,7 @@ def imported(folder: Path) -> set[str]:
 
 
 def _write(node: ast.AST, words: list[str], imports: list[ast.Import | ast.ImportFrom]) -> None:
-    """Append the words of a syntax tree, which tell it apart from every other one, and its imports."""
+    """Append an unambiguous serialisation of a syntax tree, and its imports."""
     if isinstance(node, ast.Import | ast.ImportFrom):
         imports.append(node)
     elif not _says_nothing(node):

@@ -16,7 +16,7 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from memlab.config import ablation
 from memlab.config.compose import ArmConfigs, compose, overrides_of
-from memlab.config.instantiate import part, resolved
+from memlab.config.instantiate import part, resolve_plain
 from memlab.config.overrides import FOLDER, RUN_SETTINGS, groups, parse, try_parse, valid_overrides
 from memlab.config.plugins import one_line
 from memlab.config.unread import known_places, places_in_files, read_places, settings_of, slots_with
@@ -60,7 +60,7 @@ MOST_CURVES = 20
 
 @dataclass(frozen=True)
 class Sweep:
-    """All that one command line asks for."""
+    """The arms and settings of one command line."""
 
     arms: list[Arm]
     contrasts: list[Contrast]
@@ -74,26 +74,26 @@ class Sweep:
     """Name of an arm of a plan -> why it cannot run here: the files of a model are missing."""
 
 
-def command_line(words: Sequence[str], multirun: bool = False) -> str:
-    """Return the line that these words belong to, for a shell, without the keys in it.
+def command_line(arguments: Sequence[str], multirun: bool = False) -> str:
+    """Return the command line of these arguments, quoted for a shell, with keys redacted.
 
     >>> command_line(["data=locomo", "data.path=my file.json", "chat.url=https://me:secret@host/v1"])
     "python -m memlab.run data=locomo 'data.path=my file.json' chat.url=https://***@host/v1"
     """
-    return redact(f"python -m memlab.run {'-m ' * multirun}{shlex.join(words)}".strip())
+    return redact(f"python -m memlab.run {'-m ' * multirun}{shlex.join(arguments)}".strip())
 
 
 @no_collection()
-def read(words: Sequence[str], multirun: bool = False, without: Sequence[str] = ()) -> Sweep:
+def read(arguments: Sequence[str], multirun: bool = False, without: Sequence[str] = ()) -> Sweep:
     """Compose every arm of a command line and construct its objects; raise Faults with all that is wrong.
 
-    ``without`` are the places of the configuration that the command does not read; words that set them are faults.
+    ``without`` are the places of the configuration that the command does not read; arguments that set them are faults.
     """
-    words = list(words)
-    configs, faults = compose(words, multirun)
+    arguments = list(arguments)
+    configs, faults = compose(arguments, multirun)
     if configs is None:
         raise Faults(faults)
-    command = command_line(words, multirun)
+    command = command_line(arguments, multirun)
     arms: list[Arm] = []
     left_out: dict[str, str] = {}
     for config in configs.arms:
@@ -104,7 +104,7 @@ def read(words: Sequence[str], multirun: bool = False, without: Sequence[str] = 
                 left_out[str(config.ablate)] = error.faults[0]
             else:
                 faults += [fault for fault in error.faults if fault not in faults]
-    faults += _unread(words, configs, without, faults)
+    faults += _unread(arguments, configs, without, faults)
     base = configs.base
     track = part(base, "track", faults)
     contrasts = _contrasts(base, faults)
@@ -134,28 +134,29 @@ def read(words: Sequence[str], multirun: bool = False, without: Sequence[str] = 
     return Sweep(arms, contrasts, track, base, left_out, launcher, unready)
 
 
-def _unread(words: Sequence[str], configs: ArmConfigs, without: Sequence[str], earlier: Sequence[str]) -> list[str]:
-    """Return faults for words and files that set what nothing reads here; ``earlier`` are the faults so far."""
+def _unread(arguments: Sequence[str], configs: ArmConfigs, without: Sequence[str], earlier: Sequence[str]) -> list[str]:
+    """Return faults for arguments and files that set what nothing reads here; ``earlier`` are the faults so far."""
     arms = configs.arms
-    bad = [word for word in words if any(fault.startswith(f"{word}: ") for fault in earlier)]
-    keys = {word: override.key_or_group for word in valid_overrides(words, bad) if (override := try_parse(word))}
+    bad = [argument for argument in arguments if any(fault.startswith(f"{argument}: ") for fault in earlier)]
+    keys = {argument: override.key_or_group for argument in valid_overrides(arguments, bad)
+            if (override := try_parse(argument))}
     if not bad and not without:  # of files: swept values, and what an experiment or a system states
         keys |= {key: key for key in configs.swept if key not in keys.values()}
         keys |= {f"{path}, {'.'.join(place)}": ".".join(place)
                  for arm in arms for place, path in places_in_files(arm).items()}
-    faults = [f"{word}: this command does not read {key}, so that it changes nothing; leave it out"
-              for word, key in keys.items() if _within(key, without)]
+    faults = [f"{argument}: this command does not read {key}, so that it changes nothing; leave it out"
+              for argument, key in keys.items() if _within(key, without)]
     if any(arm.ablate is not None for arm in arms):  # the baseline of the parts may read what the system does not
         return faults
     places = [*PLACES.values(), "data", "track", *(setting.name for setting in RUN_SETTINGS)]
     read = {place for arm in arms for place in read_places(arm, [one for one in places if not _within(one, without)])}
     firsts = {slot[0] for slot in known_places()[0]}
-    for word, key in keys.items():
+    for argument, key in keys.items():
         place = tuple(re.split("[./]", key))
         if place[0] in firsts and not _within(key, (*without, *PLACES_OF_WORK)) and not any(
                 one[:len(place)] == place[:len(one)] for one in read):
-            faults.append(f"{word}: no part that these words choose reads {'.'.join(place)}, so that it changes "
-                          "nothing; leave it out, or choose a part that reads it")
+            faults.append(f"{argument}: no part that these arguments choose reads {'.'.join(place)}, so that it "
+                          "changes nothing; leave it out, or choose a part that reads it")
     return faults
 
 
@@ -232,18 +233,18 @@ def arm_of(config: DictConfig, swept: Sequence[str] = ()) -> Arm:
         raise Faults(faults)
     experiment = OmegaConf.select(config, "hydra.runtime.choices.exp") or "single"
     left_out = {"hydra", *(setting.name for setting in RUN_SETTINGS if not setting.recorded)}
-    whole = resolved(config, left_out)
+    whole = resolve_plain(config, left_out)
     safe = redact_tree(whole)
     return Arm(name=redact(str(config.name or arm_name(config, swept))), experiment=redact(str(experiment)),
                pipeline=pipeline, dataset=dataset, out=Path(config.out), seed=config.seed,
-               config=OmegaConf.to_yaml(OmegaConf.create(safe)), hidden=tuple(_changed(whole, safe)))
+               config=OmegaConf.to_yaml(OmegaConf.create(safe)), hidden=tuple(_differences(whole, safe)))
 
 
-def _changed(before: Any, after: Any, place: str = "") -> Iterator[str]:
+def _differences(before: Any, after: Any, place: str = "") -> Iterator[str]:
     """Yield the places at which two configurations of one form differ."""
     if isinstance(before, dict) and before.keys() == after.keys():
         for key in before:
-            yield from _changed(before[key], after[key], f"{place}.{key}" if place else str(key))
+            yield from _differences(before[key], after[key], f"{place}.{key}" if place else str(key))
     elif before != after:
         yield place
 
@@ -257,8 +258,8 @@ def arm_name(config: DictConfig, swept: Sequence[str]) -> str:
     ends = Counter(place[start:] for place in settings_of(OmegaConf.to_container(config, resolve=False))
                    for start in range(len(place)))
     parts: list[str] = []
-    for word in overrides_of(config):
-        override = parse(word)
+    for argument in overrides_of(config):
+        override = parse(argument)
         key, value = override.key_or_group, _value(config, override)
         if key in IN_FOLDER or (key not in swept if swept else _within(key, NOT_IN_NAMES)):
             continue
@@ -281,7 +282,7 @@ def _value(config: DictConfig, override: Override) -> str:
         return json.dumps(value)
     if isinstance(value, dict | list):
         return redact(override.input_line or "").partition("=")[2]
-    # an ablation's name is its word, plain+PART: the comparator of an arm is found by it
+    # an ablation's name is its value, plain+PART: the comparator of an arm is found by it
     quoted = isinstance(value, str) and {"+", "="} & {*value} and override.key_or_group != "ablate"
     return json.dumps(value, ensure_ascii=False) if quoted else str(value)
 
@@ -291,17 +292,17 @@ def _within(key: str, places: Sequence[str]) -> bool:
     return any(dotted == place or dotted.startswith(f"{place}.") for place in places)
 
 
-def preset(*words: str) -> Pipeline:
-    """Return the pipeline that words of ``memlab run`` describe; raise Faults with all that is wrong with them.
+def preset(*arguments: str) -> Pipeline:
+    """Return the pipeline that arguments of ``memlab run`` describe; raise Faults with all that is wrong with them.
 
     >>> preset("system=plain", "rank.select.k=5").select.k
     5
     """
-    if wrong := [repr(word) for word in words if not isinstance(word, str)]:
-        raise Faults([f"expected words such as 'rank.select.k=5', given {', '.join(wrong)}"])
-    arms = read(words, without=(*OF_RUNS, "data", "store")).arms
+    if wrong := [repr(argument) for argument in arguments if not isinstance(argument, str)]:
+        raise Faults([f"expected arguments such as 'rank.select.k=5', given {', '.join(wrong)}"])
+    arms = read(arguments, without=(*OF_RUNS, "data", "store")).arms
     if len(arms) != 1:
-        raise Faults([f"one configuration is needed, these words describe {len(arms)}; give one value per slot"])
+        raise Faults([f"one configuration is needed, these arguments describe {len(arms)}; give one value per slot"])
     return arms[0].pipeline
 
 

@@ -58,7 +58,7 @@ def judge_warnings(judges: Iterable[str], path: Path) -> list[str]:
 
     Judges with a published rule in memlab's own words (``OWN_WORDS``) get a warning of their own before it.
 
-    A judge is looked up by its name alone: two configurations with the same name cannot be told apart.
+    A judge is looked up by its name alone: two configurations with the same name cannot be distinguished.
     """
     judges, warnings = list(judges), []
     try:

@@ -286,10 +286,10 @@ def _run(args: argparse.Namespace, fields: dict[str, str]) -> int:
             pairs = pair_with_labels(labels, items, verdicts)
             summary["against_people"] = {"kappa": kappa_of(pairs, args.seed), "sensitivity": sensitivity(pairs),
                                          "specificity": specificity(pairs)}
-        told = {what: number for what, number, _ in notes.table().iter_rows() if what.startswith(f"judge {name}: ")}
-        judges[name] = {"data": args.data, "seed": args.seed, "limit": args.limit, "told": told, **summary}
+        warnings = {what: number for what, number, _ in notes.table().iter_rows() if what.startswith(f"judge {name}: ")}
+        judges[name] = {"data": args.data, "seed": args.seed, "limit": args.limit, "told": warnings, **summary}
         print(f"judge {sanitise(name)} on {sanitise(args.data)}, {summary['items']:,} synthetic answers")
-        print("\n".join([*_lines(summary), *(f"  {sanitise(what)}: {number:,}" for what, number in told.items())]))
+        print("\n".join([*_lines(summary), *(f"  {sanitise(what)}: {number:,}" for what, number in warnings.items())]))
     with os_errors("the figures cannot be written", args.out):
         args.out.parent.mkdir(parents=True, exist_ok=True)
         atomic_write(args.out, json.dumps({"judges": judges}, indent=1) + "\n")

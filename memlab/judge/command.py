@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from memlab.config.instantiate import make_dataset, options, stated
+from memlab.config.instantiate import choice_settings, make_dataset, options
 from memlab.errors import Faults, MemlabError, did_you_mean
 from memlab.runtime.machine import enough_memory
 from memlab.runtime.paths import path_argument
@@ -94,7 +94,7 @@ def make_judge(name: str, chat: str | None, fields: Mapping[str, str], own: Mapp
 
     if name not in options("judge"):
         raise MemlabError(f"there is no judge '{name}'", fix=did_you_mean(name, options("judge")))
-    uses_chat = "${judge_chat}" in str(stated(f"judge/{name}"))
+    uses_chat = "${judge_chat}" in str(choice_settings(f"judge/{name}"))
     if not uses_chat and (chat is not None or fields):
         raise MemlabError(f"judge '{name}' asks no chat model", fix="leave --chat and --chat.FIELD out")
     try:

@@ -17,16 +17,16 @@ from memlab.store import Store, store_at
 from memlab.tables import Tables
 
 
-def read_arm(words: Sequence[str]) -> tuple[Arm, Store]:
-    """Return the one arm that the words of memlab.run configure, and the store; raise MemlabError for several arms."""
-    sweep = read(list(words))
+def read_arm(arguments: Sequence[str]) -> tuple[Arm, Store]:
+    """Return the one arm that arguments of memlab.run configure, and the store; raise MemlabError for several arms."""
+    sweep = read(list(arguments))
     if len(sweep.arms) != 1:
         raise MemlabError("one model is fitted at a time; several values were given", fix="one value each")
     return sweep.arms[0], store_at(sweep.settings.store)
 
 
 def report(action: Callable[[], str], failed: int = 1) -> int:
-    """Print what the action returns, or its error; return the exit status: 2 for words that are wrong."""
+    """Print what the action returns, or its error; return the exit status: 2 for wrong arguments."""
     try:
         print(action())
     except MemlabError as error:
@@ -35,14 +35,14 @@ def report(action: Callable[[], str], failed: int = 1) -> int:
     return 0
 
 
-def fit_command(words: Sequence[str], fit: Callable[[Tables], Any]) -> int:
-    """Fit on the ranking that the words configure, save it at ``file=``, and return the exit status."""
-    file = next((w.removeprefix("file=") for w in words if w.startswith("file=")), "")
+def fit_command(arguments: Sequence[str], fit: Callable[[Tables], Any]) -> int:
+    """Fit on the ranking that the arguments configure, save it at ``file=``, and return the exit status."""
+    file = next((w.removeprefix("file=") for w in arguments if w.startswith("file=")), "")
 
     def action() -> str:
         if not file:
             raise MemlabError("no file for the fit is given", fix="file=FIT.json")
-        arm, store = read_arm([w for w in words if not w.startswith("file=")])
+        arm, store = read_arm([w for w in arguments if not w.startswith("file=")])
         with enough_memory(OF_A_RUN):
             tables = arm.pipeline.run(load(arm.dataset), store)
             save(fit(tables), Path(file))

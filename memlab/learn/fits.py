@@ -1,4 +1,4 @@
-"""Fits that are saved and applied elsewhere: a logistic regression, and JSON files of fits."""
+"""Saved fits, to apply to other data: a logistic regression, and JSON files of fits."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def load(path: Path, kind: type[Fit], what: str, command: str) -> Fit:
 
 
 def fit_digest(path: Path) -> str:
-    """Return the digest of a saved fit, by which results are told apart; its path says nothing."""
+    """Return the digest of a saved fit, by which results are identified, whatever its path."""
     return hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
 
 

@@ -19,7 +19,7 @@ from memlab.errors import MemlabError
 from memlab.learn.folds import FoldCount, folds
 from memlab.rank.fusion import fits, normalise
 from memlab.rank.score import lanes_of
-from memlab.rank.units import Level, ranked
+from memlab.rank.units import Level, rank_units
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import DIGITS, Notes, Tables, empty
@@ -63,7 +63,7 @@ class CrossFitWeight:
         notes = Notes()
         for (value,), part in sorted(chosen.partition_by("weight", as_dict=True).items()):
             notes.add(part.height, chosen.height, f"questions ranked with a weight of {value:.2f} for words")
-        return Tables(units=units, ranking=ranked(scored.drop("words", "vectors", "weight")), notes=notes.table())
+        return Tables(units=units, ranking=rank_units(scored.drop("words", "vectors", "weight")), notes=notes.table())
 
     def _chosen(self, tables: Tables, units: pl.DataFrame, scaled: pl.DataFrame) -> pl.DataFrame:
         """Return (question, weight): for each question the best weight on the other folds."""

@@ -1,4 +1,4 @@
-"""The SQLite database of a live memory: transactions, one process at a time, and nothing left of deleted rows.
+"""The SQLite database of a live memory, with an exclusive lock, and deleted rows erased from the file.
 
 While a memory is open, its folder is locked (``memlab.live.lock``), and ``memory.db-wal`` beside the database holds the
 latest commits; closing, and the next opening after a kill, moves them into the database.
@@ -100,7 +100,7 @@ class Database:
         """Return the one number that a query gives; raise MemlabError if it gives anything else."""
         numbers = [value for value, in self.rows(query, *values) if isinstance(value, int)]
         if len(numbers) != 1:
-            raise self.damaged()
+            raise self.damage_error()
         return numbers[0]
 
     def run(self, statement: str, *rows: tuple[object, ...]) -> None:
@@ -135,11 +135,11 @@ class Database:
         self.run("UPDATE counter SET cleared = 0", ())
 
     def is_cleared(self) -> bool:
-        """Return whether nothing is left of what was deleted: a killed process may not have come to ``clear``."""
+        """Return whether deleted content is erased: a killed process may not have come to ``clear``."""
         return self.number("SELECT cleared FROM counter") == 1
 
     def clear(self) -> None:
-        """Remove what is left of deleted rows from the disk: from the database, and from the file beside it."""
+        """Erase deleted rows from the disk: from the database, and from the file beside it."""
         with self._lock, self.errors():
             self._open().execute("PRAGMA synchronous = FULL")
             self._open().execute("VACUUM")
@@ -186,7 +186,7 @@ class Database:
         except sqlite3.Error as error:
             raise self._error(error) from error
         except UnicodeDecodeError as error:  # SQLite's message about a damaged table
-            raise self.damaged() from error
+            raise self.damage_error() from error
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
@@ -220,7 +220,7 @@ class Database:
         if tables and version != FORMAT:
             raise self._other_format(version)
         if [row for row, in connection.execute("PRAGMA quick_check(1)")] != ["ok"]:
-            raise self.damaged()
+            raise self.damage_error()
         if not self.read_only:
             connection.execute("PRAGMA journal_mode = WAL").fetchone()
             self._take(connection, new=not tables)
@@ -275,7 +275,7 @@ class Database:
                            where=str(self.folder),
                            fix="use the memlab that wrote it, or add its sessions to a new folder")
 
-    def damaged(self) -> MemlabError:
+    def damage_error(self) -> MemlabError:
         """Return the error that the tables hold what memlab does not write."""
         return MemlabError(f"{FILE} is damaged, or was copied while the memory was in use", where=str(self.folder),
                            fix="bring it back from a copy (Memory.backup makes one at any time)")
@@ -287,6 +287,6 @@ class Database:
         if name == "SQLITE_NOTADB":
             return MemlabError(f"{FILE} is no live memory", where=str(self.folder), fix="choose another folder")
         if name.startswith("SQLITE_CORRUPT") or str(error).startswith("no such table"):
-            return self.damaged()
+            return self.damage_error()
         return MemlabError(f"the memory cannot be used: {error} (what was added before is kept)",
                            where=str(self.folder), fix="check its permissions, or free some space there")

@@ -50,14 +50,14 @@ class SessionRows:
                     self._database.run("DELETE FROM sessions WHERE id = ?", *((number,) for number in damaged))
                     self._database.run(_SET_TOTAL, total)
         elif self._database.rows(_TOTAL) != [total]:
-            raise self._database.damaged()
+            raise self._database.damage_error()
         return entries
 
     def next(self) -> int:
         """Return the number of the next session, which is beyond all that are there."""
         rows: list[tuple[Any, ...]] = self._database.rows("SELECT next, (SELECT max(id) FROM sessions) FROM counter")
         if len(rows) != 1 or type(rows[0][0]) is not int or not 0 <= rows[0][0] < 2**31:
-            raise self._database.damaged()
+            raise self._database.damage_error()
         number, last = rows[0]
         return int(number) if last is None else max(number, last + 1)
 
@@ -76,7 +76,7 @@ class SessionRows:
         """Remove and add rows within a transaction."""
         totals: list[tuple[Any, ...]] = self._database.rows(_TOTAL)
         if len(totals) != 1 or not all(type(number) is int for number in totals[0]):
-            raise self._database.damaged()
+            raise self._database.damage_error()
         count, total = totals[0]
         for number in removed:
             for digest, in self._database.rows("SELECT digest FROM sessions WHERE id = ?", number):

@@ -143,12 +143,12 @@ class LiveStore(Store):
     """The store of a memory. On opening, what a killed process left half written is removed."""
 
     shares_results: ClassVar[bool] = False
-    keeps_indexes: ClassVar[bool] = True
+    caches_indexes: ClassVar[bool] = True
 
     def __init__(self, database: Database) -> None:
         super().__init__(database.folder / "store")
         self._database = database
-        self._kept: dict[Hashable, Any] = {}
+        self._cached: dict[Hashable, Any] = {}
         if not database.read_only:
             with store_errors(self.root):
                 self.root.mkdir(mode=0o700, exist_ok=True)
@@ -158,10 +158,10 @@ class LiveStore(Store):
                             path.unlink()
 
     def index(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """Return the index that is kept under a key for as long as the memory is loaded, made by ``make`` at first."""
-        if key not in self._kept:
-            self._kept[key] = make()
-        return self._kept[key]
+        """Return the index cached under a key while the memory is loaded; ``make`` builds it once."""
+        if key not in self._cached:
+            self._cached[key] = make()
+        return self._cached[key]
 
     def token_codes(self, name: str) -> SavedCodes:
         """Return what is saved of an index of token vectors; the name says all that its codes depend on."""
@@ -175,7 +175,7 @@ class LiveStore(Store):
 
     def close(self) -> None:
         """Let go of all files and vectors."""
-        self._indexes, self._kept = {}, {}
+        self._indexes, self._cached = {}, {}
 
     def forget_questions(self) -> None:
         """Drop the vectors and pair scores of earlier questions."""
@@ -198,8 +198,8 @@ class LiveStore(Store):
         for index in [*unopened, *self._indexes.values()]:
             if index.on_disk:
                 index.keep(key_columns(texts))
-        for kept in self._kept.values():
-            kept.forget(texts)
+        for cached in self._cached.values():
+            cached.forget(texts)
 
     def _open(self, kind: str, role: Role | None, path: Path, identity: str) -> SegmentIndex:
         if role != "document" or kind not in ON_DISK:
@@ -219,7 +219,7 @@ def _in_turn(method: Callable[Concatenate[Any, _P], _R]) -> Callable[Concatenate
 class QuestionStore(Store):
     """A memory's store for one question: what belongs to the question leaves with it.
 
-    Vectors of documents, objects that are kept, and replies are the memory's. Questions take turns at the vectors and
+    Vectors of documents, cached indexes and replies are the memory's. Questions take turns at the vectors and
     at the models that make them, since a model's tokenizer serves one thread at a time; chat models answer several.
 
     Args:
@@ -228,7 +228,7 @@ class QuestionStore(Store):
     """
 
     shares_results: ClassVar[bool] = False
-    keeps_indexes: ClassVar[bool] = True
+    caches_indexes: ClassVar[bool] = True
 
     def __init__(self, memory: LiveStore, turns: RLock) -> None:
         super().__init__(memory.root)
@@ -243,7 +243,7 @@ class QuestionStore(Store):
     token_vectors = _in_turn(Store.token_vectors)
 
     def index(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """Return the index that the memory keeps under a key, made by ``make`` at first."""
+        """Return the index that the memory caches under a key; ``make`` builds it once."""
         with self._turns:
             return self._memory.index(key, make)
 
@@ -251,10 +251,10 @@ class QuestionStore(Store):
         """Return what the memory has saved of an index of token vectors."""
         return self._memory.token_codes(name)
 
-    def _opened(self, kind: str, role: Role | None, path: Path, identity: str) -> SegmentIndex:
+    def _open_index(self, kind: str, role: Role | None, path: Path, identity: str) -> SegmentIndex:
         if role == "document" and kind in ON_DISK:
-            return self._memory._opened(kind, role, path, identity)
-        return super()._opened(kind, role, path, identity)
+            return self._memory._open_index(kind, role, path, identity)
+        return super()._open_index(kind, role, path, identity)
 
     def _open(self, kind: str, role: Role | None, path: Path, identity: str) -> SegmentIndex:  # noqa: ARG002
         return SegmentIndex(None)

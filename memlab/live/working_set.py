@@ -26,7 +26,7 @@ from memlab.runtime.clock import Clock, has_offset
 from memlab.search.hits import of_kinds
 from memlab.search.late_interaction import WeightedLate
 from memlab.slots import LANES, PER_SESSION, SLOTS
-from memlab.stage import Nothing
+from memlab.stage import EmptyStage
 from memlab.store import Store
 from memlab.tables import OPTIONAL, SCHEMAS, Tables, as_of, empty, merge_texts
 
@@ -76,8 +76,8 @@ def adapt_to_data(pipeline: Pipeline, tables: Tables) -> Pipeline:
         searched = getattr(stage, "kinds", None) or ()
         present = tuple(kind for kind in searched if kind in kinds)
         if slot.name in LANES and present != tuple(searched):
-            changed[slot.name] = dataclasses.replace(stage, kinds=present) if present else Nothing(writes=slot.empty)
-    empty = tuple(slot for slot, stage in changed.items() if isinstance(stage, Nothing))
+            changed[slot.name] = dataclasses.replace(stage, kinds=present) if present else EmptyStage(writes=slot.empty)
+    empty = tuple(slot for slot, stage in changed.items() if isinstance(stage, EmptyStage))
     score: Any = pipeline.score
     numbers = {field: getattr(score, field) for field in _BY_LANE if hasattr(score, field)}
     fitting = {field: {name: value for name, value in by_lane.items() if _fits(name, kinds, empty)}
@@ -160,7 +160,7 @@ def chronological(tables: Tables, times: Mapping[int, datetime]) -> tuple[Tables
     places = tables["sessions"].join(moments, on="session", how="left").sort(
         pl.col("said_on").dt.date(), "moment", "said_on", "session", nulls_last=False).select(
         "session", pl.int_range(pl.len(), dtype=pl.Int32).alias("position"))
-    placed = {name: _renumbered(tables[name], places).select(list(SCHEMAS[name])) for name in PLACED}
+    placed = {name: _renumber(tables[name], places).select(list(SCHEMAS[name])) for name in PLACED}
     kinds = placed["memories"].select(pl.col("kind").unique(maintain_order=True)).with_row_index("block")
     placed["memories"] = (placed["memories"].join(kinds, on="kind", how="left").sort("block", "session", "memory")
                           .with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("memory"))
@@ -169,7 +169,7 @@ def chronological(tables: Tables, times: Mapping[int, datetime]) -> tuple[Tables
     return Tables(texts=tables["texts"], edges=empty("edges"), **placed), places
 
 
-def _renumbered(table: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
+def _renumber(table: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
     return (table.join(places, on="session", how="left", maintain_order="left")
             .with_columns(pl.col("position").alias("session")).drop("position")
             .sort("session", maintain_order=True))
@@ -218,7 +218,7 @@ class WorkingSet:
             part, self._parts[level] = concat(self._parts[level]), []
 
     def forget(self, left: Mapping[int, Entry]) -> None:
-        """Replace some sessions by what is left of them; if this raises, nothing has changed."""
+        """Replace some sessions by their remaining turns; if this raises, nothing has changed."""
         after = without(self._all(), left)
         if shortened := [entry for entry in left.values() if entry.session is not None]:
             after = concat([after, write(shortened, self._pipeline, self._store, self.clock())])
@@ -240,7 +240,7 @@ class WorkingSet:
             clock.local(said_on, f"session {number}")
         return clock
 
-    def changed(self) -> bool:
+    def has_changed(self) -> bool:
         """Return whether sessions were added or forgotten since ``tables`` was called."""
         return self._chronological is None
 
@@ -249,7 +249,7 @@ class WorkingSet:
         if self._chronological is None:
             self._base, self._parts = self._all(), []
             self._chronological = chronological(self._base, self._times)
-            self._chronological[0].digest(PLACED)  # kept with the tables, so that no question computes it again
+            self._chronological[0].digest(PLACED)  # cached with the tables, for all questions
         return self._chronological
 
     def number(self, session: int | str) -> int:

@@ -79,8 +79,8 @@ class HttpModel(ServerSettings):
 
         yield from background(work, queue_size=2 * self.parallel)
 
-    def _sent(self, text: str) -> str:
-        """Return a text as it is sent: services refuse an empty one and half characters."""
+    def _payload_text(self, text: str) -> str:
+        """Return a text as it is sent: services refuse empty texts and unpaired surrogates."""
         return replace_surrogates(text[: self.max_characters], "\ufffd") or " "
 
 
@@ -114,7 +114,7 @@ class HttpEmbedder(HttpModel):
 
     def encode(self, texts: Sequence[str], role: Role) -> Iterator[tuple[Ints, Floats]]:
         """Yield (positions (b,), unit vectors (b, dim)), one request's texts at a time, as replies come in."""
-        inputs = [self._sent(self._prefix(role) + text) for text in texts]
+        inputs = [self._payload_text(self._prefix(role) + text) for text in texts]
         body: dict[str, Any] = {}
         if self.form == "voyage":
             body["input_type"] = role
@@ -177,7 +177,7 @@ class HttpReranker(HttpModel):
         """Score pairs (n, 2) of positions in queries and passages; yield (positions in pairs (b,), scores (b,))."""
         def body(batch: Ints) -> dict[str, Any]:
             return {"model": self.model, "query": replace_surrogates(queries[pairs[batch[0], 0]], "\ufffd") or " ",
-                    "documents": [self._sent(passages[p]) for p in pairs[batch, 1]], "top_n": len(batch)}
+                    "documents": [self._payload_text(passages[p]) for p in pairs[batch, 1]], "top_n": len(batch)}
 
         if len(pairs):
             yield from self._ask("/rerank", self._batches(pairs), body, read_scores)

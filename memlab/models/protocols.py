@@ -162,6 +162,6 @@ def _reading_costs(characters: Sequence[int] | NDArray[np.int64], limit: int | N
 
 
 def _limit(model: Any) -> int | None:
-    """Return the number of tokens that a model reads of an input; None if it does not tell."""
+    """Return the token limit of a model's inputs; None if it declares none."""
     limit: int | None = model.token_limit() if hasattr(model, "token_limit") else getattr(model, "max_length", None)
     return limit

@@ -11,7 +11,7 @@ from memlab.errors import MemlabError
 from memlab.learn.folds import EvidenceLevel, first_holders, smallest_k
 from memlab.question_types import OF_TYPE, check_classes
 from memlab.rank.select import Count, cut
-from memlab.rank.units import ranked
+from memlab.rank.units import rank_units
 from memlab.read.pack import (
     CHRONOLOGICAL,
     PACK_READS,
@@ -46,7 +46,7 @@ class OracleClasses:
     otherwise: str = "factual"  # the class of a type that nobody mapped
 
     @model_validator(mode="after")
-    def _known(self) -> OracleClasses:
+    def _check_classes(self) -> OracleClasses:
         try:
             check_classes({**self.classes, "otherwise": self.otherwise})
         except MemlabError as error:
@@ -85,7 +85,7 @@ class OracleRerank:
         span = (pl.col("score").max() - pl.col("score").min()).over("question") + 1
         lifted = ranking.join(holders, on=["question", "unit"], how="left", maintain_order="left").with_columns(
             pl.col("score") + pl.col("holds").fill_null(0.0) * span).drop("holds")
-        return Tables(ranking=ranked(lifted))
+        return Tables(ranking=rank_units(lifted))
 
 
 @stage(sees=("gold",))

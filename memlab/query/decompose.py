@@ -88,7 +88,7 @@ MOST = 4
 """Most parts per question."""
 
 LONGEST = 1000
-"""Letters of the longest question that is split; the time of some rules grows with the square of the length."""
+"""Characters of the longest question that is split; the time of some rules grows with the square of the length."""
 
 _AUX = r"(?:did|do|does|have|has|had|is|are|was|were|will|would|can|could|am)"
 _EMPTY = frozenset(re.findall(r"\w+", """

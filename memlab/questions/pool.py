@@ -18,7 +18,7 @@ from memlab.data.benchmarks import Builder
 from memlab.data.jsonl import SessionLine
 from memlab.pipeline import Pipeline
 from memlab.questions.propose import ProposedQuestion
-from memlab.stage import Nothing
+from memlab.stage import EmptyStage
 from memlab.store import Store
 
 
@@ -47,8 +47,8 @@ class Candidate:
 
 def systems() -> dict[str, Pipeline]:
     """Return the systems that are pooled: words, vectors, and both."""
-    return {"words": Pipeline(dense=Nothing(writes=("hits",))), "vectors": Pipeline(lexical=Nothing(writes=("hits",))),
-            "both": Pipeline()}
+    empty = EmptyStage(writes=("hits",))
+    return {"words": Pipeline(dense=empty), "vectors": Pipeline(lexical=empty), "both": Pipeline()}
 
 
 def pool(sessions: Sequence[SessionLine], questions: Sequence[ProposedQuestion], pipelines: Mapping[str, Pipeline],

@@ -113,7 +113,7 @@ def propose_by_model(sessions: Sequence[SessionLine], chat: Chat, store: Store, 
     Sessions that cannot be asked about within ``limit`` are not sent.
     """
     asked = [session for session in sessions if session.turns][:limit]
-    prompts = [Prompt((Message("system", INSTRUCTION), Message("user", _shown(session))), schema=SCHEMA,
+    prompts = [Prompt((Message("system", INSTRUCTION), Message("user", _fenced_session(session))), schema=SCHEMA,
                       max_tokens=192) for session in asked]
     notes, proposed = Notes(), dict[tuple[str, str], ProposedQuestion]()
     replies = [parse_json(reply, SCHEMA) for reply in store.completions(chat, prompts, notes)]
@@ -127,6 +127,6 @@ def propose_by_model(sessions: Sequence[SessionLine], chat: Chat, store: Store, 
     return list(proposed.values())[:limit], [f"{n:,} of {of:,} {what}" for what, n, of in notes.table().iter_rows()]
 
 
-def _shown(session: SessionLine) -> str:
+def _fenced_session(session: SessionLine) -> str:
     lines = "\n".join(f"{number} {turn.speaker or turn.role}: {turn.text}" for number, turn in enumerate(session.turns))
     return fence({"CONVERSATION": lines[:MAX_CHARACTERS]})

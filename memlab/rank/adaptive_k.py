@@ -34,7 +34,7 @@ ranking it is common practice. The probabilities are a softmax of the scores, or
 
 The token-matched baseline of an adaptive K: a constant K with the same mean context tokens.
 
-An adaptive arm that shows more text finds more evidence for that reason alone. Its twin shows floor(k) or floor(k) + 1
+An adaptive arm that shows more text finds more evidence for that alone. Its baseline shows floor(k) or floor(k) + 1
 units, drawn for each question, with k such that both arms show the same number of tokens on average.
 """
 
@@ -106,7 +106,7 @@ class AdaptiveK:
     reads: ClassVar = ("ranking",)
     writes: ClassVar = ("ranking",)
     by_tokens: ClassVar = False
-    adaptive: ClassVar = True  # K differs by question: compared with a token-matched twin
+    adaptive: ClassVar = True  # K differs by question: compared with a token-matched baseline
 
     strategy: Strategy = "largest_gap"
     buffer: Annotated[int, Field(ge=0)] = 5  # published
@@ -211,7 +211,7 @@ class ClusterGap:
     reads: ClassVar = ("ranking",)
     writes: ClassVar = ("ranking",)
     by_tokens: ClassVar = False
-    adaptive: ClassVar = True  # K differs by question: compared with a token-matched twin
+    adaptive: ClassVar = True  # K differs by question: compared with a token-matched baseline
 
     buffer: Annotated[int, Field(ge=0)] = 0  # CAR has none
     most_clusters: Annotated[int, Field(ge=2)] = 8  # our choice
@@ -259,7 +259,7 @@ class TopP:
     reads: ClassVar = ("ranking",)
     writes: ClassVar = ("ranking",)
     by_tokens: ClassVar = False
-    adaptive: ClassVar = True  # K differs by question: compared with a token-matched twin
+    adaptive: ClassVar = True  # K differs by question: compared with a token-matched baseline
 
     p: Annotated[float, Field(gt=0, lt=1)] = 0.5
     over: Over = "score"  # probability: the column that learn/probability adds
@@ -308,7 +308,7 @@ def mean_tokens(ranking: pl.DataFrame) -> float:
     return float(total) / max(ranking["question"].n_unique(), 1)
 
 
-def twin(ranking: pl.DataFrame, drawn: pl.DataFrame, seed: int = 0) -> TokenMatchedK:
+def token_matched_k(ranking: pl.DataFrame, drawn: pl.DataFrame, seed: int = 0) -> TokenMatchedK:
     """Return the constant K whose mean tokens come nearest to those of an arm's selection.
 
     ``ranking`` is the arm's, with ``tokens`` and ``selected``; ``drawn`` is ``draws(questions, turns, seed)``. The

@@ -12,7 +12,7 @@ from memlab.errors import MemlabError
 from memlab.rank.fusion import Scorer, check_names, fits
 from memlab.rank.rerank import below
 from memlab.rank.signals import Signal
-from memlab.rank.units import ranked, signals_of, with_ranks
+from memlab.rank.units import rank_units, signals_of, with_ranks
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import DIGITS, SESSION, Tables
@@ -74,14 +74,14 @@ class Boost(Scorer):
         for signal in self.signals:
             values = signal.values(inputs).select("question", "unit", pl.col("value").alias(signal.name))
             head = head.join(values, on=["question", "unit"], how="left", validate="1:1", maintain_order="left")
-        scored = self._rescored(head)
+        scored = self._rescore(head)
         tail = ranking.filter(~within) if self.threshold is None and not self.floors else ranking.clear()
         rows = pl.concat([scored, below(scored, tail)], how="diagonal").with_columns(
             pl.col("score").round(DIGITS) + 0.0)
         order = rows.sort("question", "score", "rank", descending=[False, True, False])
         return Tables(ranking=with_ranks(order).select(scored.columns))
 
-    def _rescored(self, head: pl.DataFrame) -> pl.DataFrame:
+    def _rescore(self, head: pl.DataFrame) -> pl.DataFrame:
         """Return the units of the head that are kept, with their new scores."""
         columns = head.columns
         if EARLIER in self.weights and EARLIER not in columns:
@@ -96,13 +96,13 @@ class Boost(Scorer):
         for place, names in (("weights", weights), ("fill", fill), ("factors", self.factors), ("floors", self.floors)):
             check_names(f"rank/boost, {place}", names, available)
 
-        def named(names: Iterable[str]) -> set[str]:
+        def matching(names: Iterable[str]) -> set[str]:
             return {s for s in available if any(fits(name, s) for name in names)}
 
-        limited = named([*self.factors, *self.floors])
-        weighted = named(weights) if weights else {FIRST, *({s.name for s in self.signals} - limited)}
+        limited = matching([*self.factors, *self.floors])
+        weighted = matching(weights) if weights else {FIRST, *({s.name for s in self.signals} - limited)}
         used = [s for s in available if s in weighted | limited]
-        unweighted = {s: 0.0 for s in used if s not in weighted | named(self.factors)}
+        unweighted = {s: 0.0 for s in used if s not in weighted | matching(self.factors)}
         normaliser = self.normaliser
         if isinstance(normaliser, dict):
             normaliser = {name: value for name, value in normaliser.items() if name not in missing}
@@ -111,14 +111,14 @@ class Boost(Scorer):
         fill = {name: value for name, value in fill.items() if any(fits(name, s) for s in used)}
         scorer = Scorer(method=self.method, normaliser=normaliser, weights=weights | unweighted, fill=fill,
                         factors=self.factors, floors=self.floors, threshold=self.threshold, rrf_k=self.rrf_k)
-        new = scorer.scored(head.with_columns(pl.col("score").alias(FIRST)), used).select("question", "unit", "score")
+        new = scorer.fuse(head.with_columns(pl.col("score").alias(FIRST)), used).select("question", "unit", "score")
         kept = head.drop("score").join(new, on=["question", "unit"], maintain_order="left").select(columns)
         return kept if self.name is None else kept.with_columns(pl.col("score").alias(self.name))
 
 
 @stage
-class Forward:
-    """Move the units dated within the window of one of their question's queries forward.
+class TimeWindowBoost:
+    """Boost units dated within a time window of their question's queries.
 
     Questions without a window, or without a unit in it, keep their ranking and scores. A memory is dated by
     ``happened_on`` if it is known, else like turns and sessions by the session's day.
@@ -143,7 +143,7 @@ class Forward:
         score = pl.col("score")
         step = (score.max() - score.min() + 1.0 if self.strength is None else self.strength * score.std(ddof=0)).over(
             "question")
-        moved = ranked(touched.with_columns(
+        moved = rank_units(touched.with_columns(
             pl.when("inside").then(score + step).otherwise(score).alias("score")).drop("inside"))
         rest = ranking.join(inside, on="question", how="anti")
         return Tables(ranking=pl.concat([rest, moved.select(rest.columns)]).sort("question", "rank"))

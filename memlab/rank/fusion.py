@@ -45,7 +45,7 @@ class Scorer:
     same with ranks from 0.
 
     >>> lanes = pl.DataFrame({"question": [0, 0, 0], "a": [3.0, 2.0, 1.0], "b": [None, 9.0, 5.0]})
-    >>> Scorer(method="rrf").scored(lanes, ["a", "b"])["score"].round(4).to_list()
+    >>> Scorer(method="rrf").fuse(lanes, ["a", "b"])["score"].round(4).to_list()
     [0.0164, 0.0325, 0.032]
     """
 
@@ -67,7 +67,7 @@ class Scorer:
             raise ValueError("a factor says little of z-scores, which lie around 0; choose minmax or max")
         return self
 
-    def scored(self, frame: pl.DataFrame, signals: Sequence[str]) -> pl.DataFrame:
+    def fuse(self, frame: pl.DataFrame, signals: Sequence[str]) -> pl.DataFrame:
         """Return the frame with its column ``score``, without units under the threshold or a floor.
 
         ``frame`` has ``question`` and a float column for each signal; it keeps its nulls. A weight, value to fill in,

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from memlab.errors import MemlabError
 from memlab.models.protocols import Embedder, Floats, PairScorer
 from memlab.rank.fusion import NonNegative, Normaliser, Scorer, check_names, fits, normalise
-from memlab.rank.units import ranked, signals_of
+from memlab.rank.units import rank_units, signals_of
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import DIGITS, SESSION, Tables, text_hash, with_text
@@ -54,10 +54,10 @@ class PoolReranker:
         available = ["first", "rerank", *(s for s in signals_of(head) if s not in (self.name, "first", "rerank"))]
         check_names("rank/rerank, weights", self.weights, available)
         signals = [s for s in available if any(fits(name, s) for name in self.weights)]
-        mixed = Scorer(normaliser=self.normaliser, weights=self.weights).scored(named, signals)
+        mixed = Scorer(normaliser=self.normaliser, weights=self.weights).fuse(named, signals)
         mixed = mixed.with_columns(pl.col("score") - self.tie * pl.col("rank") / self.pool).select(head.columns)
         tail = ranking.filter(pl.col("rank") > self.pool).with_columns(pl.lit(None, pl.Float64).alias(self.name))
-        return ranked(pl.concat([mixed, below(mixed, tail)], how="diagonal"))
+        return rank_units(pl.concat([mixed, below(mixed, tail)], how="diagonal"))
 
 
 @stage
@@ -89,8 +89,8 @@ class Rerank(PoolReranker):
                               for rows in (questions, passages))
         rows = (
             head.select("question", "unit")
-            .join(questions.select("question", "text_id").join(_numbered(queries, "q"), on="text_id"), on="question")
-            .join(passages.join(_numbered(documents, "p"), on="text_id"), on="unit")
+            .join(questions.select("question", "text_id").join(_number(queries, "q"), on="text_id"), on="question")
+            .join(passages.join(_number(documents, "p"), on="text_id"), on="unit")
             .select("question", "unit", "q", "p")
         )
         pairs = rows.select("q", "p").unique().sort("q", "p")
@@ -116,7 +116,7 @@ def passages_of(units: pl.DataFrame, tables: Tables, roles: tuple[str, ...]) -> 
     return passages.with_columns(pl.Series("text_id", [text_hash(t) for t in passages["text"]], pl.String))
 
 
-def _numbered(texts: pl.DataFrame, name: str) -> pl.DataFrame:
+def _number(texts: pl.DataFrame, name: str) -> pl.DataFrame:
     return texts.select("text_id", pl.int_range(pl.len(), dtype=pl.Int64).alias(name))
 
 
@@ -165,7 +165,7 @@ class MMR:
         scored = head.join(pl.concat(chosen), on=["question", "unit"], maintain_order="left").with_columns(
             pl.col("new").alias("score")).drop("new")
         tail = ranking.filter(pl.col("rank") > self.pool)
-        return Tables(ranking=ranked(pl.concat([scored, below(scored, tail)], how="diagonal")))
+        return Tables(ranking=rank_units(pl.concat([scored, below(scored, tail)], how="diagonal")))
 
     def _vectors(self, units: pl.DataFrame, tables: Tables, store: Store) -> Floats:
         """Return vectors (n, dim) of unit length, or of zeros, for these sorted units."""

@@ -67,7 +67,7 @@ _ITEM_REPLY = 20
 
 @dataclass(frozen=True)
 class ShownQuestion:
-    """A question as the model is shown it; ``kind`` is its class, None if the model is not told what counts."""
+    """A question as the model is shown it; ``kind`` is its class, None for a prompt without."""
 
     text: str
     day: date | None
@@ -175,7 +175,7 @@ class ChatReranker(PoolReranker, ABC):
 
     chat: Chat
     pool: Annotated[int, Field(ge=1, le=500)] = 20  # units that are judged
-    typed: bool = True  # the model is told what counts for a question of its class
+    typed: bool = True  # the prompt says what counts for a question of its class
     name: Annotated[str, Field(min_length=1)] = "llm"  # column of the ranking
     dates: bool = True  # the day of the question and of each unit are shown
     max_chars: Annotated[int, Field(ge=1)] | None = None  # 200 is a published system's cut, which loses evidence
@@ -225,7 +225,7 @@ class LlmRerank(ChatReranker):
     """Rerank by a chat model's scores from 0 to 10.
 
     ``pointwise`` asks for the score of one unit at a time, ``listwise`` for those of the whole pool in one reply. With
-    ``typed`` the model is told what counts for a question of its class (query/classify). A unit without a text scores
+    ``typed`` the prompt says what counts for a question of its class (query/classify). A unit without a text scores
     0.
     """
 

@@ -22,7 +22,7 @@ from memlab.errors import MemlabError
 from memlab.question_types import FALLBACK, first_of
 from memlab.rank.fusion import Each, Scorer, fits
 from memlab.rank.signals import known_classes
-from memlab.rank.units import FROM, KeptMembers, Level, finest, memory_units, ranked, session_units, turn_units
+from memlab.rank.units import FROM, CachedMembers, Level, finest, memory_units, rank_units, session_units, turn_units
 from memlab.slots import LANES
 from memlab.stage import stage
 from memlab.store import Store
@@ -47,7 +47,7 @@ class RandomScore:
         sizes = pairs.group_by("question", maintain_order=True).len().iter_rows()
         chance = np.concatenate([np.zeros(0), *(np.random.default_rng([self.seed, int(digest_of[q], 16)]).random(n)
                                                 for q, n in sizes)])
-        return Tables(units=units, ranking=ranked(pairs.with_columns(pl.Series("score", chance))))
+        return Tables(units=units, ranking=rank_units(pairs.with_columns(pl.Series("score", chance))))
 
 
 @stage
@@ -65,7 +65,7 @@ class LengthBaseline:
         values = with_text(tables["memories"].select("memory", "value_id"), tables["texts"], "value_id")
         scores = visible.join(values, on="memory").group_by("question", "unit").agg(
             pl.col("text").str.len_chars().max().cast(pl.Float64).alias("score"))
-        return Tables(units=units, ranking=ranked(scores))
+        return Tables(units=units, ranking=rank_units(scores))
 
 
 def candidates(level: Level, tables: Tables) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -114,7 +114,7 @@ class Score(Scorer):
                  *(self.normaliser if isinstance(self.normaliser, dict) else ())]
         signals = signals.with_columns(pl.lit(None, pl.Float64).alias(name) for name in dict.fromkeys(named)
                                        if name in LANES and not any(fits(name, c) for c in signals.columns))
-        return Tables(units=units, ranking=ranked(self.scored(signals, signals.columns[2:])))
+        return Tables(units=units, ranking=rank_units(self.fuse(signals, signals.columns[2:])))
 
     def _term(self, lane: str, each: Each) -> pl.Expr:
         if self.queries == "summed":  # the lane's column is the sum over its queries
@@ -128,8 +128,8 @@ def lanes_of(tables: Tables, store: Store, level: Level, rrf_k: int, summed: boo
     hits = fused_queries(tables["hits"], tables["queries"], rrf_k, summed)
     lanes = hits["lane"].unique().sort()
     coded = hits.select("question", "memory", "score", pl.col("lane").cast(pl.Enum(lanes)).to_physical())
-    if store.keeps_indexes and tables.has_digests(FROM) and coded.height:  # else they are of this question
-        members = store.index("members", KeptMembers).of(level, partial(project, level), coded["memory"], tables)
+    if store.caches_indexes and tables.has_digests(FROM) and coded.height:  # else they are of this question
+        members = store.index("members", CachedMembers).of(level, partial(project, level), coded["memory"], tables)
         return members.units, pivot(members.by_unit(coded), lanes)
     units, pairs = project(level, tables["memories"].join(hits, on="memory", how="semi"), tables)
     return units, pivot(coded.join(pairs, on="memory"), lanes)
@@ -221,8 +221,8 @@ class RoutedScore:
                   for question, name in first_of(tables["classes"]).items()]
         by_question = pl.DataFrame(routes, schema={"question": pl.Int32, "route": pl.String}, orient="row")
         rows = signals.join(by_question, on="question", how="left", maintain_order="left")
-        scored = [scorer.scored(rows.filter(pl.col("route") == name).drop("route"), lanes)
+        scored = [scorer.fuse(rows.filter(pl.col("route") == name).drop("route"), lanes)
                   for name, scorer in self.routes.items()]
         unrouted = ~pl.col("route").is_in(list(self.routes)).fill_null(False)
-        scored.append(self.usual.scored(rows.filter(unrouted).drop("route"), lanes))
-        return Tables(units=units, ranking=ranked(pl.concat(scored)))
+        scored.append(self.usual.fuse(rows.filter(unrouted).drop("route"), lanes))
+        return Tables(units=units, ranking=rank_units(pl.concat(scored)))

@@ -71,7 +71,7 @@ class ByType:
     reads: ClassVar = ("ranking", "classes")
     writes: ClassVar = ("ranking",)
     by_tokens: ClassVar = False
-    adaptive: ClassVar = True  # K differs by question: compared with a token-matched twin
+    adaptive: ClassVar = True  # K differs by question: compared with a token-matched baseline
 
     counting: Count = 40  # published: answers from many sessions
     factual: Count = 10  # published: one place holds the answer
@@ -107,7 +107,7 @@ class Gap:
     reads: ClassVar = ("ranking",)
     writes: ClassVar = ("ranking",)
     by_tokens: ClassVar = False
-    adaptive: ClassVar = True  # K differs by question: compared with a token-matched twin
+    adaptive: ClassVar = True  # K differs by question: compared with a token-matched baseline
 
     min_k: Count = 1
     max_k: Count = 40  # never more: rankings here have hundreds of units
@@ -155,7 +155,7 @@ class Budget:
 
     @property
     def adaptive(self) -> bool:
-        """Whether the arm is compared with its token-matched twin."""
+        """Whether the arm is compared with its token-matched baseline."""
         return self.twin
 
     def variations(self) -> Iterator[Budget]:

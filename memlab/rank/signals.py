@@ -75,7 +75,7 @@ def on_units(tables: Tables) -> pl.DataFrame:
             .filter(as_of()).select(*PAIR, "memory").sort(*PAIR, "memory"))
 
 
-def placed(tables: Tables) -> pl.DataFrame:
+def unit_places(tables: Tables) -> pl.DataFrame:
     """Return (question, unit, corpus, session, turns, level, said_on) for the units of the ranking.
 
     ``said_on`` is a memory's own where the unit is a memory, else its session's.
@@ -98,7 +98,7 @@ def questions_of(tables: Tables, classes: Sequence[str]) -> pl.DataFrame:
     return questions.join(tables["classes"].filter(pl.col("class").is_in(list(classes))), on="question", how="semi")
 
 
-def flagged(tables: Tables, units: pl.DataFrame, classes: Sequence[str], otherwise: float = 0.0) -> pl.DataFrame:
+def flag_units(tables: Tables, units: pl.DataFrame, classes: Sequence[str], otherwise: float = 0.0) -> pl.DataFrame:
     """Return (question, unit, value) for all of the ranking: 1 for the pairs in ``units``, 0 for the others.
 
     Questions of other classes have the value ``otherwise`` throughout.
@@ -135,14 +135,14 @@ class Category:
         """Return (question, unit, value)."""
         labelled = on_units(tables).join(tables["memories"].select("memory", "source", "category"), on="memory")
         extracted = labelled.filter(pl.col("source") != "conversation")
-        spoken = placed(tables).join(extracted, on=PAIR, how="anti").explode("turns").join(
+        spoken = unit_places(tables).join(extracted, on=PAIR, how="anti").explode("turns").join(
             tables["turns"], left_on=[*SESSION, "turns"], right_on=[*SESSION, "turn"])
         fits = pl.concat([
             labelled.filter(pl.col("category").is_in(list(self.categories))).select(PAIR),
             extracted.filter(pl.col("source").is_in(list(self.sources))).select(PAIR),
             spoken.filter(pl.col("role").is_in(list(self.sources))).select(PAIR),
         ])
-        return flagged(tables, fits, self.classes, self.otherwise)
+        return flag_units(tables, fits, self.classes, self.otherwise)
 
 
 DOCUMENTS = (".md", ".txt", ".pdf", ".docx", ".json")
@@ -214,7 +214,7 @@ class Recency:
     classes: Classes = ()  # none: for all questions
 
     @model_validator(mode="after")
-    def _now_is_told(self) -> Recency:
+    def _now_is_set(self) -> Recency:
         if (self.clock == "wall") != (self.now is not None):
             raise ValueError("clock: wall needs now, the day that counts as today (now: 2026-01-01); "
                              "clock: question has none")
@@ -223,7 +223,7 @@ class Recency:
     def values(self, tables: Tables) -> pl.DataFrame:
         """Return (question, unit, value)."""
         today = tables["questions"].select("question", pl.col("asked_on").dt.date().alias("now"))
-        rows = placed(tables).join(today, on="question", how="left", maintain_order="left")
+        rows = unit_places(tables).join(today, on="question", how="left", maintain_order="left")
         now = pl.col("now") if self.now is None else pl.lit(self.now)
         age = (now - pl.col("said_on").dt.date()).dt.total_days().clip(lower_bound=0) / self.days
         value = ((-age).exp() if self.form == "exp" else 1 - age).clip(lower_bound=self.lowest)
@@ -363,5 +363,5 @@ class Current:
         superseded = covered.with_columns(over.alias("over"), own.alias("own")).group_by(PAIR).agg(
             pl.when(pl.col("own").any()).then((pl.col("over") | ~pl.col("own")).all())
             .otherwise(pl.col("over").all()).alias("superseded")).filter("superseded")
-        gone = flagged(tables, superseded, self.classes)
+        gone = flag_units(tables, superseded, self.classes)
         return gone.with_columns((1.0 - pl.col("value")).alias("value"))

@@ -25,7 +25,7 @@ Level = Literal["auto", "turn", "session", "memory"]
 
 
 def finest(kinds: Iterable[str]) -> Level:
-    """Return the level that ``auto`` stands for: the finest one that memories of these kinds tell apart.
+    """Return the level that ``auto`` stands for: the finest one that memories of these kinds resolve.
 
     That is the session for sessions alone, the memory for one kind of passage (rounds, windows), else the turn.
 
@@ -67,7 +67,7 @@ def memory_units(memories: pl.DataFrame) -> pl.DataFrame:
     return memories.select(pl.col("memory").alias("unit"), *SESSION, "turns", pl.lit("memory").alias("level"))
 
 
-def ranked(scored: pl.DataFrame) -> pl.DataFrame:
+def rank_units(scored: pl.DataFrame) -> pl.DataFrame:
     """Return rows (question, unit, score, signals...) as a ``ranking``, best score first, with nothing selected.
 
     Scores are rounded to six decimals, so that machines whose vectors agree to 1e-7 agree on the order; ties go to the
@@ -131,8 +131,8 @@ class Members:
         return hits[np.repeat(np.arange(len(asked)), lengths)].with_columns(pl.Series("unit", numbers))
 
 
-class KeptMembers:
-    """The members of the latest tables, by level and kinds. Searches may run side by side."""
+class CachedMembers:
+    """The members of the latest tables, by level and kinds. Safe for concurrent searches."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -156,7 +156,7 @@ class KeptMembers:
                 self._members[level, kinds] = Members.of(*project(some, tables))
             return self._members[level, kinds]
 
-    def forget(self, left: pl.Series) -> None:  # noqa: ARG002  (all that is kept is made again)
+    def forget(self, left: pl.Series) -> None:  # noqa: ARG002  (the cache is rebuilt)
         """Forget the members."""
         with self._lock:
             self._tables, self._members = "", {}
@@ -202,7 +202,7 @@ class Rollup:
         members = ranking.join(inside, on="unit").sort("question", "rank")
         rolled_up = members.group_by("question", pl.col("unit_whole").alias("unit"), maintain_order=True).agg(
             self._score().alias("score"), pl.col(signals_of(ranking)).max())
-        return Tables(ranking=ranked(rolled_up), units=wholes)
+        return Tables(ranking=rank_units(rolled_up), units=wholes)
 
     def _score(self) -> pl.Expr:
         score, rank = pl.col("score"), pl.col("rank").cast(pl.Float64)

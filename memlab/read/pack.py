@@ -152,7 +152,7 @@ class BySession(SelectedPack):
     order: Literal["rank", "date"] = "rank"  # of the sessions: rank (by their best unit) | date
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
-        """Return the context and the texts that it needs; the header stands in a session's first row."""
+        """Return the context and the texts that it needs; the header is in a session's first row."""
         header = pl.col("said_on").dt.strftime(HEADER).fill_null("").alias("header")
         rows = selected_texts(tables, self.value).with_columns(header).with_columns(
             pl.col("shown").str.slice(pl.col("header").str.len_chars()), pl.col("tokens").alias("with_header"))

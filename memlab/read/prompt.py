@@ -202,7 +202,7 @@ class ComplexPrompts:
     classes: Names = ("counting", "multi_session", "temporal")
 
     @model_validator(mode="after")
-    def _known(self) -> ComplexPrompts:
+    def _check_classes(self) -> ComplexPrompts:
         check_classes({f"read.agents.classes[{i}]": name for i, name in enumerate(self.classes)})
         return self
 

@@ -91,7 +91,7 @@ class PrunedByRank(SelectedPack):
         distinct = pl.concat([rows.select(key), ranked.select(key)]).unique(maintain_order=True).with_row_index("text")
         sentences = _sentences(distinct, tables["turns"])
         terms = words(sentences["sentence"], _WORD, LUCENE_STOP_WORDS, "english").unique()
-        asked = _asked(tables)
+        asked = _question_terms(tables)
         found = sentences.select("text", "place").with_row_index("row").join(
             terms.join(asked.select("term").unique(), on="term", how="semi"), on="row")
         rarity = _rarity(ranked.join(distinct, on=key, nulls_equal=True).select("question", "text"), found, asked)
@@ -142,7 +142,7 @@ def _sentences(distinct: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
         place, (pl.col("sentence") + pl.col("space")).alias("piece"), count_tokens(pl.col("sentence")).alias("tokens"))
 
 
-def _asked(tables: Tables) -> pl.DataFrame:
+def _question_terms(tables: Tables) -> pl.DataFrame:
     """Return (question, term): the distinct words of each question."""
     questions = with_text(tables["questions"], tables["texts"])
     terms = words(questions["text"], _WORD, LUCENE_STOP_WORDS, "english").unique()

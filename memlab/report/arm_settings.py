@@ -10,7 +10,7 @@ from math import isfinite
 from typing import Any
 
 from memlab.config.choices import own_choices
-from memlab.config.instantiate import CONF, stated, with_defaults
+from memlab.config.instantiate import CONF, choice_settings, with_defaults
 from memlab.evaluate.compare import Comparison
 from memlab.harness.arm import Arm
 from memlab.harness.results import ArmRun
@@ -35,7 +35,7 @@ def with_display_names(value: Any, key: str = "") -> Any:
 
     >>> with_display_names({"select": {"is": "memlab.Fixed", "k": 5}})
     {'select': {'is': 'fixed', 'k': 5}}
-    >>> with_display_names({"late": {"_target_": "memlab.stage.Nothing", "writes": ["hits"]}})
+    >>> with_display_names({"late": {"_target_": "memlab.stage.EmptyStage", "writes": ["hits"]}})
     {'late': {'_target_': 'none'}}
     """
     if isinstance(value, list | tuple):
@@ -57,16 +57,16 @@ def display_name(path: str, key: str = "", settings: Mapping[str, Any] | None = 
     the settings least. A class is named by its words if it has no such choice, or has several and
     ``settings`` are not given: in a manifest models describe themselves by their weights.
 
-    >>> display_name("memlab.rank.select.ByType", "select"), display_name("memlab.stage.Nothing")
+    >>> display_name("memlab.rank.select.ByType", "select"), display_name("memlab.stage.EmptyStage")
     ('by_type', 'none')
     >>> display_name("LateInteraction", "matcher"), display_name("HNSW", "an index"), display_name("flat", "index")
     ('late interaction', 'HNSW', 'flat')
     """
     name = path.rpartition(".")[2]
-    if name == "Nothing":
+    if name == "EmptyStage":
         return EMPTY_SLOT
     choices = _stating().get((key, name), [])
-    gaps = {} if settings is None else {choice: _gap(_completed(choice), settings) for choice in choices}
+    gaps = {} if settings is None else {choice: _gap(_complete(choice), settings) for choice in choices}
     best = choices if len(choices) == 1 else [choice for choice, gap in gaps.items() if gap == min(gaps.values())]
     return best[0].rpartition("/")[2] if len(best) == 1 else _words(name)
 
@@ -117,9 +117,9 @@ def _stating() -> dict[tuple[str, str], list[str]]:
 
 
 @cache
-def _completed(choice: str) -> Any:
+def _complete(choice: str) -> Any:
     """Return the settings that a choice states, completed with the defaults of its class."""
-    return with_defaults(stated(choice))
+    return with_defaults(choice_settings(choice))
 
 
 def _gap(stated: Any, settings: Any) -> int:
@@ -188,15 +188,15 @@ def manifests(arms: Sequence[ArmRun]) -> tuple[dict[str, str], dict[str, dict[st
 
     A slot that is empty in all arms is left out.
     """
-    rows = transpose({arm.name: _described(arm) for arm in arms})
+    rows = transpose({arm.name: _flat_manifest(arm) for arm in arms})
     shared = {name: next(iter(row.values())) for name, row in rows.items() if len(set(row.values())) == 1}
     differing = {name: row for name, row in rows.items() if name not in shared}
     shown = {name: text for name, text in shared.items() if text != EMPTY_SLOT or not name.startswith(SLOT_PREFIX)}
     return shown, differing
 
 
-def _described(arm: ArmRun) -> dict[str, str]:
-    """Flatten the manifest of an arm; a technique stands under the name of its slot, by its display name."""
+def _flat_manifest(arm: ArmRun) -> dict[str, str]:
+    """Flatten the manifest of an arm; each slot maps to the display name of its technique."""
     parts = with_display_names({k: v for k, v in arm.manifest.items() if k not in SHOWN_ELSEWHERE})
     if isinstance(source := parts.get("source"), dict):  # of what all arms have in common; a note tells of the others
         parts["source"] = source.get(name_of(Arm))
@@ -293,7 +293,7 @@ def parallel(comparison: Comparison, arms: Sequence[ArmRun]) -> Figure | None:
               "text": escape_markup(value if _numeric([value]) else one_line(value))[:24],
               "xanchor": "left", "xshift": 7, "bgcolor": "rgba(255,255,255,0.7)",
               "font": {"size": 10, "color": "#57606a"}}
-             for label, at in zip(labels, heights) for value, y in _labelled(at).items()]
+             for label, at in zip(labels, heights) for value, y in _labels(at).items()]
     bars = [{"type": "line", "x0": label, "x1": label, "y0": 0, "y1": 1, "line": {"color": GREY, "width": 1}}
             for label in labels]
     return {"data": lines, "layout": layout(
@@ -324,7 +324,7 @@ def _heights(values: Sequence[str]) -> dict[str, float]:
     return {v: (n - low) / (high - low) if high > low else 0.5 for v, n in zip(distinct, scale)}
 
 
-def _labelled(at: dict[str, float]) -> dict[str, float]:
+def _labels(at: dict[str, float]) -> dict[str, float]:
     """Return every value where there are few, else the lowest and the highest."""
     if len(at) <= (NUMBERS if _numeric(list(at)) else WORDS):
         return at

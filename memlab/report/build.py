@@ -98,13 +98,13 @@ def publish(arms: Iterable[Arm], track: Any, contrasts: Sequence[Contrast], befo
         group = [a for a in arms if a.arms_folder() == place]
         exact: dict[str, str] = {}
         for arm in group:
-            matched = str(read_json(arm.folder() / "manifest.json").get("twin") or "") if arm.finished() else ""
+            matched = str(read_json(arm.folder() / "manifest.json").get("twin") or "") if arm.is_finished() else ""
             exact |= {arm.name: arm.folder().name, f"{arm.name}.twin": matched}
-            if arm.finished() or failure_file(arm.folder()).is_file():
+            if arm.is_finished() or failure_file(arm.folder()).is_file():
                 track.publish(arm.folder())
             if matched:
                 track.publish(place / matched)
-        if any(arm.finished() for arm in group) and not before:
+        if any(arm.is_finished() for arm in group) and not before:
             names = [arm.name for arm in group]
             digest = inputs_digest(place, contrasts, names, exact)
             if not up_to_date(place, digest):
@@ -117,7 +117,7 @@ def publish(arms: Iterable[Arm], track: Any, contrasts: Sequence[Contrast], befo
 
 
 def show(path: Path, arms: Sequence[Arm], out: Console) -> None:
-    """Print a comparison.json, and where its report lies."""
+    """Print a comparison.json and the path of its report."""
     from memlab.report.console import print_arm, print_comparison
 
     comparison = cast(Comparison, read_json(path))
@@ -151,7 +151,7 @@ def build(folder: Path, contrasts: Sequence[Contrast] | None = None, expected: I
     """
     expected = list(expected)
     last = {} if expected else reported_runs(folder)
-    runs = finished_arms(folder, expected or last, exact or _unchanged(folder, last), last.values())
+    runs = finished_arms(folder, expected or last, exact or _unchanged_arms(folder, last), last.values())
     if not runs.arms:
         raise MemlabError("no finished run is here" + (f" ({'; '.join(runs.broken)})" if runs.broken else ""),
                           where=str(folder), fix="run the experiment, or give the folder runs/<experiment>/<data>")
@@ -171,7 +171,7 @@ def build(folder: Path, contrasts: Sequence[Contrast] | None = None, expected: I
     return files
 
 
-def _unchanged(folder: Path, last: Mapping[str, str]) -> dict[str, str]:
+def _unchanged_arms(folder: Path, last: Mapping[str, str]) -> dict[str, str]:
     """Return those of the last report's arms -> run folders that are still there, and have no run since that report."""
     if not last:
         return {}
@@ -236,7 +236,7 @@ def declared_contrasts(arms: Sequence[ArmRun]) -> list[Contrast]:
 def _notes(arms: Sequence[ArmRun], curve: ArmRun | None) -> list[str]:
     notes = list(dict.fromkeys(note for arm in arms for note in arm.manifest["notes"]))
     data = {json.dumps(arm.manifest["data"], sort_keys=True, default=str) for arm in arms}
-    for differ, versions in ((_changed(arms), "versions of memlab's source"), (len(data) > 1, "versions of the data")):
+    for differ, versions in ((_differ(arms), "versions of memlab's source"), (len(data) > 1, "versions of the data")):
         if differ:
             notes.append(f"The arms were run on different {versions}: run them again before trusting a difference.")
     counters = {arm.name: arm.manifest["tokens"] for arm in arms}
@@ -260,7 +260,7 @@ def _notes(arms: Sequence[ArmRun], curve: ArmRun | None) -> list[str]:
     return [*notes, *_count_sentences(arms)]
 
 
-def _changed(arms: Sequence[ArmRun]) -> bool:
+def _differ(arms: Sequence[ArmRun]) -> bool:
     """Return whether the source of a class that several arms are made of has changed between them."""
     versions: dict[str, set[str]] = {}
     for arm in arms:
@@ -271,7 +271,7 @@ def _changed(arms: Sequence[ArmRun]) -> bool:
 
 
 def _count_sentences(arms: Sequence[ArmRun]) -> list[str]:
-    """Return a sentence for each count of what went wrong or was left out; arms with the same count share it."""
+    """Return a sentence for each count of warnings and omissions; arms with the same count share it."""
     by_count: dict[str, list[str]] = {}
     for arm in arms:
         for what, count in arm.manifest["told"].items():

@@ -21,11 +21,11 @@ from memlab.text.display import clean, is_number, one_line
 BUDGET = 60_000_000
 """Bytes of JSON before it is packed: what a phone's browser can hold."""
 
-SHOWN, SIGNALS, LETTERS = 20, 8, 320
-"""Units per question, signals per unit, letters per text."""
+SHOWN, SIGNALS, CHARACTERS = 20, 8, 320
+"""Units per question, signals per unit, characters per text."""
 
-ANSWER_LETTERS = 1_200
-"""Letters of a reader's answer."""
+ANSWER_CHARACTERS = 1_200
+"""Characters of a reader's answer."""
 
 _FIXED = {"question", "unit", "level", "session", "turns", "tokens", "score", "rank", "selected"}
 
@@ -75,7 +75,8 @@ def _heads(arms: Sequence[ArmRun], metrics: Sequence[str]) -> list[dict[str, Any
     for i, arm in enumerate(arms):
         for question, text, verdicts in _answers(arm):
             if question in heads:
-                heads[question].setdefault("answers", [None] * len(arms))[i] = [clean(text)[:ANSWER_LETTERS], verdicts]
+                answer = clean(text)[:ANSWER_CHARACTERS]
+                heads[question].setdefault("answers", [None] * len(arms))[i] = [answer, verdicts]
     for head in heads.values():
         columns = zip(*head["values"])
         head["differs"] = any(len({v for v in column if v is not None}) > 1 for column in columns)
@@ -129,13 +130,13 @@ def _frame(arm: ArmRun, signals: Sequence[str]) -> tuple[pl.DataFrame, dict[int,
         ("text", "short"), pl.String))
     rows = table.join(short, on="text", how="left", maintain_order="left").select(
         "question", "unit", "session", pl.col("said_on").dt.strftime("%Y-%m-%d").fill_null(""),
-        pl.col("tokens").cast(pl.Float64).fill_nan(None).round(0), _rounded("score"),
-        pl.col("gold").fill_null(False).cast(pl.Int8), pl.col("short").fill_null(""), *map(_rounded, signals))
+        pl.col("tokens").cast(pl.Float64).fill_nan(None).round(0), _round("score"),
+        pl.col("gold").fill_null(False).cast(pl.Int8), pl.col("short").fill_null(""), *map(_round, signals))
     flags = table.group_by("question").agg(pl.col("selected").fill_null(False).cast(pl.Int8).cast(pl.String).str.join())
     return rows, dict(flags.iter_rows())
 
 
-def _rounded(column: str) -> pl.Expr:
+def _round(column: str) -> pl.Expr:
     value = pl.col(column).cast(pl.Float64)
     return pl.when(value.is_finite()).then(value.round(3)).alias(column)
 
@@ -165,4 +166,4 @@ def _bytes(value: Any) -> int:
 
 def _trim(text: str) -> str:
     text = clean(text).strip()
-    return text if len(text) <= LETTERS else text[: LETTERS - 1].rstrip() + "…"
+    return text if len(text) <= CHARACTERS else text[: CHARACTERS - 1].rstrip() + "…"

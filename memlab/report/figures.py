@@ -135,7 +135,7 @@ def _sparse(labels: list[str], line: list[CurvePoint]) -> list[str]:
 
 
 def styles(names: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Return a colour and a symbol for each arm, no two the same; a twin has its arm's, hollow.
+    """Return a distinct colour and symbol for each arm; a token-matched baseline has its arm's, hollow.
 
     >>> styles(["gap", "gap.twin"])
     {'gap': ('#0072B2', 'circle'), 'gap.twin': ('#0072B2', 'circle-open')}

@@ -120,7 +120,7 @@ def section(sizes: list[Size]) -> str:
 
 
 def seconds_per_question(manifest: Mapping[str, Any]) -> float | None:
-    """Return the time from a question to its selection, without what is kept for later; None without costs."""
+    """Return the time from a question to its selection, without the cost of cached results; None without costs."""
     costs, questions = _part(manifest, "costs"), manifest.get("questions")
     known = [float(costs[slot]) for slot in PER_QUESTION if slot in costs]
     return sum(known) / questions if known and isinstance(questions, int) and questions else None

@@ -212,11 +212,11 @@ def changed_nothing(same: SameOutputs) -> bool:
 
 
 def notices(comparison: Comparison) -> list[tuple[str, str]]:
-    """Return (heading, sentence) of what must be read before any figure, the no-op arms first."""
+    """Return (heading, sentence) of each warning above the figures, the no-op arms first."""
     out = []
     for n in comparison["noop"]:
         if changed_nothing(n):
-            outputs = _enumerate(_reported(comparison, n["identical"]))
+            outputs = _enumerate(_comparable(comparison, n["identical"]))
             out.append(("Changed nothing", f"{n['arm']} and {n['comparator']} have the same {outputs} for every "
                                            "question. This is not evidence of “no effect”."))
     return [*out, *(("Not here", f"{name} has no finished run.") for name in comparison["missing"]),
@@ -227,17 +227,17 @@ def notes(comparison: Comparison) -> list[str]:
     """Return the comparison's own notes, and one sentence for all pairs of arms that share the same outputs."""
     pairs: dict[tuple[str, ...], list[str]] = {}
     for n in comparison["noop"]:
-        if _reported(comparison, n["identical"]) and not changed_nothing(n):
+        if _comparable(comparison, n["identical"]) and not changed_nothing(n):
             pairs.setdefault(tuple(n["identical"]), []).append(f"{n['arm']} and {n['comparator']}")
     partly = []
     for outputs, arms in pairs.items():
-        other = _reported(comparison, [name for name in OUTPUTS if name not in outputs])
-        partly.append(f"Same {_enumerate(_reported(comparison, outputs))}, different {_enumerate(other)}: "
+        other = _comparable(comparison, [name for name in OUTPUTS if name not in outputs])
+        partly.append(f"Same {_enumerate(_comparable(comparison, outputs))}, different {_enumerate(other)}: "
                       f"{'; '.join(arms)}.")
     return [*comparison["notes"], *partly]
 
 
-def _reported(comparison: Comparison, outputs: Sequence[str]) -> list[str]:
+def _comparable(comparison: Comparison, outputs: Sequence[str]) -> list[str]:
     """Leave out the answers where no arm has a reader."""
     return [name for name in outputs if name != "answers" or comparison["answered"]]
 

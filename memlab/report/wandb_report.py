@@ -25,7 +25,7 @@ FILE = "wandb_report.json"
 """Lies beside report.html with the id of its W&B Report; delete it to publish a new one."""
 
 TITLE, WIDTH = 128, 24
-"""Longest title that W&B accepts, in letters, and columns of its grid of panels."""
+"""Longest title that W&B accepts, in characters, and columns of its grid of panels."""
 
 TOKENS = "context/tokens_mean"
 

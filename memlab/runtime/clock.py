@@ -1,6 +1,6 @@
 """The rule of dates and times, wherever they come from: data of the user's own, chats, memories and questions.
 
-* A time with a UTC offset is a moment. It is told in one time zone, and its day is the day there.
+* A time with a UTC offset is a moment. It is written in one time zone, and its day is the day there.
 * A time without an offset is the reading of a wall clock in that zone, and stays as it is.
 * A date without a time of day is a day of that zone, and goes with both.
 * Times with and without an offset cannot be put in order, so that whatever holds both is refused.

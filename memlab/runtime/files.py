@@ -21,7 +21,7 @@ from memlab.errors import MemlabError
 
 
 class SharedLock:
-    """Readers side by side, or one writer. A thread that holds the lock may take it again, but no reader may write.
+    """A lock for many readers or one writer. A thread that holds the lock may take it again, but no reader may write.
 
     A reader waits while a writer waits, so that a stream of readers never keeps a writer out.
     """

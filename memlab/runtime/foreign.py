@@ -218,10 +218,10 @@ def load_json(text: str, where: str = "", budget: ValueBudget | None = None) -> 
     return json.loads(text)
 
 
-def most_unpacked(packed: int) -> int:
+def unpacked_limit(packed: int) -> int:
     """Return the bytes that a file of ``packed`` bytes may unpack to.
 
-    >>> most_unpacked(15_000_000), most_unpacked(100)
+    >>> unpacked_limit(15_000_000), unpacked_limit(100)
     (300000000, 50000000)
     """
     return max(AT_LEAST, TIMES * packed)
@@ -234,7 +234,7 @@ def value_budget(packed: int) -> ValueBudget:
 
 def unpacks_to_more(path: Path, packed: int) -> MemlabError:
     """Return the error for a file of ``packed`` bytes that unpacks to more than it may."""
-    return MemlabError(f"its {packed / 1e6:,.1f} MB unpack to more than {most_unpacked(packed) / 1e6:,.0f} MB, the "
+    return MemlabError(f"its {packed / 1e6:,.1f} MB unpack to more than {unpacked_limit(packed) / 1e6:,.0f} MB, the "
                        "limit", where=str(path), fix=_UNPACK)
 
 
@@ -244,7 +244,7 @@ class BoundedStream:
     def __init__(self, stream: IO[bytes], path: Path) -> None:
         self._stream, self._path = stream, path
         self._packed = path.stat().st_size
-        self._left = most_unpacked(self._packed)
+        self._left = unpacked_limit(self._packed)
 
     def __enter__(self) -> BoundedStream:
         return self

@@ -12,12 +12,12 @@ PACKAGE = Path(__file__).resolve().parents[1]
 """The folder of memlab's source."""
 
 
-def shipped(name: str) -> Path:
+def shipped_path(name: str) -> Path:
     """Return the path of a file or folder that memlab ships beside its source, such as ``conf``.
 
     A wheel has it inside the package; in a clone, and in the snapshot of a sweep, it is beside the package.
 
-    >>> (shipped("conf") / "config.yaml").is_file()
+    >>> (shipped_path("conf") / "config.yaml").is_file()
     True
     """
     inside = PACKAGE / name

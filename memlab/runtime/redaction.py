@@ -39,7 +39,7 @@ _SECRETS_IN_FILES = (  # in prose these are a sentence about a password, and the
 """The time of each form grows with the length of a text, not with its square: none looks from each letter of a long
 word for what may stand at its end."""
 _SHORTEST = 6
-"""Letters of the shortest value that is replaced wherever it stands: a shorter one would replace common words."""
+"""Length from which a value is replaced everywhere: a shorter one would replace common words."""
 
 
 def remember(values: Iterable[str]) -> None:

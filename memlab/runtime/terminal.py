@@ -1,9 +1,8 @@
 """The terminal: clean printing, and a rich Console that strips control characters, redacts secrets and escapes text.
 
 What a benchmark, a file or a server says must neither colour, clear nor title a terminal, nor reverse a line, nor end a
-command whose output can hold no such letters (``LC_ALL=C``, ``PYTHONIOENCODING=ascii``). Commands import ``print`` from
-here and ``Console``; tests/test_structure.py holds them to it. Words of a command line
-pass ``as_flags``.
+command whose output can hold no such characters (``LC_ALL=C``, ``PYTHONIOENCODING=ascii``). Commands import ``print``
+and ``Console`` from here; tests/test_structure.py holds them to it. Arguments of a command line pass ``as_flags``.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from memlab.text.display import sanitise_lines
 
 
 def as_flags(words: Iterable[str], flags: Mapping[str, str]) -> list[str]:
-    """Replace settings by the flags of the same meaning; a key that ends in a dot stands for all keys below it.
+    """Replace settings by the flags of the same meaning; a key that ends in a dot matches all keys below it.
 
     >>> as_flags(["mine.jsonl", "data=locomo", "data.path=a.json"], {"data": "--data", "data.path": "--path"})
     ['mine.jsonl', '--data=locomo', '--path=a.json']
@@ -44,10 +43,10 @@ def _flag(word: str, flags: Mapping[str, str]) -> str:
     return word
 
 
-def shown(text: str) -> str:
+def printable(text: str) -> str:
     r"""Return a text as a terminal shows it: keys as ``***``, invisible characters escaped, line breaks kept.
 
-    >>> shown("a\x1b]0;title\x07\nhttp://me:pw@host")
+    >>> printable("a\x1b]0;title\x07\nhttp://me:pw@host")
     'a\\x1b]0;title\\x07\nhttp://***@host'
     """
     return sanitise_lines(redact(text, prose=True))
@@ -66,20 +65,20 @@ def encodable(text: str, encoding: str | None) -> str:
 
 def print(*values: object, sep: str = " ", end: str = "\n", file: TextIO | None = None, flush: bool = False,
           secret: bool = False) -> None:
-    """Print as Python does, with the text as ``shown`` returns it; a ``secret`` that is asked for keeps its keys."""
+    """Print as Python does, but ``printable`` text; a ``secret`` that is asked for keeps its keys."""
     text = sep.join(map(str, values))
     out = file or sys.stdout
-    safe = sanitise_lines(text) if secret else shown(text)
+    safe = sanitise_lines(text) if secret else printable(text)
     builtins.print(encodable(safe, getattr(out, "encoding", None)), end=end, file=out, flush=flush)
 
 
 class _Formatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        return shown(super().format(record))
+        return printable(super().format(record))
 
 
 def clean_logs() -> None:
-    """Send Python's warnings and memlab's log to standard error as ``shown`` returns them."""
+    """Send Python's warnings and memlab's log to standard error as ``printable`` returns them."""
     handler = logging.StreamHandler()
     handler.setFormatter(_Formatter("%(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
@@ -89,13 +88,15 @@ def clean_logs() -> None:
 def _format_warning(message: Warning | str, category: type[Warning], filename: str, lineno: int,
                     line: str | None = None) -> str:
     del line
-    return shown(f"{filename}:{lineno}: {category.__name__}: {message}") + "\n"
+    return printable(f"{filename}:{lineno}: {category.__name__}: {message}") + "\n"
 
 
 class Console(RichConsole):
-    """Rich's console, whose texts are shown as ``shown`` returns them; its own styles and movements pass."""
+    """Rich's console, whose texts are shown as ``printable`` returns them; its own styles and movements pass."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Yield the segments of a renderable, each with a text that steers no terminal."""
+        """Yield the segments of a renderable, each with its control characters escaped."""
         for segment in super().render(renderable, options):
-            yield segment if segment.control else Segment(encodable(shown(segment.text), self.encoding), segment.style)
+            if not segment.control:
+                segment = Segment(encodable(printable(segment.text), self.encoding), segment.style)
+            yield segment

@@ -31,8 +31,8 @@ from memlab.text.tokenize import LUCENE_STOP_WORDS
 if TYPE_CHECKING:
     from memlab.runtime.terminal import Console
 
-LETTERS = 160
-"""Letters of a snippet."""
+CHARACTERS = 160
+"""Characters of a snippet."""
 
 _WORD = re.compile(r"\w+")
 
@@ -135,7 +135,7 @@ def by_category(arms: Sequence[System]) -> list[tuple[str, list[str]]]:
     return rows
 
 
-def snippet(text: str, question: str, letters: int = LETTERS) -> Snippet:
+def snippet(text: str, question: str, characters: int = CHARACTERS) -> Snippet:
     """Cut a text around the first term of the question and mark all its terms, by stems and without stop words.
 
     >>> snippet("user: My cats sleep.", "Where is the cat?")
@@ -145,8 +145,8 @@ def snippet(text: str, question: str, letters: int = LETTERS) -> Snippet:
     wanted = set(_stems(_WORD.findall(question.lower()))) - set(_stems(LUCENE_STOP_WORDS))
     words = list(_WORD.finditer(line))
     terms = [word.span() for word, stem in zip(words, _stems(w[0].lower() for w in words)) if stem in wanted]
-    start = max(min(terms[0][0] - letters // 3, len(line) - letters), 0) if terms else 0
-    stop = min(start + letters, len(line))
+    start = max(min(terms[0][0] - characters // 3, len(line) - characters), 0) if terms else 0
+    stop = min(start + characters, len(line))
     parts, at = [("…" * (start > 0), False)], start
     for begin, end in [*(span for span in terms if start <= span[0] and span[1] <= stop), (stop, stop)]:
         parts += [(line[at:begin], False), (line[begin:end], True)]

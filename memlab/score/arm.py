@@ -20,7 +20,7 @@ from memlab.harness.arm import Arm, Ranked, load
 from memlab.rank.units import session_units, turn_units, with_ranks
 from memlab.score.runs import Run
 from memlab.slots import LANES, LAST_RANKED, LAST_WRITTEN
-from memlab.stage import Nothing, stage
+from memlab.stage import EmptyStage, stage
 from memlab.store import Store
 from memlab.tables import SCHEMAS, SESSION, Tables, as_of, frame
 from memlab.text.display import clean
@@ -85,7 +85,7 @@ def match(run: Run, tables: Tables) -> Matched:
             f"{_examples(documents['session']['document'])}", fix="rank the benchmark's own ids")
     dated = _with_dates(found[level], units[level], tables)
     placed = dated.filter(pl.col("unit").is_not_null() | (pl.col("nth") == 1))
-    unknown, names = _unknown(placed, level, units[level].height)
+    unknown, names = _unknown_units(placed, level, units[level].height)
     ranked = placed.join(unknown.select("corpus", "name", pl.col("unit").alias("own")), on=["corpus", "name"],
                          how="left", maintain_order="left").with_columns(pl.coalesce("own", "unit").alias("unit"))
     ranked = ranked.unique(["question", "unit"], keep="first", maintain_order=True)
@@ -131,8 +131,8 @@ def _with_dates(found: pl.DataFrame, units: pl.DataFrame, tables: Tables) -> pl.
     return dated.with_columns(pl.coalesce(late, pl.when(pl.col("unit").is_null()).then("document")).alias("name"))
 
 
-def _unknown(placed: pl.DataFrame, level: Level, first: int) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the units of what a history does not have, numbered from ``first``, with ``name``; and their ``ids``.
+def _unknown_units(placed: pl.DataFrame, level: Level, first: int) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the units of documents in no history, numbered from ``first``, with ``name``; and their ``ids``.
 
     Each is a session of its own with a negative number and no turns, so that it holds no evidence and no text.
     """
@@ -224,7 +224,7 @@ def foreign_arm(base: Arm, name: str, run: Run, store: Store) -> tuple[Arm, Rank
     data = load(base.dataset)
     matched = match(run, data)
     digest = hashlib.blake2b(json.dumps(run.rows.rows()).encode(), digest_size=16).hexdigest()
-    pipeline = base.pipeline.replace(**{lane: Nothing(writes=("hits",)) for lane in LANES}).without(
+    pipeline = base.pipeline.replace(**{lane: EmptyStage(writes=("hits",)) for lane in LANES}).without(
         "boost", "rerank", "fuse", "rollup").replace(score=ForeignRun(digest=digest, level=matched.level))
     pipeline = pipeline.without("window")
     arm = replace(base, name=name, pipeline=pipeline, config=f"{base.config}\nforeign_run: {digest}\n",
@@ -234,7 +234,7 @@ def foreign_arm(base: Arm, name: str, run: Run, store: Store) -> tuple[Arm, Rank
 
 def _tables(arm: Arm, data: Tables, matched: Matched, store: Store) -> Tables:
     written = arm.pipeline.run(data, store, until=LAST_WRITTEN)
-    hits = Nothing(writes=("hits",)).run(Tables(), store)
+    hits = EmptyStage(writes=("hits",)).run(Tables(), store)
     tables = written.updated({**hits, "units": matched.units, "ranking": matched.ranking, "ids": matched.ids})
     return arm.pipeline.run(tables, store, after="rollup", until=LAST_RANKED)
 

@@ -13,7 +13,7 @@ import scipy  # its parts are loaded when they are used
 from pydantic import Field, field_validator, model_validator
 
 from memlab.search.hits import MATCH, HitsBuilder, VisiblePool, memory_pools, visible_pools
-from memlab.search.postings import IDF, Corpus, Form, KeptWords, Reals, Tokenise
+from memlab.search.postings import IDF, CachedWords, Corpus, Form, Reals, Tokenise
 from memlab.stage import Names, stage
 from memlab.store import Store
 from memlab.tables import Tables, distinct_texts, empty
@@ -59,7 +59,7 @@ class BM25:
 
     @field_validator("stemmer")
     @classmethod
-    def _known(cls, value: str) -> str:
+    def _check_stemmer(cls, value: str) -> str:
         return known_stemmer(value)
 
     @model_validator(mode="after")
@@ -85,7 +85,7 @@ class BM25:
 
 @dataclass(frozen=True)
 class StemmedWords:
-    """The tokeniser of BM25; equal settings are equal, so that what is kept of a text is kept by its tokeniser."""
+    """The tokeniser of BM25; equal settings are equal, so that words are cached by tokeniser."""
 
     pattern: str | None
     stop_words: tuple[str, ...]
@@ -106,7 +106,7 @@ def search_words(tables: Tables, store: Store, kinds: Sequence[str] | None, name
     """
     queries, memories = tables["queries"], tables["memories"]
     # an experiment has hundreds of corpora: one at a time is in memory, and terms that nobody asks for are not counted
-    index = (store.index(("words", tokenise), lambda: KeptWords(tokenise)).of(tables, kinds) if store.keeps_indexes
+    index = (store.index(("words", tokenise), lambda: CachedWords(tokenise)).of(tables, kinds) if store.caches_indexes
              else None)
     layout = list(visible_pools(index.pools if index else memory_pools(memories, kinds), queries, tables["questions"]))
     if not layout:

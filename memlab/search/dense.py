@@ -90,7 +90,7 @@ class Dense:
         hits = HitsBuilder(self.floor, digits_of(self.embedder))
         for pool in layout:
             vectors = Rows(keys.base, keys.rows[np.searchsorted(memory_rows, pool.memories)])
-            with store.keeping():
+            with store.caching():
                 searcher = self.index.open(vectors, index_folder(store))
             questions = query_vectors[np.searchsorted(query_rows, pool.queries)]
             results = searcher.search(questions, pool.visible, self.depth)

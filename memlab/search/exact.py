@@ -68,7 +68,7 @@ class Index(Protocol):
         ...
 
     def open(self, vectors: Vectors, folder: Path | None) -> Searcher:
-        """Return a searcher of vectors (n, d) of unit length; the index is kept in ``folder``, unless it is None."""
+        """Return a searcher of vectors (n, d) of unit length; the index is saved in ``folder``, unless it is None."""
         ...
 
 
@@ -118,7 +118,7 @@ class Exact:
                 products = np.matmul(batch, part.T)  # (q, block)
                 for i, limit in enumerate(np.clip(limits - at, 0, len(part))):
                     better = topk_candidates(products[i, :limit], depth, floors[i])
-                    kept[i] = _merged(kept[i], (at + better, products[i][better]), depth)
+                    kept[i] = _merge(kept[i], (at + better, products[i][better]), depth)
                     if len(kept[i][0]) >= depth:
                         floors[i] = kept[i][1].min()
             neighbours += kept
@@ -217,7 +217,7 @@ class Flat:
         """Return the strategy; device and block size change time and memory only."""
         return {"is": "flat"}
 
-    def open(self, vectors: Vectors, folder: Path | None) -> Searcher:  # noqa: ARG002  (nothing is built or kept)
+    def open(self, vectors: Vectors, folder: Path | None) -> Searcher:  # noqa: ARG002  (nothing is built or saved)
         """Return a searcher over the vectors as they are."""
         return _FlatSearcher(vectors, self.block, self.device)
 
@@ -251,7 +251,7 @@ class _FlatSearcher:
         return ExactOnDevice(self.vectors, self.block, GPU)
 
 
-def _merged(one: tuple[Ints, Scores], two: tuple[Ints, Scores], depth: int) -> tuple[Ints, Scores]:
+def _merge(one: tuple[Ints, Scores], two: tuple[Ints, Scores], depth: int) -> tuple[Ints, Scores]:
     if not len(two[0]):
         return one
     at, scores = np.concatenate([one[0], two[0]]), np.concatenate([one[1], two[1]])

@@ -80,7 +80,7 @@ def build(faiss: Any, index: Any, sample: Floats, blocks: Iterable[Floats]) -> A
 
 
 class GpuSearch:
-    """An index of inverted lists on every GPU; it is copied there at the first search and kept."""
+    """An index of inverted lists on every GPU; it is copied there at the first search and stays."""
 
     def __init__(self, faiss: Any, index: Any, nprobe: int, name: str) -> None:
         self.faiss, self.index, self.nprobe, self.name = faiss, index, nprobe, name

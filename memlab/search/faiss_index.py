@@ -60,7 +60,7 @@ class Approximate:
                 **{name: getattr(self, name) for name in self.search_fields}}
 
     def open(self, vectors: Vectors, folder: Path | None) -> Searcher:
-        """Build the index, or map the one kept in ``folder``; a small pool is searched exactly.
+        """Build the index, or map the one saved in ``folder``; a small pool is searched exactly.
 
         Raises MemlabError if FAISS is not installed or a parameter does not fit the vectors.
         """
@@ -84,7 +84,7 @@ class Approximate:
         return _FaissSearcher(self, faiss, index, vectors, exact, on_gpus)
 
     def _gpus(self, faiss: Any) -> bool:
-        """Return whether the index goes on GPUs; log what keeps it from them."""
+        """Return whether the index is built on GPUs; log why not."""
         obstacle = self.gpu_obstacle()
         if self.device == "cpu" or obstacle == "" or not faiss_gpu.count_gpus(faiss):
             return False

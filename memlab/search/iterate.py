@@ -38,7 +38,7 @@ Scores = dict[int, dict[int, float]]
 
 @stage
 class Iterate:
-    """Hits of the search phrases that a chat model writes, round after round, for what was not found yet.
+    """Hits of search phrases that a chat model writes in rounds, for evidence that is not found yet.
 
     Each round shows the model the question, the phrases so far and the best ``shown`` memories, and asks for phrases
     for items that are still missing. The ``searches`` (those of search/dense and search/lexical) look for each phrase.
@@ -69,7 +69,7 @@ class Iterate:
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return the hits of all phrases of every question."""
-        notes, found = Notes(), _ranked(tables["hits"], tables["queries"])
+        notes, found = Notes(), _rrf_scores(tables["hits"], tables["queries"])
         total: Scores = defaultdict(dict)
         asked: dict[int, list[str]] = {question: [] for question in self._chosen(tables)}
         open_questions = list(asked)
@@ -135,7 +135,7 @@ class Iterate:
         hits = [notes.include(search.run(inputs.only(search.reads), store))["hits"] for search in self.searches]
         scores: Scores = {}
         matches = pl.concat(hits).filter(pl.col("rank") <= self.per_phrase, pl.col("score") != 0)
-        for question, memory, score in _fused(matches, queries, ["question", "query", "memory"]).group_by(
+        for question, memory, score in _fuse(matches, queries, ["question", "query", "memory"]).group_by(
                 "question", "memory").agg(pl.col("score").max()).sort("question", "memory").iter_rows():
             scores.setdefault(question, {})[memory] = score
         return scores
@@ -152,17 +152,17 @@ class Iterate:
         return hits.frame()
 
 
-def _fused(hits: pl.DataFrame, queries: pl.DataFrame, by: list[str]) -> pl.DataFrame:
+def _fuse(hits: pl.DataFrame, queries: pl.DataFrame, by: list[str]) -> pl.DataFrame:
     """Return (by, score): the sum of 1 / (60 + rank) over the lanes, and over the queries if ``by`` lacks them."""
     rows = hits.join(queries.select("query", "question"), on="query")
     return rows.sort("query", "lane", "memory").group_by(by, maintain_order=True).agg(
         (1 / (RRF_K + pl.col("rank"))).sum().round(9).alias("score"))
 
 
-def _ranked(hits: pl.DataFrame, queries: pl.DataFrame) -> Scores:
+def _rrf_scores(hits: pl.DataFrame, queries: pl.DataFrame) -> Scores:
     """Return the scores of the memories that were found so far, by RRF over all lanes and queries."""
     scores: Scores = {question: {} for question in queries["question"].unique()}
     matches = hits.filter(pl.col("score") != 0)
-    for question, memory, score in _fused(matches, queries, ["question", "memory"]).iter_rows():
+    for question, memory, score in _fuse(matches, queries, ["question", "memory"]).iter_rows():
         scores[question][memory] = score
     return scores

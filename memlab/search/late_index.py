@@ -1,4 +1,4 @@
-"""Late interaction over memories too many to score each: candidates by centroid, and exact matches of these alone."""
+"""Late interaction over large pools: candidates by centroid, and exact scores of the candidates."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WINDOWS = 2
 
 @stage
 class LateIndex(WeightedLate):
-    """Weighted late interaction whose lanes hold their best candidates alone, each with its exact score.
+    """Weighted late interaction of the best candidates of each lane, each with its exact score.
 
     The candidates of a lane are those with the best estimates (``memlab.search.token_lists``); sessions are also chosen
     by the exact matches of the other lanes' candidates. All that a candidate's score depends on, its neighbours and its
@@ -51,7 +51,7 @@ class LateIndex(WeightedLate):
         settings = (self.matcher.token_identity("document"), self.number_format(), pool.rows.kind, self.centroids,
                     self.seed)
         name = f"late index {settings}"
-        few = not store.keeps_indexes and len(queries) < self.exact_queries
+        few = not store.caches_indexes and len(queries) < self.exact_queries
         if few or int(pool.texts.lengths.sum()) < self.exact_below:
             yield from super()._scores(pool, queries, visible, store)
             return
@@ -92,7 +92,7 @@ class _Search:
     def __init__(self, stage: LateIndex, pool: TokenPool, places: Places, place: Ints, query: Floats,
                  weight: Floats) -> None:
         self.stage, self.pool, self.places, self.query, self.weight = stage, pool, places, query, weight
-        self.place, self.placed = place, pool.placed(stage.matcher)
+        self.place, self.place_on = place, pool.place_on(stage.matcher)
         number = stage.candidates
         self.candidates, self.window_candidates = (number, number) if number else usual_candidates(len(place))
 
@@ -151,4 +151,4 @@ class _Search:
     def _match(self, matches: Floats, columns: Ints) -> None:
         """Replace the estimates in some columns by the exact matches."""
         texts, text_of = np.unique(self.pool.text_of[self.places.memory[columns]], return_inverse=True)
-        matches[:, columns] = best_matches(self.query, self.placed.take(texts)).T[:, text_of]
+        matches[:, columns] = best_matches(self.query, self.place_on.take(texts)).T[:, text_of]

@@ -16,7 +16,7 @@ from memlab.errors import MemlabError
 from memlab.models.protocols import Floats, Ints, PairScorer, TokenMatcher, on_gpu
 from memlab.search.hits import HitsBuilder, VisiblePool, digits_of, of_kinds, pools, visible_pools
 from memlab.search.maxsim import DocumentFrequencies, best_matches, cells, weighted_sums
-from memlab.search.token_pools import KeptTokenPools, TokenPool
+from memlab.search.token_pools import CachedTokenPools, TokenPool
 from memlab.stage import Names, name_of, spec, stage
 from memlab.store import Store
 from memlab.store.token_vectors import Precision, TokenVectors, usual_precision
@@ -153,7 +153,7 @@ class WeightedLate:
         pools = {(pool.rows.corpus, pool.rows.kind): pool for pool in self._pools(tables, store)}
         hits = HitsBuilder(digits=digits_of(self.matcher))
         for seen in visible_pools([pool.rows for pool in pools.values()], queries, tables["questions"]):
-            pool = pools.pop((seen.corpus, seen.kind))  # unless it is kept, a GPU's memory is free for the next
+            pool = pools.pop((seen.corpus, seen.kind))  # unless it is cached, a GPU's memory is free for the next
             whole = [questions.text(asked_of[query]) for query in seen.queries]
             matrices = [(ids[:width], matrix[:width]) for ids, matrix in whole]
             for i, lane, best, scores in self._scores(pool, matrices, seen.visible, store):
@@ -165,7 +165,7 @@ class WeightedLate:
             return store.token_vectors(self.matcher, keys, "document", self.number_format())
 
         settings = (self.matcher.token_identity("document"), self.number_format(), self.kinds)
-        return store.index(f"token pools {settings}", KeptTokenPools).of(tables, self.kinds, encode)
+        return store.index(f"token pools {settings}", CachedTokenPools).of(tables, self.kinds, encode)
 
     def _scores(self, pool: TokenPool, queries: Queries, visible: Ints, store: Store  # noqa: ARG002
                 ) -> Iterator[tuple[int, str, Ints, Floats]]:
@@ -174,7 +174,7 @@ class WeightedLate:
         Query i sees the first ``visible[i]`` memories of the pool.
         """
         df = DocumentFrequencies(pool.texts, pool.text_of, np.concatenate([ids for ids, _ in queries]))
-        placed = pool.placed(self.matcher)
+        placed = pool.place_on(self.matcher)
         together = max(1, cells(placed) // max(1, len(pool.texts) * self.matcher.query_tokens))
         for first in range(0, len(queries), together):
             some = queries[first:first + together]

@@ -76,10 +76,10 @@ def _best(query: Floats, texts: PlacedTokens, tokens: int) -> Floats:
     asked: dict[bool, torch.Tensor] = {}
     with torch.inference_mode():
         for rows, starts, piece, at in texts.pieces(tokens):
-            turned = piece.bits > 0
-            if turned not in asked:
-                asked[turned] = to_device(columns(query, turned), texts.device).to(dtype)
-            products = piece.products(at, asked[turned])
+            rotated = piece.bits > 0
+            if rotated not in asked:
+                asked[rotated] = to_device(columns(query, rotated), texts.device).to(dtype)
+            products = piece.products(at, asked[rotated])
             lengths = to_device(np.diff(starts), texts.device)
             highest = torch.segment_reduce(products, "max", lengths=lengths, unsafe=True)
             best.index_copy_(0, to_device(rows, texts.device), highest.float())
@@ -87,18 +87,18 @@ def _best(query: Floats, texts: PlacedTokens, tokens: int) -> Floats:
     return matches
 
 
-def columns(query: Floats, turned: bool = False) -> torch.Tensor:
+def columns(query: Floats, rotated: bool = False) -> torch.Tensor:
     """Return query tokens (t, dim) as columns, filled up with zeros behind the first t (``COLUMNS``).
 
-    They are a view of rows: copied columns take 1.3 to 1.8 times as long on a CPU. turned: whether they are turned as
-    codes are, in place of all vectors.
+    They are a view of rows: copied columns take 1.3 to 1.8 times as long on a CPU. rotated: whether they are rotated,
+    as quantised vectors are.
     """
     import torch
 
     rows = np.zeros((_width(len(query)), query.shape[1]), np.float32)
     rows[:len(query)] = query
     upright = torch.from_numpy(rows).T
-    return torch.from_numpy(token_vectors.rotation(query.shape[1])).T @ upright if turned else upright
+    return torch.from_numpy(token_vectors.rotation(query.shape[1])).T @ upright if rotated else upright
 
 
 def _width(tokens: int) -> int:
@@ -118,7 +118,7 @@ def weighted_sums(weight: Floats, matches: Floats) -> Floats:
 
 
 class DocumentFrequencies:
-    """In how many of the first v memories a token occurs, for the tokens that some questions ask for.
+    """Document frequencies, among the first v memories, of the tokens of some questions.
 
     Args:
         texts: Token vectors of the distinct texts of the memories.

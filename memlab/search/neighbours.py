@@ -56,7 +56,7 @@ class Neighbours:
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the neighbours of every question as hits."""
         visible = _visible(tables)
-        parts = [(self.relations, self._related(tables)), (self.entities, self._named(tables, visible))]
+        parts = [(self.relations, self._edge_scores(tables)), (self.entities, self._entity_scores(tables, visible))]
         hits = HitsBuilder()
         kinds = dict(tables["memories"].select("memory", "kind").iter_rows())
         for question, query in _first_queries(tables["queries"]):
@@ -72,7 +72,7 @@ class Neighbours:
                 hits.add(f"{self.name}:{kind}", query, ids, np.array([total[int(i)] for i in ids]), self.depth)
         return Tables(hits=hits.frame())
 
-    def _related(self, tables: Tables) -> dict[int, dict[int, float]]:
+    def _edge_scores(self, tables: Tables) -> dict[int, dict[int, float]]:
         """Return question -> neighbour of its best hits -> score."""
         beside: dict[int, list[tuple[int, float]]] = defaultdict(list)
         if self.relations:
@@ -88,7 +88,7 @@ class Neighbours:
                     own[other] += worth / rank
         return scores
 
-    def _named(self, tables: Tables, visible: dict[int, set[int]]) -> dict[int, dict[int, float]]:
+    def _entity_scores(self, tables: Tables, visible: dict[int, set[int]]) -> dict[int, dict[int, float]]:
         """Return question -> memory that names an entity near the question -> score."""
         if not self.entities or tables["entities"].is_empty():
             return {}

@@ -25,7 +25,7 @@ AT_ONCE = 8192
 """Texts that are tokenised at a time: a token takes some hundred bytes until its term is counted."""
 
 Tokenise = Callable[[pl.Series], pl.DataFrame]
-"""Texts (n,) -> one row per token: row (the text's), term. Hashable: words are kept by tokeniser."""
+"""Texts (n,) -> one row per token: row (the text's), term. Hashable: words are cached by tokeniser."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ class WordIndex:
         return counts
 
 
-class KeptWords:
-    """The term counts of texts by id, for one tokeniser, and the latest postings made of them; searches share them."""
+class CachedWords:
+    """The term counts of texts by id, for one tokeniser, and their latest postings, shared by searches."""
 
     def __init__(self, tokenise: Tokenise) -> None:
         self._tokenise = tokenise

@@ -1,4 +1,4 @@
-"""Inverted lists over the tokens of many texts, which texts may join and leave.
+"""Inverted lists over the tokens of many texts, with insertion and deletion.
 
 After Santhanam et al., PLAID (CIKM 2022): a text's match with a query token is estimated by the closest centroid that a
 token of the text is assigned to. For a text without any of the probed centroids the estimate is the product of the last
@@ -73,7 +73,7 @@ class TokenPostings:
 
 
 class TokenLists:
-    """Texts by centroid and by token id. Searches may run side by side.
+    """Texts by centroid and by token id. Safe for concurrent searches.
 
     Args:
         number: Centroids; None for ``suitable_number`` of the tokens.

@@ -1,4 +1,4 @@
-"""Pools of memories with their token vectors, placed where they are multiplied: main memory, or that of a GPU.
+"""Pools of memories with their token vectors, in main memory or on a GPU.
 
 Vectors travel to a GPU as they are stored, in as few bytes as that takes, and are widened there. A pool that takes at
 most half of the free memory is sent once for all its questions; of a larger one each piece is sent when it is used.
@@ -128,7 +128,7 @@ class StoredTokens:
                        scales=None if self.scales is None else to_device(self.scales, device))
 
     def products(self, at: slice | Ints, columns: torch.Tensor) -> torch.Tensor:
-        """Return the products (t, c) of some tokens with columns (dim, c), which are turned where these are codes."""
+        """Return the products (t, c) of some tokens with columns (dim, c), rotated if the tokens are quantised."""
         import torch
 
         tokens = at.stop - at.start if isinstance(at, slice) else len(at)
@@ -202,7 +202,7 @@ def _bytes(texts: TokenVectors) -> int:
 
 
 def _send_all(streamed: PlacedTokens) -> tuple[StoredTokens, TokenVectors] | None:
-    """Return all vectors end to end on the device, and where each text lies."""
+    """Return all vectors concatenated on the device, and the offset of each text."""
     total, end = int(streamed.texts.lengths.sum()), 0
     begins, held = np.zeros(len(streamed), np.int64), None
     for rows, starts, piece, _ in streamed.pieces(SENT):  # each alone on the device
@@ -243,7 +243,7 @@ class TokenPool:
     _placed: dict[tuple[str, Products], PlacedTokens] = field(default_factory=dict, init=False)
 
     def places(self, visible: int, gap: int) -> Places:
-        """Return the first ``visible`` memories side by side; those of the latest calls are kept."""
+        """Return the first ``visible`` memories as one block; those of the latest calls are cached."""
         places = self._places.get((visible, gap))
         if places is None:
             if len(self._places) >= MOST_PLACES:
@@ -251,7 +251,7 @@ class TokenPool:
             places = self._places[visible, gap] = Places(self.sessions[:visible], self.memories[:visible], gap)
         return places
 
-    def placed(self, matcher: TokenMatcher) -> PlacedTokens:
+    def place_on(self, matcher: TokenMatcher) -> PlacedTokens:
         """Return the token vectors on the device of a matcher's products; they are sent once."""
         at = place_of(matcher)
         if at not in self._placed:
@@ -275,8 +275,8 @@ def token_pools(tables: Tables, kinds: Sequence[str] | None, encode: Encode) -> 
     return made
 
 
-class KeptTokenPools:
-    """The pools of the latest table of memories. Searches may run side by side."""
+class CachedTokenPools:
+    """The pools of the latest table of memories. Safe for concurrent searches."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -288,12 +288,12 @@ class KeptTokenPools:
         digest = tables.digest(("memories",))
         with self._lock:
             if digest != self._memories:
-                self._memories, self._pools = "", []  # old blocks of vectors are not kept beside new ones
+                self._memories, self._pools = "", []  # old blocks of vectors are freed before new ones
                 self._pools = token_pools(tables, kinds, encode)
                 self._memories = digest
             return self._pools
 
-    def forget(self, left: pl.Series) -> None:  # noqa: ARG002  (all that is kept is made again)
+    def forget(self, left: pl.Series) -> None:  # noqa: ARG002  (the cache is rebuilt)
         """Forget the pools."""
         with self._lock:
             self._memories, self._pools = "", []

@@ -18,7 +18,7 @@ from pydantic.dataclasses import dataclass
 from yaml import YAMLError  # type: ignore[import-untyped]
 
 from memlab.errors import Faults, MemlabError, did_you_mean
-from memlab.runtime.paths import expand, shipped
+from memlab.runtime.paths import expand, shipped_path
 
 Runner = Literal["generate", "pooling"]
 Quantization = Literal["fp8_per_tensor", "fp8_per_block", "fp8_per_channel"]
@@ -40,7 +40,7 @@ EIGHT_BITS: Quantization = "fp8_per_tensor"
 SHARES: dict[str, float] = {"fp8_per_tensor": 0.57, "fp8_per_block": 0.57, "fp8_per_channel": 0.57}
 """Share of 16-bit weights that remains after vLLM has quantised them; embeddings stay in 16 bits (8B .57, 72B .52)."""
 
-FOLDER = shipped("conf") / "serve"
+FOLDER = shipped_path("conf") / "serve"
 """The folder of the files of settings."""
 
 _IN_FEW_BITS = re.compile("awq|gptq|int[48]|fp[48]|gpt-oss", re.IGNORECASE)

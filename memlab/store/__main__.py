@@ -26,7 +26,7 @@ from memlab.runtime.files import TEMPORARY, is_stale, open_plain
 from memlab.runtime.paths import expand, path_argument, store_root
 from memlab.runtime.terminal import as_flags, print
 from memlab.store import completions, segment
-from memlab.store.index import merged
+from memlab.store.index import merge_segments
 from memlab.store.segment import DAMAGED, IDENTITY, store_errors
 from memlab.store.store import KINDS
 
@@ -43,7 +43,7 @@ MOST_OF_IDENTITY = 1 << 20
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """One fingerprint of a store; ``identity`` is what its folder says of the model."""
+    """One fingerprint of a store; ``identity`` describes the model, as its folder states it."""
 
     path: Path
     kind: str
@@ -134,7 +134,7 @@ def _merge(fingerprint: Fingerprint, paths: Sequence[Path]) -> int:
     if len(parts) < 2:
         return 0
     # the first by name counts, as it does for readers
-    name = segment.write(fingerprint.path, merged([rows.arrays for rows in parts.values()]))
+    name = segment.write(fingerprint.path, merge_segments([rows.arrays for rows in parts.values()]))
     with store_errors(fingerprint.path):
         for path in parts:
             if path.name != name:

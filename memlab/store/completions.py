@@ -82,7 +82,7 @@ def lines(path: Path, start: int = 0) -> Iterator[tuple[int, bytes]]:
 
 
 class Completions:
-    """The completions of one fingerprint, read once, and again where files have grown. Threads may ask side by side."""
+    """The completions of one fingerprint, read once, and again where files have grown. Safe for concurrent threads."""
 
     def __init__(self, path: Path, identity: str) -> None:
         self.path, self.identity = path, identity

@@ -29,7 +29,7 @@ _BITS = MERGED.bit_length() - 1
 
 @dataclass(frozen=True)
 class Located:
-    """Where some keys are stored: the segment of each (n,), -1 if it is nowhere, and its row there (n,)."""
+    """Locations of some keys: the segment of each (n,), -1 if it is missing, and its row there (n,)."""
 
     segments: Ints
     rows: Ints
@@ -126,7 +126,7 @@ class SegmentIndex:
     def add(self, arrays: Arrays) -> None:
         """Store rows as a new segment: keys (n, w) and float32 (n, dim), or keys and the rest of a ``TokenBlock``.
 
-        In a folder of its own, what cannot be written is kept in memory, with a warning.
+        In a folder of its own, results that cannot be written stay in memory, with a warning.
         """
         part = _Part.of([(self._add(arrays), arrays[0])])
         while self._parts and len(self._parts[-1].order) <= 2 * len(part.order):
@@ -152,7 +152,7 @@ class SegmentIndex:
         self._reindex()
 
     def check_files(self) -> None:
-        """Raise MemlabError if a file that is mapped was cut: its pages would be gone."""
+        """Raise MemlabError if a mapped file was truncated: reading its pages would crash."""
         for name, number in self._files.items():
             assert self.path is not None
             try:
@@ -220,7 +220,7 @@ class SegmentIndex:
         numbers = next((some for some in levels.values() if len(some) >= MERGED), None)
         if numbers is None:
             return False
-        new = self._add(merged([self._segments[number].arrays for number in numbers]))
+        new = self._add(merge_segments([self._segments[number].arrays for number in numbers]))
         if numbers[0] in on_disk and new not in self._files.values():  # there is no room for it
             del self._segments[new]
             return False
@@ -254,7 +254,7 @@ class SegmentIndex:
         self._parts = [_Part.of([(number, self._segments[number].keys) for number in order])] if order else []
 
 
-def merged(parts: Sequence[Arrays]) -> Arrays:
+def merge_segments(parts: Sequence[Arrays]) -> Arrays:
     """Return the rows of several segments as the arrays of one; of equal keys the first counts."""
     if len(parts[0]) > 2:
         arrays: Arrays = merge([TokenBlock.of(part) for part in parts]).arrays

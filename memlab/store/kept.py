@@ -1,4 +1,4 @@
-"""Indexes over texts, which a live memory caches between questions, and what is saved of one on the disk."""
+"""Indexes over texts that a live memory caches between questions, and their on-disk form."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from memlab.models.protocols import Floats, Ints
 
 
 class TextIndex(Protocol):
-    """An index over texts. Its ``of(tables, ...)`` returns what a search needs, and takes up texts that are new."""
+    """An index over texts. Its ``of(tables, ...)`` adds new texts and returns the part that a search needs."""
 
     def forget(self, left: pl.Series) -> None:
         """Forget all texts but those with these ids (n,)."""

@@ -61,7 +61,7 @@ _UNREADABLE = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE)
 
 @dataclass(frozen=True)
 class Segment:
-    """Arrays of a file: the keys first. ``release`` takes mapped pages out of the memory of the process."""
+    """Arrays of a file: the keys first. ``release`` frees mapped pages of the process."""
 
     arrays: Arrays
     bytes: int
@@ -185,7 +185,7 @@ def _layout(file: BinaryIO) -> list[tuple[np.dtype[Any], int, int, int]] | None:
 
 
 def _release_pages(mapped: mmap.mmap) -> None:
-    """Take the pages of a map out of the memory of this process; the system keeps them for as long as it likes.
+    """Release the pages of a map from this process; the system may keep them cached.
 
     Only where the system can: elsewhere it takes them back itself when memory is short.
     """

@@ -56,32 +56,32 @@ class Store:
         made: Distinct inputs computed since the store was opened, by kind ("vectors", "pairs", "tokens",
             "completions").
         found: Rows that had been stored before, by kind.
-        keeping_seconds: Time spent on what is kept for later: calls to models, and indexes (``keeping``).
+        caching_seconds: Time spent on results cached for later: calls to models, and indexes (``caching``).
         shares_results: Whether arms on this store share results of stages in the memory of the process. Live memories
             do not: they have one arm, each question is new, and what was forgotten should be nowhere.
-        keeps_indexes: Whether ``index`` returns the same object from question to question, as live memories do.
+        caches_indexes: Whether indexes are cached between questions, as live memories do.
     """
 
     shares_results: ClassVar[bool] = True
-    keeps_indexes: ClassVar[bool] = False
+    caches_indexes: ClassVar[bool] = False
 
     def __init__(self, root: Path | None = None, *, flush_mb: float = 64, flush_seconds: float = 30) -> None:
         self.root = expand(root) if root is not None else store_root()
         self.made: Counter[str] = Counter()
         self.found: Counter[str] = Counter()
-        self.keeping_seconds = 0.0
+        self.caching_seconds = 0.0
         self._flush = flush_mb * 1e6, flush_seconds
         self._indexes: dict[Path, SegmentIndex] = {}
         self._completions: dict[Path, Completions] = {}
 
     @contextmanager
-    def keeping(self) -> Iterator[None]:
-        """Add the time spent inside to ``keeping_seconds``; it must not be nested."""
+    def caching(self) -> Iterator[None]:
+        """Add the time spent inside to ``caching_seconds``; it must not be nested."""
         start = time.perf_counter()
         try:
             yield
         finally:
-            self.keeping_seconds += time.perf_counter() - start
+            self.caching_seconds += time.perf_counter() - start
 
     def vectors(self, embedder: Embedder, texts: pl.DataFrame, role: Role) -> Floats:
         """Return the vectors (n, dim) of a ``texts`` table, in its order; only what is missing is encoded."""
@@ -93,20 +93,20 @@ class Store:
         """Return the vectors of a ``texts`` table as rows that stay on the disk until they are indexed."""
         def write(rows: Ints) -> None:
             missing = texts["text"].gather(rows).to_list()
-            with self.keeping():
+            with self.caching():
                 dim = embedder.dim()
             writer = ArrayWriter(index, keys[rows], model_name(embedder), "texts", dim, text_costs(embedder, missing),
                                  lambda i: f"{missing[i]!r:.120}", *self._flush)
             self._write(writer, "vectors", embedder, embedder.encode(missing, role))
 
         index, keys = self._index("vectors", embedder, role), key_columns(texts["text_id"])
-        return index.rows(self._located(index, "vectors", keys, write))
+        return index.rows(self._locate(index, "vectors", keys, write))
 
     def dim(self, embedder: Embedder, role: Role) -> int:
         """Return the length of an embedder's vectors; the model is loaded for it only if nothing is stored."""
         if width := self._index("vectors", embedder, role).width():
             return width
-        with self.keeping():
+        with self.caching():
             return embedder.dim()
 
     def truncated(self, embedder: Embedder, texts: pl.DataFrame, role: Role) -> NDArray[np.bool_]:
@@ -116,7 +116,7 @@ class Store:
             index.add([keys[rows], cut.astype(np.float32)[:, None]])
 
         index, keys = self._index("truncated", embedder, role), key_columns(texts["text_id"])
-        found = index.rows(self._located(index, "truncated", keys, write))
+        found = index.rows(self._locate(index, "truncated", keys, write))
         return (found[np.arange(len(keys))] > 0).ravel()
 
     def pair_scores(self, scorer: PairScorer, queries: pl.DataFrame, passages: pl.DataFrame, pairs: Ints) -> Floats:
@@ -140,7 +140,7 @@ class Store:
 
         index = self._index("pairs", scorer)
         keys = np.hstack([key_columns(queries["text_id"])[pairs[:, 0]], key_columns(passages["text_id"])[pairs[:, 1]]])
-        return index.rows(self._located(index, "pairs", keys, write))[np.arange(len(keys))].ravel()
+        return index.rows(self._locate(index, "pairs", keys, write))[np.arange(len(keys))].ravel()
 
     def token_vectors(self, matcher: TokenMatcher, texts: pl.DataFrame, role: Role,
                       precision: Precision = "fp32") -> TokenVectors:
@@ -155,7 +155,7 @@ class Store:
             self._write(writer, "tokens", matcher, matcher.token_vectors(missing, role))
 
         index, keys = self._token_index(matcher, role, precision), key_columns(texts["text_id"])
-        return index.tokens(self._located(index, "tokens", keys, write), BITS[precision])
+        return index.tokens(self._locate(index, "tokens", keys, write), BITS[precision])
 
     def completions(self, chat: Chat, prompts: Sequence[Prompt], notes: Notes | None = None) -> list[Completion]:
         """Return the completions of prompts, in their order; only missing ones are asked, each prompt once.
@@ -169,7 +169,7 @@ class Store:
         known = log.find(keys)
         self.found["completions"] += sum(key in known for key in keys)
         missing = {key: prompt for key, prompt in zip(keys, prompts) if key not in known}
-        with self.keeping(), closing(log.ask(chat, missing)) as replies:
+        with self.caching(), closing(log.ask(chat, missing)) as replies:
             for key, completion in replies:
                 known[key] = completion
                 self.made["completions"] += completion.finish != "refused"
@@ -178,15 +178,15 @@ class Store:
             _note(given, model_name(chat), notes)
         return given
 
-    def index(self, key: Hashable, make: Callable[[], _Index]) -> _Index:  # noqa: ARG002  (live memories keep them)
-        """Return the index of a key, made by ``make``; a live memory keeps it from question to question.
+    def index(self, key: Hashable, make: Callable[[], _Index]) -> _Index:  # noqa: ARG002  (live memories cache them)
+        """Return the index of a key, made by ``make``; a live memory caches it between questions.
 
-        Here each is new (``keeps_indexes`` is False), so that what a stage returns depends on its tables alone.
+        Here each is new (``caches_indexes`` is False), so that what a stage returns depends on its tables alone.
         """
         return make()
 
     def token_codes(self, name: str) -> SavedCodes | None:  # noqa: ARG002  (live memories save them)
-        """Return what a live memory has saved of an index of token vectors; None: nothing is saved."""
+        """Return the saved codes of a live memory's index of token vectors; None if there are none."""
         return None
 
     def missing(self, embedder: Embedder, texts: pl.DataFrame, role: Role) -> int:
@@ -199,7 +199,7 @@ class Store:
         keys = key_columns(texts["text_id"])
         return self._token_index(matcher, role, precision).find(keys).missing(keys)
 
-    def _located(self, index: SegmentIndex, kind: str, keys: Keys, write: Callable[[Ints], None]) -> Located:
+    def _locate(self, index: SegmentIndex, kind: str, keys: Keys, write: Callable[[Ints], None]) -> Located:
         """Return where all keys (n, w) are stored; ``write(rows)`` computes and stores those of missing rows."""
         located = index.find(keys)
         self.found[kind] += located.found
@@ -211,20 +211,20 @@ class Store:
     def _write(self, writer: Writer, kind: str, model: Any, blocks: Iterator[Any]) -> None:
         """Store a model's results; its ``note() -> str``, if it has one, is shown beside the progress."""
         try:
-            with self.keeping():
+            with self.caching():
                 writer.write(blocks, getattr(model, "note", lambda: ""))
         finally:
             self.made[kind] += writer.stored
 
     def _index(self, kind: str, model: Embedder | PairScorer, role: Role | None = None) -> SegmentIndex:
         """Return the index of a fingerprint; the first write creates its folder."""
-        return self._opened(kind, role, *self._fingerprint_of(kind, model_name(model), model.identity(), role))
+        return self._open_index(kind, role, *self._fingerprint_of(kind, model_name(model), model.identity(), role))
 
     def _token_index(self, matcher: TokenMatcher, role: Role, precision: Precision) -> SegmentIndex:
         identity = {**matcher.token_identity(role), "precision": precision}
-        return self._opened("tokens", role, *self._fingerprint_of("tokens", model_name(matcher), identity, role))
+        return self._open_index("tokens", role, *self._fingerprint_of("tokens", model_name(matcher), identity, role))
 
-    def _opened(self, kind: str, role: Role | None, path: Path, identity: str) -> SegmentIndex:
+    def _open_index(self, kind: str, role: Role | None, path: Path, identity: str) -> SegmentIndex:
         if path not in self._indexes:
             self._indexes[path] = self._open(kind, role, path, identity)
         return self._indexes[path]
@@ -242,13 +242,13 @@ class Store:
 
 
 def _note(replies: Sequence[Completion], name: str, notes: Notes) -> None:
-    """Add what is no error, but belongs into a run's manifest."""
-    told = Counter(f"replies {r.fault}" for r in replies if r.fault and r.finish != "refused")
-    told["prompts were refused, since they do not fit into the window"] = sum(r.finish == "refused" for r in replies)
-    told["replies had to be mended, or asked for again, to be the JSON that was asked for"] = sum(
+    """Count repaired, refused and faulty replies among the notes of a run."""
+    counts = Counter(f"replies {r.fault}" for r in replies if r.fault and r.finish != "refused")
+    counts["prompts were refused, since they do not fit into the window"] = sum(r.finish == "refused" for r in replies)
+    counts["replies had to be mended, or asked for again, to be the JSON that was asked for"] = sum(
         r.repaired for r in replies)
-    told.update(part for r in replies if r.sent for part in r.sent.split("; "))
-    for what, number in told.items():
+    counts.update(part for r in replies if r.sent for part in r.sent.split("; "))
+    for what, number in counts.items():
         notes.add(number, len(replies), f"{name}: {what}")
 
 

@@ -5,7 +5,7 @@ numbers of any vector are nearly normal, so that one table of levels suits all v
 depends on its own vector alone (Zandieh et al., TurboQuant, 2025, arXiv 2504.19874). The scale makes the inner product
 of a vector with its own code exact (Gao & Long, RaBitQ, SIGMOD 2024).
 
-A text has one unit vector for each token that counts, in blocks that may be memory-mapped. A vector is kept as fp32,
+A text has one unit vector for each token that counts, in blocks that may be memory-mapped. A vector is stored as fp32,
 as fp16, or with one fp32 scale as int8 (its largest number is 127 times the scale) or as a code of 4 or 2 bits per
 number.
 """
@@ -45,13 +45,13 @@ def levels(bits: int) -> Floats:
 
 @lru_cache(maxsize=4)
 def rotation(dim: int) -> Floats:
-    """Return the rotation (dim, dim) of all vectors of a length: ``vectors @ rotation(dim)`` turns them.
+    """Return the rotation (dim, dim) of all vectors of a length: ``vectors @ rotation(dim)`` rotates them.
 
     It is the orthogonal factor of a fixed random matrix, with the signs that make it the same with every library.
     """
     orthogonal, upper = np.linalg.qr(np.random.default_rng(0).standard_normal((dim, dim)))
-    turned: Floats = (orthogonal * np.sign(np.diag(upper))).astype(np.float32)
-    return turned
+    rotated: Floats = (orthogonal * np.sign(np.diag(upper))).astype(np.float32)
+    return rotated
 
 
 def encode(vectors: Floats, bits: int) -> tuple[NDArray[np.uint8], Floats]:
@@ -64,11 +64,11 @@ def encode(vectors: Floats, bits: int) -> tuple[NDArray[np.uint8], Floats]:
     if dim % per_byte:
         raise MemlabError(f"vectors of {dim} numbers do not fill whole bytes of {bits} bits each",
                           where="search.late.precision", fix="int8")
-    turned = vectors @ rotation(dim)
-    lengths = np.linalg.norm(turned, axis=1, keepdims=True)
+    rotated = vectors @ rotation(dim)
+    lengths = np.linalg.norm(rotated, axis=1, keepdims=True)
     table = levels(bits)
-    numbers = np.searchsorted((table[1:] + table[:-1]) / 2, turned / np.maximum(lengths, 1e-12) * dim**0.5)
-    match = (table[numbers] * turned).sum(axis=1)  # the inner product of a vector with its code
+    numbers = np.searchsorted((table[1:] + table[:-1]) / 2, rotated / np.maximum(lengths, 1e-12) * dim**0.5)
+    match = (table[numbers] * rotated).sum(axis=1)  # the inner product of a vector with its code
     scales = np.divide(lengths[:, 0] ** 2, match, out=np.zeros(count, np.float32), where=match > 0)
     shifts = (np.arange(per_byte) * bits).astype(np.uint8)
     codes = (numbers.astype(np.uint8).reshape(count, dim // per_byte, per_byte) << shifts).sum(axis=2, dtype=np.uint8)
@@ -76,7 +76,7 @@ def encode(vectors: Floats, bits: int) -> tuple[NDArray[np.uint8], Floats]:
 
 
 def decode(codes: torch.Tensor, bits: int) -> torch.Tensor:
-    """Return the levels of codes (t, w), unscaled and still turned: (t, w * 8 / bits)."""
+    """Return the quantised values of codes (t, w), unscaled, in the rotated basis: (t, w * 8 / bits)."""
     return _bytes(bits, str(codes.device)).index_select(0, codes.flatten().int()).reshape(len(codes), -1)
 
 
@@ -100,12 +100,12 @@ BITS: dict[Precision, int] = {"fp32": 0, "fp16": 0, "int8": 0, "4bit": 4, "2bit"
 
 
 WIDE = 512
-"""Numbers of a token vector above which it is kept as fp16 unless a configuration says otherwise: bge-m3's 1,024 take 4
+"""Numbers of a token vector above which it is stored as fp16 by default: bge-m3's 1,024 take 4
 kB a token in fp32, MiniLM's 384 take 1.5 kB."""
 
 
 def usual_precision(width: int | None) -> Precision:
-    """Return the number format in which vectors of so many numbers are kept; None: of an unknown number.
+    """Return the number format in which vectors of so many numbers are stored; None: of an unknown number.
 
     >>> usual_precision(384), usual_precision(1024), usual_precision(None)
     ('fp32', 'fp16', 'fp32')
@@ -129,7 +129,7 @@ def keep_pages() -> None:
 
 @dataclass(frozen=True)
 class TokenBlock:
-    """Some texts with their tokens end to end; text i has the tokens ``starts[i]:starts[i + 1]``.
+    """Some texts with their tokens concatenated; text i has the tokens ``starts[i]:starts[i + 1]``.
 
     keys: (n, 2) the halves of each text's hash. starts: (n + 1,). ids: (t,) vocabulary ids.
     scales: (t,) the factor of each vector, 1 where numbers are fp32 or fp16. vectors: (t, dim), or (t, dim * bits / 8)
@@ -174,8 +174,8 @@ class TokenBlock:
             return vectors.astype(np.float32) * scales
         import torch
 
-        turned = decode(torch.from_numpy(np.array(vectors)), self.bits).numpy()
-        return (turned * scales) @ rotation(self.dim).T
+        rotated = decode(torch.from_numpy(np.array(vectors)), self.bits).numpy()
+        return (rotated * scales) @ rotation(self.dim).T
 
 
 def gather_tokens(begins: Ints, lengths: Ints) -> tuple[Ints, Ints]:
@@ -223,7 +223,7 @@ def merge(blocks: Sequence[TokenBlock]) -> TokenBlock:
 
 @dataclass(frozen=True)
 class TokenVectors:
-    """The token vectors of n texts, which lie in several blocks.
+    """The token vectors of n texts, in several blocks.
 
     block_of: (n,) the block of each text. begins, lengths: (n,) its first token there, and its number of tokens.
     """

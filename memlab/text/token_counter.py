@@ -40,7 +40,7 @@ class TokenCounter(Protocol):
 
 @stage
 class Words:
-    """Words and punctuation marks, for any reader: the default, which needs no tokenizer."""
+    """Counts words and punctuation marks, for any reader: the default, which needs no tokenizer."""
 
     name: ClassVar = "words and punctuation marks"
 

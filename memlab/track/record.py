@@ -24,16 +24,16 @@ from memlab.text.display import clean
 
 
 @stage
-class Off:
-    """Publish nothing."""
+class NoTracking:
+    """No tracking: the run folder is the only record."""
 
     def publish(self, folder: Path) -> str | None:  # noqa: ARG002  (the signature of every track)
-        """Return None; the finished folder is the record."""
+        """Return None: nothing is published."""
         return None
 
 
-ROWS, LETTERS = 2_000, 500
-"""Rows of the per-question table and letters of a text in it; the artifact holds all rows and columns."""
+ROWS, CHARACTERS = 2_000, 500
+"""Rows of the per-question table and characters of a text in it; the artifact holds all rows and columns."""
 
 CURVES = ("constant_k", "reliability", "importances")
 """Parts of a manifest that are curves or tables, not settings."""
@@ -59,7 +59,7 @@ def tables(wandb: Any, arm: ArmRun) -> dict[str, Any]:
     per arm. All are in the run folder's questions.parquet, which is in the artifact.
     """
     questions = arm.questions.head(ROWS).select(*ABOUT, *headline(arm.questions.columns))
-    cells = [[clean(v)[:LETTERS] if isinstance(v, str) else v for v in row] for row in questions.iter_rows()]
+    cells = [[clean(v)[:CHARACTERS] if isinstance(v, str) else v for v in row] for row in questions.iter_rows()]
     # mixed types are allowed because inferring a type for every cell takes the client a second per arm; the name must
     # not be a metric's, since the summary has both ("questions" is in metrics.json)
     out = {"per question": wandb.Table(columns=questions.columns, data=cells, allow_mixed_types=True)}
@@ -86,7 +86,7 @@ MARKER = "published.json"
 FAILED = ".failed.published.json"
 """Suffix of the marker of a failed arm, after the name of its run folder."""
 
-LINES, MARKER_LETTERS = 30, 4_000
+LINES, MARKER_CHARACTERS = 30, 4_000
 """Length of a traceback's end that is published; all of it lies beside the run folder."""
 
 @dataclass(frozen=True)
@@ -107,10 +107,10 @@ class PublishRecord:
         return self.folder.with_name(self.folder.name + FAILED) if self.failed else self.folder / MARKER
 
     def digest(self) -> str:
-        """Return a digest of the source; raise OSError where it is gone."""
+        """Return a digest of the source; raise OSError if it is missing."""
         return hashlib.blake2b(self.source.read_bytes(), digest_size=16).hexdigest()
 
-    def published(self) -> dict[str, Any]:
+    def read_marker(self) -> dict[str, Any]:
         """Return the content of the marker; empty where there is none or it is damaged."""
         try:
             content = read_json(self.marker)
@@ -120,7 +120,7 @@ class PublishRecord:
 
     def is_online(self, entity: str, project: str) -> bool:
         """Return whether the arm, in its present state, is in a project on a server."""
-        before = self.published()
+        before = self.read_marker()
         wanted = {"mode": "online", "entity": entity, "project": project, "manifest": self.digest()}
         return {k: before.get(k) for k in wanted} == wanted
 
@@ -149,4 +149,4 @@ def failure_tail(folder: Path, environment: Mapping[str, str] | None = None) -> 
     """Return the last lines of a failure without secrets; raise OSError where there is no such file."""
     text = failure_file(folder).read_text(encoding="utf-8", errors="replace")
     lines = redact(text, environment).strip().splitlines()
-    return "\n".join(lines[-LINES:])[-MARKER_LETTERS:]
+    return "\n".join(lines[-LINES:])[-MARKER_CHARACTERS:]

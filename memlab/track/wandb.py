@@ -44,7 +44,7 @@ OUTPUTS = {
 """Type of an artifact -> its files of the run folder; an artifact without any file is skipped."""
 
 LONGEST = 128
-"""Letters of an artifact's name that W&B accepts."""
+"""Characters of an artifact's name that W&B accepts."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def _models(part: Any) -> Iterator[dict[str, Any]]:
 
 
 NAME, TAG = 128, 64
-"""Letters of a run's name and of a tag that W&B accepts."""
+"""Characters of a run's name and of a tag that W&B accepts."""
 
 INIT_TIMEOUT, FINISH_TIMEOUT = 30.0, 300.0
 """Seconds for a server to answer, and to take all of an arm; by default the client waits without limit at the end."""
@@ -156,7 +156,7 @@ class WandbTrack:
             arm = None if record.failed else read_arm(folder)
             wanted = {"id": run_id(folder), "project": self.project, "entity": self.entity, "group": self.group,
                       "tags": list(self.tags), "manifest": record.digest()}
-            before = record.published()
+            before = record.read_marker()
             if {k: before.get(k) for k in wanted} == wanted and before.get("mode") in (self.mode, "online"):
                 return str(before["where"])  # online includes offline
             where = self._send_unless_given_up(record, arm)
@@ -246,7 +246,7 @@ def _wandb() -> Any:
 
 @dataclass(frozen=True)
 class Sent:
-    """The result for one arm: where it was sent, or None; ``tried`` is false once the server is given up."""
+    """The result for one arm: its address, or None; ``tried`` is false once the server is given up."""
 
     folder: Path
     where: str | None
@@ -267,7 +267,7 @@ def missing_key() -> str | None:
 
 def pending(root: Path) -> list[PublishRecord]:
     """Return the arms under a folder that were published offline and are not on a server yet."""
-    return [record for record in find_records(root) if record.published().get("mode") == "offline"]
+    return [record for record in find_records(root) if record.read_marker().get("mode") == "offline"]
 
 
 def sync(records: list[PublishRecord], project: str | None = None, entity: str | None = None) -> Iterator[Sent]:
@@ -277,7 +277,7 @@ def sync(records: list[PublishRecord], project: str | None = None, entity: str |
         if server_given_up():
             yield Sent(record.folder, None, tried=False)
             continue
-        before = record.published()
+        before = record.read_marker()
         track = WandbTrack(mode="online", project=project or before.get("project") or "memlab",
                            entity=entity or before.get("entity"), group=before.get("group"),
                            tags=tuple(before.get("tags") or ()))

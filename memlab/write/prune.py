@@ -71,12 +71,12 @@ class Prune(ABC):
     writes: ClassVar = ("memories", "edges")
 
     @abstractmethod
-    def outdated(self, tables: Tables) -> pl.Series:
+    def select_outdated(self, tables: Tables) -> pl.Series:
         """Return which memories to remove, (n,)."""
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the memories that stay, and the edges between them."""
-        kept = tables["memories"].filter(~self.outdated(tables))
+        kept = tables["memories"].filter(~self.select_outdated(tables))
         ids = kept["memory"].implode()
         return Tables(memories=kept, edges=tables["edges"].filter(pl.col("source").is_in(ids),
                                                                   pl.col("target").is_in(ids)))
@@ -97,7 +97,7 @@ class Age(Prune):
     days: Annotated[int, Field(ge=1)] = 90  # age at the earliest question of the corpus
     important: Annotated[float, Field(ge=0)] = 0.6  # memories of at least this importance stay; above 1: none
 
-    def outdated(self, tables: Tables) -> pl.Series:
+    def select_outdated(self, tables: Tables) -> pl.Series:
         """Return which memories are too old and not important, (n,)."""
         memories = tables["memories"]
         first = tables["questions"].group_by("corpus").agg(pl.col("asked_on").min())
@@ -131,6 +131,6 @@ class Deprecated(Prune):
     The mark is in the memory's own text, so pruning uses nothing from after its date.
     """
 
-    def outdated(self, tables: Tables) -> pl.Series:
+    def select_outdated(self, tables: Tables) -> pl.Series:
         """Return which memories are marked, (n,)."""
         return with_text(tables["memories"], tables["texts"], "value_id")["text"].fill_null("").str.contains(MARKED)

@@ -155,7 +155,7 @@ class Timeline:
         return np.nan_to_num(self.days[later] - self.days[earlier], nan=0.0)
 
     def follows(self) -> Pairs:
-        """Return (later, previous) rows of one session, also where another session lies between them in time."""
+        """Return (later, previous) rows of one session, also where another session is between them in time."""
         session, group = self.memories["session"].to_numpy(), self.group
         order = np.lexsort((session, group))  # stable: in the order of time within a session
         same = (session[order[1:]] == session[order[:-1]]) & (group[order[1:]] == group[order[:-1]])

@@ -114,7 +114,7 @@ def test_a_missing_part_is_named_and_the_others_stand(tmp_path: Path) -> None:
     for part in range(4):
         shards.run_part(one, store, part, 4)
     one.run(store, ranked=shards.merge_parts(one, 4))
-    assert one.finished()
+    assert one.is_finished()
     shards.remove_parts(one)
     assert not shards.part_folder(one, 0, 4).parent.exists()
 

@@ -11,7 +11,7 @@ from omegaconf import OmegaConf
 
 from memlab.config import choices
 from memlab.config.compose import compose
-from memlab.config.instantiate import CONF, make_dataset, options, stated
+from memlab.config.instantiate import CONF, choice_settings, make_dataset, options
 from memlab.errors import Faults, MemlabError
 from memlab.harness.sweep import read
 from tests.choices import choices_of, comment
@@ -65,7 +65,7 @@ def test_a_table_of_techniques_is_read_as_memlabs_own(tmp_path: Path) -> None:
     arms = read([place, "data=lives", "data.seed=3", "rank/select=seven,nine"], True).arms
     assert [(arm.name, arm.pipeline.select.k) for arm in arms] == [("seven", 7), ("nine", 9)]
     assert {"seven", "nine", "gap"} <= set(options("rank.select"))
-    assert stated("data/lives")["seed"] == 1000.0  # read as in every other file
+    assert choice_settings("data/lives")["seed"] == 1000.0  # read as in every other file
     (fault,) = faults_of(tmp_path, "rank/select=sevn")
     assert "did you mean 'seven'?" in fault
     with pytest.raises(Faults, match="there is no 'seven' here"):

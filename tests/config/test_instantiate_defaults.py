@@ -12,7 +12,7 @@ from omegaconf import MISSING, OmegaConf
 
 from memlab.config import compose, instantiate, overrides
 from memlab.config.choices import own_choices
-from memlab.config.instantiate import CONF, class_defaults, find_class, make_dataset, stated, with_defaults
+from memlab.config.instantiate import CONF, choice_settings, class_defaults, find_class, make_dataset, with_defaults
 from memlab.errors import Faults, MemlabError
 from memlab.harness.sweep import read
 from memlab.learn.coverage import LoadedCoverage
@@ -125,7 +125,7 @@ def restated(node: Any, where: str) -> Iterator[str]:
 
 def test_no_key_repeats_the_default_of_its_class() -> None:
     """A file that builds on others, or is put over them, may set a default again: it overrides the others."""
-    alone = {name: stated(name) for name, choice in own_choices(CONF).items()
+    alone = {name: choice_settings(name) for name, choice in own_choices(CONF).items()
              if choice.settings is not None or "# @package" not in choice.path.read_text(encoding="utf-8")}
     assert len(alone) > 200
     assert [key for name, content in alone.items() if "defaults" not in content and not name.startswith("arm/")

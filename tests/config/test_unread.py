@@ -63,7 +63,7 @@ def test_a_word_that_another_replaces_or_that_deletes_nothing_is_refused(words: 
     "embedder=bge_small", "learn.folds=all", "chat.model=x", "embedder.max_length=9",
     "judge_chat=server"])
 def test_a_setting_of_a_part_that_no_arm_has_is_refused(word: str) -> None:
-    with pytest.raises(Faults, match="no part that these words choose reads"):
+    with pytest.raises(Faults, match="no part that these arguments choose reads"):
         read([word, "search/dense=none", "track=none"])
 
 
@@ -80,7 +80,7 @@ def test_a_setting_of_runs_is_refused_where_nothing_runs(word: str) -> None:
 
 
 def test_a_preset_is_made_of_words() -> None:
-    with pytest.raises(Faults, match="expected words such as 'rank.select.k=5', given 3"):
+    with pytest.raises(Faults, match="expected arguments such as 'rank.select.k=5', given 3"):
         preset("search/dense=none", 3)  # type: ignore[arg-type]
 
 
@@ -128,7 +128,7 @@ def test_a_helper_that_a_value_refers_to_is_accepted_and_may_be_set(tmp_path: Pa
     "hydra: {mode: MULTIRUN, sweeper: {params: {embedder: 'minilm,bge_small'}}}"])
 def test_a_file_that_sets_what_no_arm_reads_is_refused(tmp_path: Path, text: str) -> None:
     word = put(tmp_path, exp__mine=f"# @package _global_\n{text}\n")
-    with pytest.raises(Faults, match="no part that these words choose reads"):
+    with pytest.raises(Faults, match="no part that these arguments choose reads"):
         read([word, "+exp=mine", "search/dense=none", "track=none"])
 
 

@@ -22,13 +22,13 @@ from memlab.learn.question_classifier import Centroids
 from memlab.query.decompose import RuleDecompose
 from memlab.query.original import ShuffledQueries
 from memlab.rank.adaptive_k import TokenMatchedK
-from memlab.rank.boost import Forward
+from memlab.rank.boost import TimeWindowBoost
 from memlab.rank.score import RandomScore
 from memlab.rank.select import Gap
 from memlab.read.prompt import PromptTemplate
 from memlab.read.reader import Reader
 from memlab.search.dense import Dense
-from memlab.stage import Nothing, stage
+from memlab.stage import EmptyStage, stage
 from memlab.store import Store
 from memlab.tables import Tables
 from tests.chats import ScriptedChat
@@ -149,7 +149,7 @@ ARMS: dict[str, dict[str, Any]] = {
     "folds": {"select": LearnedK(coverage=CrossFitCoverage(level="turn", folds=2))},
     "classes": {"classify": Centroids(embedder=WordEmbedder(), folds=2), "select": LearnedK(
         coverage=CrossFitCoverage(level="turn", folds=3, by="evidence"))},
-    "several": {"decompose": RuleDecompose(), "time": Nothing(), "window": Forward(),
+    "several": {"decompose": RuleDecompose(), "time": EmptyStage(), "window": TimeWindowBoost(),
                 "dense": Dense(embedder=WordEmbedder())},
 }
 
@@ -177,7 +177,7 @@ def test_another_permutation_attributes_the_same_answers(tmp_path: Path, monkeyp
     """Attribution draws some of the answers; another draw would be of other questions."""
     chat = ScriptedChat(lambda prompt: prompt.messages[-1].content[-40:])
     reader = Reader(chat=chat, prompt=PromptTemplate(instructions="{history} {date} {question}"))
-    none = Nothing(writes=("context",))
+    none = EmptyStage(writes=("context",))
     attribution = Attribution(reader=reader, judge=TokenF1(), second=TokenF1(), crowded=none, alone=none, nothing=none,
                               wrong=5, right=2)
     one = arm(tmp_path, lexical(answer=reader, judge=TokenF1(), attribute=attribution), lives(lives=4))

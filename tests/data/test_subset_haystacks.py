@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from memlab.data.benchmarks import Builder
 from memlab.data.dataset import session_texts
 from memlab.data.longmemeval import LongMemEval
-from memlab.data.subset import Subset, grown, pooled
+from memlab.data.subset import Subset, grown, pool_corpora
 from memlab.data.synthetic.dataset import Synthetic
 from memlab.errors import MemlabError
 from memlab.tables import SCHEMAS, SESSION, Tables, as_of, with_text
@@ -177,7 +177,7 @@ def test_grown_and_pooled_exclude_each_other() -> None:
 
 def test_pool_is_one_corpus_in_the_order_of_dates_with_every_slot() -> None:
     tables = make({"c0": ["a", "shared", "b"], "c1": ["shared", "c"]})
-    pile = pooled(tables)
+    pile = pool_corpora(tables)
     assert pile["sessions"]["corpus"].unique().to_list() == [0]
     assert pile["sessions"]["session"].to_list() == list(range(5))
     assert pile["sessions"]["said_on"].is_sorted()
@@ -189,13 +189,13 @@ def test_pool_is_one_corpus_in_the_order_of_dates_with_every_slot() -> None:
 
 
 def test_pooled_evidence_keeps_the_date_of_the_questions_own_slot() -> None:
-    pile = pooled(make({"c0": ["a", "shared"], "c1": ["shared"]}))
+    pile = pool_corpora(make({"c0": ["a", "shared"], "c1": ["shared"]}))
     dated = pile["evidence"].join(pile["sessions"], on="session").sort("question")
     assert dated["said_on"].to_list() == [DAY + timedelta(days=1), DAY]
 
 
 def test_pooled_names_tell_the_corpus() -> None:
-    ids = pooled(make({"c0": ["a", "b"], "c1": ["b"]}))["ids"]
+    ids = pool_corpora(make({"c0": ["a", "b"], "c1": ["b"]}))["ids"]
     assert ids.filter(pl.col("kind") == "corpus").select("corpus", "name").rows() == [(0, "pool")]
     assert sorted(ids.filter(pl.col("kind") == "session")["name"]) == ["c0/s0", "c0/s1", "c1/s0"]
     assert ids.filter(pl.col("kind") == "question")["name"].to_list() == ["q-c0", "q-c1"]

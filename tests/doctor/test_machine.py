@@ -57,7 +57,7 @@ def test_a_missing_package_is_named_with_the_command_and_fails(installed: Instal
 def test_missing_configuration_fails_with_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
                                                       capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "conf" / "data").mkdir(parents=True)
-    monkeypatch.setattr(machine, "shipped", lambda name: tmp_path / name)
+    monkeypatch.setattr(machine, "shipped_path", lambda name: tmp_path / name)
     assert machine.main([]) == 1
     out = capsys.readouterr().out
     assert f"{tmp_path}/conf lacks config.yaml, embedder, exp, rank/select, serve" in out

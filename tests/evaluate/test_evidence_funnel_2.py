@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from memlab.evaluate.evidence import DEEP, STEPS, evidence_steps, reached
+from memlab.evaluate.evidence import DEEP, STEPS, evidence_steps, last_steps
 from memlab.tables import Tables, frame
 
 
@@ -41,5 +41,5 @@ def test_evidence_of_a_session_is_anywhere_in_it(make_world) -> None:
 
 def test_any_is_the_best_piece_and_all_the_worst(make_world) -> None:
     found = evidence_steps(world(make_world))
-    assert dict(reached(found, "any").iter_rows()) == {0: "shown", 1: "shown"}
-    assert dict(reached(found, "all").iter_rows()) == {0: "never written", 1: "shown"}
+    assert dict(last_steps(found, "any").iter_rows()) == {0: "shown", 1: "shown"}
+    assert dict(last_steps(found, "all").iter_rows()) == {0: "never written", 1: "shown"}

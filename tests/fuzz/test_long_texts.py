@@ -25,7 +25,7 @@ from memlab.query.expand_rules import inject_synonyms, rewrites, statement
 from memlab.questions.propose import questions_of
 from memlab.read import sentence_pruning
 from memlab.runtime.redaction import redact
-from memlab.runtime.terminal import shown
+from memlab.runtime.terminal import printable
 from memlab.search.bm25 import StemmedWords
 from memlab.systems.memorystack import relations
 from memlab.systems.oltramem import resolve_pronouns
@@ -47,7 +47,7 @@ DATED = 5000
 """Letters of a text in which dates are looked for: each date takes a millisecond."""
 
 READERS: dict[str, Callable[[str], Any]] = {
-    "redact": redact, "shown": shown, "sanitise_lines": display.sanitise_lines, "clean": display.clean,
+    "redact": redact, "shown": printable, "sanitise_lines": display.sanitise_lines, "clean": display.clean,
     "without_items": transcript.without_items, "fence": lambda text: transcript.fence({"a": text}),
     "normalise_locomo": normalise.normalise_locomo, "answer_tokens": normalise.answer_tokens,
     "normalise_vote": normalise.normalise_vote, "accepted_answers": normalise.accepted_answers,

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memlab.harness.results import finished_arms, read_arm
-from memlab.harness.run_files import describe_files, plain_yaml, sealed
+from memlab.harness.run_files import describe_files, plain_yaml, with_seal
 from memlab.judge.accuracy import judge_warnings
 from memlab.report.build import build, inputs_digest, reported_runs, up_to_date
 from memlab.store import store_at
@@ -46,7 +46,7 @@ def copied(finished: Path, place: Path) -> Path:
 
 def seal(folder: Path, manifest: dict[str, Any]) -> None:
     """Write a manifest whose digests fit the files of its folder."""
-    (folder / "manifest.json").write_bytes(json_bytes(sealed({**manifest, **describe_files(folder)})))
+    (folder / "manifest.json").write_bytes(json_bytes(with_seal({**manifest, **describe_files(folder)})))
 
 
 whole_reports = settings(fuzz, max_examples=EXAMPLES if EXAMPLES >= 1000 else max(5, EXAMPLES // 4))

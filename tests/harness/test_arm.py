@@ -200,9 +200,9 @@ def test_a_kill_between_tables_and_manifest_costs_only_the_manifest(tmp_path: Pa
     one = arm(tmp_path)
     folder = one.run(store)
     (folder / "manifest.json").unlink()
-    assert not one.finished()
+    assert not one.is_finished()
     assert one.run(store) == folder
-    assert one.finished()
+    assert one.is_finished()
     assert {p.name for p in folder.iterdir()} == FILES
 
 

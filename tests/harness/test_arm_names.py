@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 from memlab.config.compose import compose
-from memlab.config.instantiate import resolved
+from memlab.config.instantiate import resolve_plain
 from memlab.harness.sweep import arm_name, read
 from tests.examples import fewer
 
@@ -41,7 +41,7 @@ def named(words: list[str]) -> tuple[str, dict[str, object]]:
     assert configs is not None
     if faults:  # a setting that the chosen technique does not have
         return json.dumps(words), {"refused": words}
-    return arm_name(configs.base, []), resolved(configs.base, ["hydra", "seed"])
+    return arm_name(configs.base, []), resolve_plain(configs.base, ["hydra", "seed"])
 
 
 @fewer(20, phases=[Phase.generate], suppress_health_check=list(HealthCheck))  # each example composes command lines

@@ -17,7 +17,7 @@ from memlab.search.dense import Dense
 from memlab.search.exact import Flat
 from memlab.search.faiss_index import HNSW, IVF, IVFPQ, SQ8
 from memlab.search.late_interaction import WeightedLate
-from memlab.stage import Nothing
+from memlab.stage import EmptyStage
 from tests.search.world import WordEmbedder, day, world
 
 MEMORIES = [(0, f"tea {i}", day(i)) for i in range(8)] + [(1, "cup", day(0)), (1, "red cup", day(0))]
@@ -31,7 +31,7 @@ class Wide(WordEmbedder):
 
 
 def found(cards: bool = True, **stages) -> Search:
-    one, = searches(Pipeline(**{"dense": Nothing(writes=("hits",)), **stages}), world(MEMORIES, QUESTIONS), cards)
+    one, = searches(Pipeline(**{"dense": EmptyStage(writes=("hits",)), **stages}), world(MEMORIES, QUESTIONS), cards)
     return one
 
 

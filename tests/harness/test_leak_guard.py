@@ -15,7 +15,7 @@ import pytest
 
 from memlab.errors import MemlabError
 from memlab.harness import leak_guard
-from memlab.harness.leak_guard import OutOfReach, watching
+from memlab.harness.leak_guard import GuardedCache, watching
 from memlab.learn.coverage import CoverageModel, LearnedK, LoadedCoverage, fit_tables
 from memlab.learn.fits import save
 from memlab.models.protocols import Floats, Ints
@@ -102,20 +102,20 @@ def test_a_stages_own_file_and_imports_pass(way: str, tmp_path: Path, monkeypatc
 
 def test_outside_a_stage_everything_may_be_read(tmp_path: Path) -> None:
     pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "a.parquet")
-    memo = OutOfReach(a=1)
+    memo = GuardedCache(a=1)
     assert pl.read_parquet(tmp_path / "a.parquet")["a"].to_list() == [memo["a"]] == list(memo.values())
     with pytest.raises(MemlabError, match="Look opens"), watching(Look(way="nothing")):
         pl.read_parquet(tmp_path / "a.parquet")
 
 
 def test_a_stage_inside_a_stage_is_watched_as_itself() -> None:
-    memo = OutOfReach(a=1)
+    memo = GuardedCache(a=1)
     with pytest.raises(MemlabError, match="Look looks at what"):
         look_after_another(memo)
     assert memo["a"] == 1
 
 
-def look_after_another(memo: OutOfReach) -> None:
+def look_after_another(memo: GuardedCache) -> None:
     with watching(Look(way="nothing")):
         with watching(Gap()):
             pass

@@ -100,7 +100,7 @@ def test_the_source_decides_whether_a_run_is_finished(copy: Path, digest: Callab
     for name, finished in (("ask.py", True), ("servers.py", True), ("rank/score.py", False)):
         (copy / name).write_text((copy / name).read_text() + "\nOTHER = 1\n")
         assert digest()
-        assert arm(tmp_path).finished() is finished, name
+        assert arm(tmp_path).is_finished() is finished, name
 
 
 def test_versions_are_those_installed() -> None:

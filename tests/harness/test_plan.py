@@ -22,7 +22,7 @@ from memlab.read.prompt import PromptTemplate
 from memlab.read.reader import Reader, SelfConsistency
 from memlab.search.dense import Dense
 from memlab.search.late_interaction import Late
-from memlab.stage import Nothing
+from memlab.stage import EmptyStage
 from memlab.store import Store
 from memlab.write.chunk import Levels, TurnChunker
 from memlab.write.context import LLMContext
@@ -134,7 +134,7 @@ def test_a_plan_counts_replies_and_asks_no_model_for_them(tmp_path: Path) -> Non
 
 def test_a_plan_counts_the_replies_of_an_attribution(tmp_path: Path) -> None:
     store, chat = Store(tmp_path / "store"), ScriptedChat(lambda prompt: "x")
-    none = Nothing(writes=("context",))
+    none = EmptyStage(writes=("context",))
     attribution = Attribution(reader=Reader(chat=chat, prompt=PLAIN, vote=SelfConsistency(samples=3)),
                               judge=LlmJudge(chat=chat), second=TokenF1(), crowded=none, alone=none, nothing=none,
                               wrong=3, right=2)

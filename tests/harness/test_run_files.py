@@ -15,7 +15,7 @@ import pytest
 from memlab.errors import MemlabError
 from memlab.harness.arm import Arm
 from memlab.harness.results import finished_arms, read_arm
-from memlab.harness.run_files import FORMAT, plain_yaml, sealed
+from memlab.harness.run_files import FORMAT, plain_yaml, with_seal
 from memlab.report.build import build
 from memlab.runtime.files import write_json
 from memlab.runtime.foreign import read_json
@@ -75,10 +75,10 @@ def test_every_flipped_bit_of_the_manifest_is_named_or_changes_nothing(folder: P
 
 
 def test_settings_that_are_dates_are_sealed_as_they_are_written(tmp_path: Path) -> None:
-    written = sealed({"pipeline": {"fallback": datetime.date(2026, 1, 1)}})
+    written = with_seal({"pipeline": {"fallback": datetime.date(2026, 1, 1)}})
     write_json(tmp_path / "manifest.json", written)
     read = read_json(tmp_path / "manifest.json")
-    assert sealed(read) == read
+    assert with_seal(read) == read
     assert read["pipeline"] == {"fallback": "2026-01-01"}
 
 
@@ -89,7 +89,7 @@ def test_a_missing_file_and_a_file_elsewhere_are_named(folder: Path) -> None:
     (folder / "other.trec").rename(folder / "run.trec")
     manifest = json.loads((folder / "manifest.json").read_text())
     for files in ({"../x": "0"}, [], {}, "no"):
-        (folder / "manifest.json").write_text(json.dumps(sealed(manifest | {"files": files})))
+        (folder / "manifest.json").write_text(json.dumps(with_seal(manifest | {"files": files})))
         with pytest.raises(MemlabError):
             read_arm(folder)
 
@@ -107,7 +107,7 @@ def test_a_run_of_another_format_is_named_and_left_as_it_is(folder: Path, change
 def test_one_damaged_arm_is_left_out_and_named_and_the_others_are_reported(folder: Path) -> None:
     other = Path(shutil.copytree(folder, folder.parent / "two-0123456789"))
     manifest = json.loads((other / "manifest.json").read_text())
-    (other / "manifest.json").write_text(json.dumps(sealed(manifest | {"arm": "two"})))
+    (other / "manifest.json").write_text(json.dumps(with_seal(manifest | {"arm": "two"})))
     (other / "questions.parquet").write_bytes(b"junk")
     found = finished_arms(folder.parent)
     assert [one.name for one in found.arms] == ["one"]

@@ -12,7 +12,7 @@ from memlab.errors import MemlabError
 from memlab.harness.runner import keep_traceback
 from memlab.report.build import publish, show
 from memlab.store import Store
-from memlab.track.record import Off
+from memlab.track.record import NoTracking
 from tests.small import arm
 
 
@@ -26,7 +26,7 @@ def relative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_one_arm_is_shown_as_one_by_whatever_path_its_comparison_is_named(relative: Path, tmp_path: Path) -> None:
     one = arm(relative)
     one.run(Store(tmp_path / "store"))
-    (built,) = publish([one], Off(), [])
+    (built,) = publish([one], NoTracking(), [])
     told = []
     for path in (built, built.resolve()):
         out = Console(file=io.StringIO(), width=200)
@@ -39,11 +39,11 @@ def test_one_arm_is_shown_as_one_by_whatever_path_its_comparison_is_named(relati
 def test_what_a_job_has_built_is_published_and_not_built_again(
         relative: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Path] = []
-    monkeypatch.setattr(Off, "publish", lambda self, folder: seen.append(folder))
+    monkeypatch.setattr(NoTracking, "publish", lambda self, folder: seen.append(folder))
     one = arm(relative)
     one.run(Store(tmp_path / "store"))
     elsewhere = tmp_path / "comparison.json"
-    assert publish([one], Off(), [], before=[elsewhere]) == [elsewhere]
+    assert publish([one], NoTracking(), [], before=[elsewhere]) == [elsewhere]
     assert seen == [one.folder()]
     assert not (one.arms_folder() / "comparison.json").exists()
 

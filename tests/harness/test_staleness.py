@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memlab.harness.staleness import SourceTree, imported
+from memlab.harness.staleness import SourceTree, imports_of
 
 FILES = {
     "stage.py": '''"""A stage."""
@@ -63,10 +63,10 @@ def edit(folder: Path, name: str, old: str, new: str) -> None:
 
 
 def test_a_module_reaches_what_it_imports_anywhere_but_for_types(folder: Path) -> None:
-    assert SourceTree(folder).reached("memlab.stage") == {"memlab.stage", "memlab.rules", "memlab.text.words"}
-    assert imported(folder / "stage.py") > {"memlab.rules", "memlab.text.words", "math"}
+    assert SourceTree(folder).closure("memlab.stage") == {"memlab.stage", "memlab.rules", "memlab.text.words"}
+    assert imports_of(folder / "stage.py") > {"memlab.rules", "memlab.text.words", "math"}
     (folder / "no_python.py").write_text("print 1")
-    assert "memlab.text.words" in imported(folder)
+    assert "memlab.text.words" in imports_of(folder)
 
 
 @pytest.mark.parametrize(("name", "old", "new"), [
@@ -117,5 +117,5 @@ def test_a_name_that_a_package_hands_on_is_what_it_stands_for(folder: Path) -> N
 
 def test_the_nearest_declaration_counts(folder: Path) -> None:
     edit(folder, "rules.py", "def weight", "from memlab.machine.clock import zone\n\n\ndef weight")
-    assert "memlab.machine.clock" in SourceTree(folder).reached("memlab.stage")
-    assert "memlab.machine.files" not in SourceTree(folder).reached("memlab.stage")
+    assert "memlab.machine.clock" in SourceTree(folder).closure("memlab.stage")
+    assert "memlab.machine.files" not in SourceTree(folder).closure("memlab.stage")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from memlab.config.instantiate import construct, stated
+from memlab.config.instantiate import choice_settings, construct
 from memlab.judge.cases import READS
 from memlab.judge.command import make_judge
 from memlab.stage import Stage, spec_digest
@@ -27,7 +27,7 @@ def script(memlab_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def made(name: str) -> tuple[dict, Stage]:
-    whole = OmegaConf.create({"judge_chat": CHAT, "judge": stated(f"judge/{name}")})
+    whole = OmegaConf.create({"judge_chat": CHAT, "judge": choice_settings(f"judge/{name}")})
     node = OmegaConf.to_container(whole, resolve=True)
     faults: list[str] = []
     judge = construct(node["judge"], "judge", faults)  # type: ignore[index, call-overload]

@@ -11,7 +11,7 @@ from memlab.errors import MemlabError
 from memlab.judge.cases import Judges
 from memlab.judge.rules import Contains, ExactMatch, abstains, same, within
 from memlab.rank.select import Fixed
-from memlab.stage import Nothing
+from memlab.stage import EmptyStage
 from memlab.store import Store
 from memlab.tables import SCHEMAS
 from tests.judge.worlds import judged, one, world
@@ -86,7 +86,7 @@ def test_several_and_none(tmp_path: Path) -> None:
     tables = one("tea", "green tea")
     made = Judges(judges=[ExactMatch(), Contains()]).run(tables, Store(tmp_path))["verdicts"]
     assert made.select("judge", "correct").rows() == [("exact", False), ("contains", True)]
-    none = Nothing(writes=("verdicts",)).run(tables, Store(tmp_path))["verdicts"]
+    none = EmptyStage(writes=("verdicts",)).run(tables, Store(tmp_path))["verdicts"]
     assert none.is_empty()
     assert dict(none.schema) == SCHEMAS["verdicts"]
     with pytest.raises(MemlabError, match="two judges are called 'exact'"):

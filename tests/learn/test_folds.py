@@ -10,7 +10,7 @@ from omegaconf import OmegaConf
 
 from memlab.config.choices import own_choices
 from memlab.config.compose import compose
-from memlab.config.instantiate import CONF, construct, find_class, stated
+from memlab.config.instantiate import CONF, choice_settings, construct, find_class
 from memlab.errors import MemlabError
 from memlab.learn.folds import first_holders, folds, in_folds, smallest_k
 from memlab.tables import frame
@@ -52,7 +52,7 @@ def test_one_setting_reaches_every_cross_fitted_stage() -> None:
 def test_every_choice_of_a_cross_fitted_stage_takes_its_folds_from_there() -> None:
     checked = []
     for choice in own_choices(CONF):
-        plain = stated(choice)
+        plain = choice_settings(choice)
         target = str(plain.get("_target_", ""))
         cls = find_class(target, "", []) if target.startswith("memlab.learn.") else None
         if cls is None or "folds" not in {field.name for field in dataclasses.fields(cls)}:

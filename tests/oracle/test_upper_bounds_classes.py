@@ -6,7 +6,7 @@ from pydantic import ValidationError
 from memlab.oracle.upper_bounds import OracleClasses
 from memlab.pipeline import Pipeline
 from memlab.question_types import AS_GOOD, OF_TYPE, VOCABULARY
-from memlab.stage import Nothing
+from memlab.stage import EmptyStage
 from memlab.store import Store
 from memlab.tables import Tables, frame
 
@@ -36,5 +36,5 @@ def test_a_class_must_be_in_the_vocabulary() -> None:
 
 
 def test_an_arm_that_is_told_the_types_is_an_upper_bound() -> None:
-    assert Pipeline(dense=Nothing(writes=("hits",)), classify=OracleClasses()).uses_oracle()
-    assert not Pipeline(dense=Nothing(writes=("hits",))).uses_oracle()
+    assert Pipeline(dense=EmptyStage(writes=("hits",)), classify=OracleClasses()).uses_oracle()
+    assert not Pipeline(dense=EmptyStage(writes=("hits",))).uses_oracle()

@@ -8,7 +8,7 @@ import pytest
 from hydra.utils import get_class, instantiate
 from omegaconf import OmegaConf
 
-from memlab.config.instantiate import stated
+from memlab.config.instantiate import choice_settings
 from memlab.stage import Stage, declaration, spec
 from memlab.tables import GOLD
 from tests.choices import choices_of
@@ -21,7 +21,7 @@ CHAT = {"_target_": "memlab.models.chat.openai.OpenAIChat", "model": "some"}
 @pytest.mark.parametrize("name", choices_of("query", "write/context"))
 def test_a_choice_makes_its_stage_with_settings_of_its_class(name: str) -> None:
     config = OmegaConf.create({"chat": CHAT, "embedder": EMBEDDER, "seed": 0, "learn": {"folds": 5, "by": "auto"},
-                               "slot": stated(name)})
+                               "slot": choice_settings(name)})
     given = {k for k in config["slot"] if k != "_target_"}
     assert given <= {f.name for f in dataclasses.fields(get_class(config["slot"]["_target_"]))}
     made = instantiate(config, _convert_="all")["slot"]
@@ -33,7 +33,7 @@ def test_a_choice_makes_its_stage_with_settings_of_its_class(name: str) -> None:
 
 def test_the_model_is_a_part_of_what_a_stage_is_and_its_address_is_not() -> None:
     def said(**more: str) -> object:
-        slot = stated("query/decompose/llm")
+        slot = choice_settings("query/decompose/llm")
         return spec(instantiate(OmegaConf.create({"chat": {**CHAT, **more}, "slot": slot}), _convert_="all")["slot"])
 
     assert said() == said(url="http://127.0.0.1:9999/v1") != said(model="other")

@@ -22,7 +22,7 @@ from memlab.query.expand_rules import (
     rewrites,
     statement,
 )
-from memlab.stage import Nothing
+from memlab.stage import EmptyStage
 from memlab.store import Store
 from memlab.tables import add_texts, frame, text_hash
 from memlab.text.transcript import NOTE
@@ -69,7 +69,7 @@ def test_the_question_stays_first_and_unchanged_and_nothing_weighs_more(stage, t
 
 
 def test_none_changes_nothing() -> None:
-    assert not Nothing().run(TALK.only(()), Store())
+    assert not EmptyStage().run(TALK.only(()), Store())
 
 
 def test_rewrites_become_queries() -> None:
@@ -234,7 +234,7 @@ def ranked(stage, *said: str) -> list[str]:
     question = frame("questions", {"question": [0], "corpus": [0], "text_id": [text_hash(CAR)],
                                    "asked_on": [DAY + timedelta(days=9)]})
     tables = tables.updated({"questions": question, "texts": add_texts(tables["texts"], [CAR])[1]})
-    made = Pipeline(dense=Nothing(writes=("hits",)), expand=stage).run(tables, Store())
+    made = Pipeline(dense=EmptyStage(writes=("hits",)), expand=stage).run(tables, Store())
     units = dict(made["units"].select("unit", "turns").iter_rows())
     return [said[units[unit][0]] for unit in made["ranking"].sort("rank")["unit"]]
 
@@ -242,7 +242,7 @@ def ranked(stage, *said: str) -> list[str]:
 def test_each_technique_can_change_a_ranking() -> None:
     noise, blank, told, other = "Where did my bus go?", "Nothing.", "A vehicle, an automobile.", "She bought apples."
     said = (noise, blank, told, other)
-    assert ranked(Nothing(), *said) == [noise]  # told and other share no word with the question
+    assert ranked(EmptyStage(), *said) == [noise]  # told and other share no word with the question
     words = LLMExpand(weight=1.0, chat=scripted(lambda p: '{"queries": ["an automobile"]}'))
     passage = HyDE(chat=scripted(lambda p: "apples"))
     for stage, forward in ((RuleExpand(weight=1.0), told), (RuleExpand(inject=True, weight=1.0), told), (words, told),

@@ -40,7 +40,7 @@ def drawn(table: pl.DataFrame, seed: int = 0) -> pl.DataFrame:
 
 
 def twin(table: pl.DataFrame, seed: int = 0) -> TokenMatchedK:
-    return adaptive_k.twin(table, drawn(table, seed), seed)
+    return adaptive_k.token_matched_k(table, drawn(table, seed), seed)
 
 
 def test_matched_shows_one_more_where_the_draw_falls_below_the_share() -> None:

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from memlab.errors import MemlabError
 from memlab.rank.boost import Boost
 from memlab.rank.signals import Importance, Signal
-from memlab.rank.units import ranked
+from memlab.rank.units import rank_units
 from memlab.store import Store
 from memlab.tables import SCHEMAS, Tables
 from tests.rank.rankings import ranking
@@ -155,14 +155,14 @@ columns = st.integers(1, 6).flatmap(lambda n: st.tuples(*[st.lists(
 @given(columns, st.sampled_from(["none", "minmax", "zscore", "max"]), st.sampled_from([None, 2, 6]))
 def test_all_weight_on_the_first_score_keeps_the_order(parts, normaliser: str, depth: int | None) -> None:
     scores = [abs(x or 0.0) + .125 for x in parts[0]]
-    tables = dated(ranked(ranking(scores)))
+    tables = dated(rank_units(ranking(scores)))
     got = order(tables, signals=[given_as("a", *parts[1])], weights={"first": 1}, normaliser=normaliser, depth=depth)
     assert got == tables["ranking"]["unit"].to_list()
 
 
 @given(columns, st.randoms(use_true_random=False))
 def test_the_order_of_rows_changes_nothing_and_no_unit_is_lost(parts, random) -> None:
-    tables = dated(ranked(ranking([x or 0.0 for x in parts[0]])))
+    tables = dated(rank_units(ranking([x or 0.0 for x in parts[0]])))
     stage = Boost(signals=[given_as("a", *parts[1])], weights={"first": 1, "a": 2}, depth=4)
     rows = list(range(tables["ranking"].height))
     random.shuffle(rows)

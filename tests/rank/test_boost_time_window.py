@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from memlab.rank.boost import Forward
-from memlab.rank.units import memory_units, ranked, session_units, turn_units
+from memlab.rank.boost import TimeWindowBoost
+from memlab.rank.units import memory_units, rank_units, session_units, turn_units
 from memlab.store import Store
 from memlab.tables import SCHEMAS, Tables, frame
 from tests.rank.rankings import ranking, world
@@ -24,11 +24,11 @@ def made(table: pl.DataFrame, *windows: tuple[int, int] | None, level=session_un
     spans = [[datetime(2023, 5, d) for d in w] if w else None for w in windows]
     queries = frame("queries", {"query": range(len(spans)), "question": range(len(spans)), "window": spans})
     units = session_units(sessions, tables["turns"]) if level is session_units else level(tables["turns"])
-    return tables.updated({"sessions": sessions, "queries": queries, "units": units, "ranking": ranked(table)})
+    return tables.updated({"sessions": sessions, "queries": queries, "units": units, "ranking": rank_units(table)})
 
 
 def moved(tables: Tables, strength: float | None = None, **more) -> pl.DataFrame:
-    stage = Forward(strength=strength, **more)
+    stage = TimeWindowBoost(strength=strength, **more)
     return stage.run(tables.only(stage.reads), Store())["ranking"]
 
 
@@ -81,7 +81,7 @@ def test_an_empty_parse_leaves_the_very_same_ranking() -> None:
 
 def test_a_strength_of_zero_is_refused() -> None:
     with pytest.raises(ValidationError, match="strength"):
-        Forward(strength=0.0)
+        TimeWindowBoost(strength=0.0)
 
 
 @given(st.lists(st.floats(-5, 5), min_size=6, max_size=6), st.integers(1, 28), st.integers(0, 9),

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from memlab.errors import MemlabError
 from memlab.rank.fusion import Scorer
-from memlab.rank.units import ranked
+from memlab.rank.units import rank_units
 
 
 def lanes(**columns: list[float | None]) -> pl.DataFrame:
@@ -24,7 +24,7 @@ def lanes(**columns: list[float | None]) -> pl.DataFrame:
 
 def scores(scorer: Scorer, frame: pl.DataFrame) -> list[float]:
     signals = [c for c in frame.columns if c not in ("question", "unit")]
-    return scorer.scored(frame, signals)["score"].to_list()
+    return scorer.fuse(frame, signals)["score"].to_list()
 
 
 def test_rrf_adds_weighted_reciprocal_ranks_and_skips_what_a_lane_missed() -> None:
@@ -72,7 +72,7 @@ def test_a_value_to_fill_in_counts_for_a_miss_in_place_of_the_lowest_and_the_col
     gimli = Scorer(normaliser={"dense": "none", "lexical": "reciprocal"}, weights={"dense": .7, "lexical": .3},
                    fill={"dense": 0.0})
     assert scores(gimli, frame) == pytest.approx([.63, .15, .35 + .1])
-    assert gimli.scored(frame, ["dense:turn", "lexical"])["dense:turn"].to_list() == [.9, None, .5]
+    assert gimli.fuse(frame, ["dense:turn", "lexical"])["dense:turn"].to_list() == [.9, None, .5]
     assert scores(Scorer(normaliser="minmax", fill={"dense": 1.4}), lanes(**{"dense:turn": [.9, None, .4]})) == [
         pytest.approx(.5), 1, 0]
     assert scores(Scorer(normaliser="none", fill={"dense": .2}, floors={"dense": .1}), lanes(dense=[None, .05])) == [.2]
@@ -111,10 +111,10 @@ def test_factors_floors_and_threshold() -> None:
     frame = lanes(a=[.8, .6, .5], preference=[None, 1.0, .5])
     boosted = Scorer(normaliser="none", factors={"preference": 1.5})
     assert scores(boosted, frame) == pytest.approx([.8, .6 * 1.5, .5 * 1.25])
-    kept = Scorer(normaliser="none", threshold=.6).scored(frame, ["a"])
+    kept = Scorer(normaliser="none", threshold=.6).fuse(frame, ["a"])
     assert kept["unit"].to_list() == [0, 1]
     two = lanes(dense=[.9, None, .2], lexical=[1.0, 9.0, 5.0])
-    assert Scorer(method="rrf", floors={"dense": .2}).scored(two, ["dense", "lexical"])["unit"].to_list() == [0, 2]
+    assert Scorer(method="rrf", floors={"dense": .2}).fuse(two, ["dense", "lexical"])["unit"].to_list() == [0, 2]
 
 
 def test_a_factor_moves_a_score_below_0_as_far() -> None:
@@ -126,7 +126,7 @@ def test_a_factor_moves_a_score_below_0_as_far() -> None:
 def test_a_factors_signal_may_have_a_floor_too() -> None:
     frame = lanes(a=[.8, .6, .5], assistant=[None, 1.0, 0.0])
     only = Scorer(normaliser="none", factors={"assistant": 1.4}, floors={"assistant": 1.0})
-    assert only.scored(frame, ["a", "assistant"]).select("unit", "score").rows() == [(1, pytest.approx(.84))]
+    assert only.fuse(frame, ["a", "assistant"]).select("unit", "score").rows() == [(1, pytest.approx(.84))]
 
 
 def test_factors_refuse_z_scores() -> None:
@@ -143,7 +143,7 @@ def test_a_search_name_weighs_all_its_lanes_and_the_full_name_wins() -> None:
 @pytest.mark.parametrize("field", ["weights", "floors", "factors"])
 def test_names_that_fit_no_signal_are_refused_with_a_suggestion(field: str) -> None:
     with pytest.raises(MemlabError, match="did you mean 'lexical:turn'"):
-        Scorer(normaliser="minmax", **{field: {"lexcal:turn": 1.0}}).scored(lanes(**{"lexical:turn": [1.0]}),
+        Scorer(normaliser="minmax", **{field: {"lexcal:turn": 1.0}}).fuse(lanes(**{"lexical:turn": [1.0]}),
                                                                              ["lexical:turn"])
 
 
@@ -156,7 +156,7 @@ def test_nan_and_all_zero_weights_are_refused() -> None:
 
 def test_questions_are_normalised_apart() -> None:
     frame = pl.DataFrame({"question": [0, 0, 1, 1], "a": [1.0, 0.0, 100.0, 50.0]})
-    assert Scorer(normaliser="minmax").scored(frame, ["a"])["score"].to_list() == [1, 0, 1, 0]
+    assert Scorer(normaliser="minmax").fuse(frame, ["a"])["score"].to_list() == [1, 0, 1, 0]
 
 
 @pytest.mark.parametrize("how", [("weighted", "zscore"), ("weighted", "minmax"), ("weighted", "max"),
@@ -169,8 +169,8 @@ def test_a_question_alone_has_the_scores_that_it_has_among_others(how: tuple[Any
     both = pl.DataFrame({"question": np.arange(2 * units) % 2, **dict(zip("abc", rows))}, nan_to_null=True)
     alone = both.filter(pl.col("question") == 1)
     scorer = Scorer(method=how[0], normaliser=how[1])
-    together = scorer.scored(both, ["a", "b", "c"]).filter(pl.col("question") == 1)["score"]
-    np.testing.assert_allclose(scorer.scored(alone, ["a", "b", "c"])["score"], together, rtol=1e-12, atol=1e-12)
+    together = scorer.fuse(both, ["a", "b", "c"]).filter(pl.col("question") == 1)["score"]
+    np.testing.assert_allclose(scorer.fuse(alone, ["a", "b", "c"])["score"], together, rtol=1e-12, atol=1e-12)
 
 
 values = st.integers(-50, 50).map(lambda i: i / 8)
@@ -193,7 +193,7 @@ def test_a_ranking_is_a_permutation_that_does_not_depend_on_the_order_of_rows(pa
     frame = lanes(a=parts[0], b=parts[1], c=parts[2])
     order = list(range(frame.height))
     random.shuffle(order)
-    one, two = (ranked(Scorer().scored(f, ["a", "b", "c"])) for f in (frame, frame[order]))
+    one, two = (rank_units(Scorer().fuse(f, ["a", "b", "c"])) for f in (frame, frame[order]))
     assert one.equals(two)
     assert sorted(one["unit"]) == list(range(frame.height))
     assert one["rank"].to_list() == list(range(1, frame.height + 1))
@@ -202,4 +202,4 @@ def test_a_ranking_is_a_permutation_that_does_not_depend_on_the_order_of_rows(pa
 
 def test_near_ties_go_to_the_smaller_unit() -> None:
     frame = lanes(a=[.3, .3 + 1e-9, .2])
-    assert ranked(Scorer(normaliser="none").scored(frame, ["a"]))["unit"].to_list() == [0, 1, 2]
+    assert rank_units(Scorer(normaliser="none").fuse(frame, ["a"]))["unit"].to_list() == [0, 1, 2]

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from pydantic import ValidationError
 
-from memlab.rank.signals import flagged, on_units, placed, questions_of
+from memlab.rank.signals import flag_units, on_units, questions_of, unit_places
 from memlab.systems.memorystack.stages import CrossSession
 from memlab.tables import SCHEMAS
 from tests.rank.rankings import ranking
@@ -36,11 +36,11 @@ def test_only_ranked_units_are_there_and_what_is_said_later_is_not() -> None:
 
 
 def test_units_bear_the_day_of_their_session_and_memories_their_own() -> None:
-    assert [d.day for d in placed(dated(ranking([.9, .8, .7])))["said_on"]] == [1, 1, 10]
+    assert [d.day for d in unit_places(dated(ranking([.9, .8, .7])))["said_on"]] == [1, 1, 10]
     own = [ASKED] * 12
     table = ranking([.9])
-    assert placed(dated(table, "memory", said_on=own))["said_on"].to_list() == [ASKED]
-    assert placed(dated(table, said_on=own))["said_on"].to_list() == [ASKED + timedelta(days=-31, hours=3)]
+    assert unit_places(dated(table, "memory", said_on=own))["said_on"].to_list() == [ASKED]
+    assert unit_places(dated(table, said_on=own))["said_on"].to_list() == [ASKED + timedelta(days=-31, hours=3)]
 
 
 def test_any_class_of_a_question_will_do() -> None:
@@ -48,7 +48,7 @@ def test_any_class_of_a_question_will_do() -> None:
     assert questions_of(tables, ["update"])["question"].to_list() == [0]
     assert questions_of(tables, [])["question"].to_list() == [0, 1]
     none = pl.DataFrame(schema={"question": pl.Int32, "unit": pl.Int64})
-    assert flagged(tables, none, ["update"], 1.0)["value"].to_list() == [0.0, 1.0]
+    assert flag_units(tables, none, ["update"], 1.0)["value"].to_list() == [0.0, 1.0]
 
 
 def test_a_class_that_nobody_knows_is_refused() -> None:
@@ -60,4 +60,4 @@ def test_an_empty_ranking_has_no_units() -> None:
     tables = dated(ranking([.9]).clear())
     assert on_units(tables).schema == {"question": pl.Int32, "unit": pl.Int64, "memory": SCHEMAS["memories"]["memory"]}
     assert on_units(tables).is_empty()
-    assert placed(tables).is_empty()
+    assert unit_places(tables).is_empty()

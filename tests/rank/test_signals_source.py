@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 from pydantic import ValidationError
 
-from memlab.config.instantiate import construct, stated
+from memlab.config.instantiate import choice_settings, construct
 from memlab.rank.signals import Source
 from memlab.store import Store
 from tests.rank.signals.worlds import dated, order, values
@@ -35,7 +35,7 @@ def test_it_changes_a_ranking() -> None:
 
 
 def test_a_filter_keeps_documents_alone() -> None:
-    fields = stated("rank/boost/source_only")
+    fields = choice_settings("rank/boost/source_only")
     faults: list[str] = []
     boost = construct(fields, "rank.boost", faults)
     assert faults == []

@@ -13,7 +13,7 @@ from polars.testing import assert_frame_equal
 
 from memlab.errors import MemlabError
 from memlab.rank.score import RoutedScore, Score, project
-from memlab.rank.units import FROM, KeptMembers, Members
+from memlab.rank.units import FROM, CachedMembers, Members
 from memlab.store import Store
 from memlab.tables import Tables
 from tests.rank.rankings import hits, world
@@ -22,7 +22,7 @@ from tests.rank.rankings import hits, world
 class Keeping(Store):
     """A store that keeps indexes, as that of a live memory does."""
 
-    keeps_indexes = True
+    caches_indexes = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ def test_units_of_tables_that_were_made_for_the_question_are_not_kept() -> None:
 
 
 def test_other_memories_have_other_units_and_a_memory_is_made_once() -> None:
-    kept, calls = KeptMembers(), []
+    kept, calls = CachedMembers(), []
 
     def counted(memories: pl.DataFrame, tables: Tables) -> tuple[pl.DataFrame, pl.DataFrame]:
         calls.append(memories["kind"].unique().to_list())
@@ -78,7 +78,7 @@ def test_other_memories_have_other_units_and_a_memory_is_made_once() -> None:
 def test_memories_of_several_kinds_are_refused_as_ever() -> None:
     tables = world()
     with pytest.raises(MemlabError, match="several kinds"):
-        KeptMembers().of("memory", partial(project, "memory"), pl.Series("memory", [0, 100]), tables)
+        CachedMembers().of("memory", partial(project, "memory"), pl.Series("memory", [0, 100]), tables)
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 9)), max_size=20, unique=True), st.data())

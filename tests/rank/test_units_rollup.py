@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.errors import MemlabError
-from memlab.rank.units import Rollup, memory_units, ranked, session_units, turn_units
+from memlab.rank.units import Rollup, memory_units, rank_units, session_units, turn_units
 from memlab.store import Store
 from tests.rank.rankings import ranking, world
 
@@ -19,7 +19,7 @@ def rolled(stage: Rollup, scores: dict[int, float], units=None) -> dict[int, flo
     """Roll up one question over corpus 0: unit (turn) -> score."""
     tables = world()
     one = {"question": [0] * len(scores), "unit": list(scores), "score": list(scores.values())}
-    table = ranked(pl.DataFrame(one, schema={"question": pl.Int32, "unit": pl.Int64, "score": pl.Float64}))
+    table = rank_units(pl.DataFrame(one, schema={"question": pl.Int32, "unit": pl.Int64, "score": pl.Float64}))
     units = turn_units(tables["turns"]) if units is None else units
     made = stage.run(tables.updated({"ranking": table, "units": units}).only(stage.reads), STORE)
     assert made["ranking"]["rank"].to_list() == list(range(1, made["ranking"].height + 1))
@@ -63,7 +63,7 @@ def test_memories_roll_up_to_turns_and_sessions_do_not() -> None:
 
 def test_signals_take_the_highest_and_units_become_sessions() -> None:
     tables = world()
-    table = ranked(ranking([.3, .2, .1]).drop("rank", "selected").with_columns(lane=pl.Series([None, 5.0, 4.0])))
+    table = rank_units(ranking([.3, .2, .1]).drop("rank", "selected").with_columns(lane=pl.Series([None, 5.0, 4.0])))
     made = Rollup().run(tables.updated({"ranking": table, "units": turn_units(tables["turns"])}), STORE)
     assert made["ranking"].select("unit", "lane").rows() == [(0, 5.0), (1, 4.0)]
     assert made["units"]["level"].unique().to_list() == ["session"]

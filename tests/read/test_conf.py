@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from memlab.config.instantiate import construct, stated, with_defaults
+from memlab.config.instantiate import choice_settings, construct, with_defaults
 from memlab.models.chat.openai import OpenAIChat
 from memlab.question_types import VOCABULARY
 from memlab.read.prompt import PromptRouter, PromptTemplate, RoutedPrompts
@@ -26,9 +26,9 @@ LADDER = ("v1_plain", "v1_reasoned", "v1_enumerated", "rag_v1")
 
 def load(choice: str) -> dict:
     """The choice's values; what it takes from elsewhere, taken from the simplest choice there."""
-    given = {name: with_defaults(stated(f"read/{name}/{simplest}")) for name, simplest in
+    given = {name: with_defaults(choice_settings(f"read/{name}/{simplest}")) for name, simplest in
              (("measure", "unit"), ("prompt", "direct"), ("vote", "single"), ("agents", "one"))}
-    whole = OmegaConf.create({"read": given, "chat": "CHAT", "embedder": "EMBEDDER", "this": stated(choice)})
+    whole = OmegaConf.create({"read": given, "chat": "CHAT", "embedder": "EMBEDDER", "this": choice_settings(choice)})
     return OmegaConf.to_container(whole, resolve=True)["this"]  # type: ignore[index, call-overload, return-value]
 
 

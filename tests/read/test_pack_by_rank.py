@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from memlab.read.pack import ByDate, ByRank, BySession, EdgesFirst, FullContext
 from memlab.read.prompt import render_units
-from memlab.stage import Nothing
+from memlab.stage import EmptyStage
 from memlab.store import Store
 from memlab.tables import Tables
 from memlab.write.chunk import RoundChunker
@@ -95,7 +95,7 @@ def test_rounds_are_those_of_the_chunker() -> None:
 
 
 def test_nothing_is_nothing() -> None:
-    assert packed(Nothing(writes=("context",)), world(TALK, [0])) == []
+    assert packed(EmptyStage(writes=("context",)), world(TALK, [0])) == []
 
 
 def test_everything_is_all_sessions_up_to_the_day() -> None:

@@ -14,7 +14,7 @@ from memlab.models.chat.protocol import Prompt
 from memlab.read.pack import ByDate, ByRank, BySession, FullContext
 from memlab.read.prompt import PromptTemplate, RoutedPrompts
 from memlab.read.reader import INCOMPLETE, PER_MESSAGE, PER_PROMPT, Reader, SelfConsistency
-from memlab.stage import Nothing
+from memlab.stage import EmptyStage
 from memlab.store import Store
 from memlab.tables import GOLD, Tables
 from tests.chats import ScriptedChat
@@ -72,7 +72,7 @@ def test_every_question_is_put_with_its_day_and_context_in_one_call(tmp_path: Pa
 
 
 def test_gold_is_out_of_reach() -> None:
-    assert not GOLD & {*Reader.reads, *Reader.writes, *Nothing.reads}
+    assert not GOLD & {*Reader.reads, *Reader.writes, *EmptyStage.reads}
 
 
 def test_tokens_are_told_once(tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_a_prompt_always_fits_and_one_item_more_would_not(lengths: list[int], sp
 
 
 def test_nobody_is_asked() -> None:
-    out = Nothing(writes=("answers",)).run(Tables(), Store())
+    out = EmptyStage(writes=("answers",)).run(Tables(), Store())
     assert out["answers"].height == 0
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from memlab.config.instantiate import construct, stated
+from memlab.config.instantiate import choice_settings, construct
 from memlab.errors import MemlabError
 from memlab.read.reader import SelfConsistency, Single, Vote
 from memlab.text.normalise import normalise_vote
@@ -42,7 +42,7 @@ def test_settings_that_make_no_vote_are_refused(wrong: dict) -> None:
 
 
 def test_oltramem_votes_over_three_temperatures_for_counting_questions_alone() -> None:
-    vote = construct(stated("read/vote/counting"), "read.vote", [])
+    vote = construct(choice_settings("read/vote/counting"), "read.vote", [])
     for kind in ("counting", "multi_session"):
         assert len(set(vote.schedule(kind))) == 3
     for kind in ("temporal", "factual", ""):

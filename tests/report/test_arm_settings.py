@@ -35,7 +35,7 @@ def test_only_what_differs_is_named_and_a_model_by_the_stage_that_took_it(sweep:
 
 
 def test_for_reading_arms_stand_behind_their_values(sweep: list[ArmRun], tmp_path: Path) -> None:
-    other = arm("d", "rank: {select: {_target_: memlab.stage.Nothing, writes: [x]}}", tmp_path)
+    other = arm("d", "rank: {select: {_target_: memlab.stage.EmptyStage, writes: [x]}}", tmp_path)
     told = arm_settings.by_value([*sweep, other])
     assert told["rank.select"] == {"fixed": ["a", "b", "c"], "none": ["d"]}
     assert told["rank.select.k"] == {"5": ["a"], "10": ["b"], "20": ["c"], EMPTY: ["all others"]}

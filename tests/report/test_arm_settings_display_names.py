@@ -15,7 +15,7 @@ from memlab.harness.results import ArmRun
 from memlab.report import arm_settings
 from memlab.report.arm_settings import display_name, oracle_bases, slot_names, with_display_names
 
-EMPTY = {"is": "memlab.Nothing", "writes": []}
+EMPTY = {"is": "memlab.EmptyStage", "writes": []}
 FIXED = {"is": "memlab.Fixed", "k": 10}
 
 
@@ -87,7 +87,7 @@ def test_an_oracle_is_named_by_the_one_arm_that_it_bounds(tmp_path: Path) -> Non
 
 
 def test_no_class_is_shown_where_arms_differ(tmp_path: Path) -> None:
-    text = "rank: {select: {_target_: memlab.rank.select.%s}}\nwrite: {chunk: {_target_: memlab.stage.Nothing}}"
+    text = "rank: {select: {_target_: memlab.rank.select.%s}}\nwrite: {chunk: {_target_: memlab.stage.EmptyStage}}"
     arms = [arm(name, tmp_path, {"select": {"is": f"memlab.{name}"}}, config=text % name)
             for name in ("Fixed", "ByType", "Gap")]
     assert arm_settings.by_value(arms)["rank.select"] == {"fixed": ["Fixed"], "by_type": ["ByType"], "gap": ["Gap"]}

@@ -15,7 +15,7 @@ from memlab.report.__main__ import main
 from memlab.report.build import RECORD, ReportFiles, build, publish
 from memlab.report.console import print_comparison
 from memlab.store import store_at
-from memlab.track.record import Off
+from memlab.track.record import NoTracking
 from tests.sealing import seal
 from tests.small import arm, lexical
 
@@ -132,12 +132,12 @@ def test_a_report_built_again_has_the_runs_of_the_last_one_not_those_of_other_se
     small, large = (arm(tmp_path, lexical(select=Fixed(k=k))) for k in (1, 5))
     small.run(store)
     large.run(store)  # the newest
-    publish([small], Off(), [])
+    publish([small], NoTracking(), [])
     place = small.arms_folder()
     assert build(place).comparison["arms"]["one"]["folder"] == small.folder().name
-    publish([large], Off(), [])
+    publish([large], NoTracking(), [])
     assert build(place).comparison["arms"]["one"]["folder"] == large.folder().name
-    publish([small], Off(), [])
+    publish([small], NoTracking(), [])
     later = time.time() + 5
     seal(large.folder(), finished="2099-01-01T00:00:00Z")  # it was run again, and the report was not built
     os.utime(large.folder() / "manifest.json", (later, later))
@@ -149,11 +149,11 @@ def test_a_report_built_again_has_the_runs_of_the_last_one_not_those_of_other_se
 def test_a_report_built_by_hand_is_not_taken_for_that_of_a_command(tmp_path: Path) -> None:
     one = arm(tmp_path)
     one.run(store_at(str(tmp_path / "store")))
-    (comparison,) = publish([one], Off(), [])
+    (comparison,) = publish([one], NoTracking(), [])
     before = comparison.read_bytes()
     build(one.arms_folder(), seed=3)
     assert not (one.arms_folder() / RECORD).exists()
-    publish([one], Off(), [])
+    publish([one], NoTracking(), [])
     assert comparison.read_bytes() == before
 
 

@@ -16,7 +16,7 @@ from memlab.harness.arm import Arm
 from memlab.harness.staleness import SourceTree
 from memlab.report.build import RECORD, inputs_digest, publish, reported_runs, up_to_date
 from memlab.store import store_at
-from memlab.track.record import Off
+from memlab.track.record import NoTracking
 from tests.small import arm
 
 ONE = Contrast("one", "two", "session/recall_all@5")
@@ -31,7 +31,7 @@ def finished(tmp_path: Path) -> Arm:
 
 def report_of(one: Arm, *contrasts: Contrast) -> tuple[Path, int]:
     """Publish an arm; return its report and the time at which that was written."""
-    (comparison,) = publish([one], Off(), contrasts)
+    (comparison,) = publish([one], NoTracking(), contrasts)
     return comparison, comparison.with_name("report.html").stat().st_mtime_ns
 
 

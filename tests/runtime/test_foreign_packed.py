@@ -10,7 +10,7 @@ import pytest
 
 from memlab.errors import MemlabError
 from memlab.runtime import foreign
-from memlab.runtime.foreign import BoundedStream, most_unpacked, value_budget
+from memlab.runtime.foreign import BoundedStream, unpacked_limit, value_budget
 
 
 def exhaust(stream: BoundedStream, size: int) -> None:
@@ -23,7 +23,7 @@ def test_reading_ends_just_past_the_limit(tmp_path: Path, monkeypatch: pytest.Mo
     path = tmp_path / "bomb.gz"
     path.write_bytes(gzip.compress(b" " * 1_000_000))
     packed = path.stat().st_size
-    assert most_unpacked(packed) == 20 * packed < 50_000
+    assert unpacked_limit(packed) == 20 * packed < 50_000
     for size in (700, 10**9, -1):
         with gzip.open(path) as inner:
             with pytest.raises(MemlabError, match=r"bomb\.gz: its 0\.0 MB unpack to more than 0 MB"):

@@ -7,7 +7,7 @@ import pytest
 from rich.table import Table
 from rich.text import Text
 
-from memlab.runtime.terminal import Console, clean_logs, print, shown
+from memlab.runtime.terminal import Console, clean_logs, print, printable
 
 TITLE = "\x1b]0;pwned\x07"
 
@@ -47,7 +47,7 @@ def test_warnings_are_escaped(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
 
 
 def test_line_breaks_stay() -> None:
-    assert shown("one\ntwo\tthree") == "one\ntwo\\tthree"
+    assert printable("one\ntwo\tthree") == "one\ntwo\\tthree"
 
 
 @pytest.mark.parametrize(("encoding", "text"), [

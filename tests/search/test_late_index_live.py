@@ -28,7 +28,7 @@ def session(n: int) -> Session:
 
 
 def token_lists(memory: Memory) -> TokenLists:
-    (lists,) = (kept for kept in memory._store._kept.values() if isinstance(kept, TokenLists))  # type: ignore[attr-defined]
+    (lists,) = (kept for kept in memory._store._cached.values() if isinstance(kept, TokenLists))  # type: ignore[attr-defined]
     return lists
 
 

@@ -11,7 +11,7 @@ from memlab.pipeline import Pipeline
 from memlab.rank.select import Fixed
 from memlab.search.bm25 import BM25
 from memlab.search.neighbours import Neighbours, best_hits
-from memlab.stage import Nothing
+from memlab.stage import EmptyStage
 from memlab.store import Store
 from memlab.systems.memorystack.relations import MemoryStack
 from memlab.tables import SCHEMAS, Tables, empty, frame
@@ -107,7 +107,7 @@ def test_best_hits_are_those_of_reciprocal_rank_fusion(lanes) -> None:
 def test_a_neighbour_that_no_lane_finds_is_ranked() -> None:
     """FOLLOWS leads from the turn that BM25 finds to the one after it."""
     tables, store = lives().load(), Store()
-    lexical = Pipeline(dense=Nothing(writes=("hits",)), lexical=BM25(depth=3), select=Fixed(k=5),
+    lexical = Pipeline(dense=EmptyStage(writes=("hits",)), lexical=BM25(depth=3), select=Fixed(k=5),
                        relate=MemoryStack(embedder=Angles()))
     with_graph = lexical.replace(neighbours=Neighbours())
     alone, both = (p.run(tables, store, until="score")["ranking"] for p in (lexical, with_graph))

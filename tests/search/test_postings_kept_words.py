@@ -20,7 +20,7 @@ from memlab.live.store import LiveStore
 from memlab.memory import Memory, Session
 from memlab.search import postings
 from memlab.search.bm25 import BM25, BM25Okapi
-from memlab.search.postings import IDF, KeptWords
+from memlab.search.postings import IDF, CachedWords
 from memlab.stage import Stage
 from memlab.store import Store
 from memlab.tables import text_hash
@@ -114,7 +114,7 @@ def test_only_texts_that_are_new_are_tokenised() -> None:
         read.extend(texts)
         return split(texts)
 
-    words = KeptWords(tokenise)
+    words = CachedWords(tokenise)
     first = world([(0, "cat", day(0)), (0, "sea", day(0))], [(0, "asked", None)])
     both = world([(0, "cat", day(0)), (0, "sea", day(0)), (0, "cat", day(1)), (0, "sun", day(1))], [(0, "asked", None)])
     index = words.of(first, None)
@@ -125,7 +125,7 @@ def test_only_texts_that_are_new_are_tokenised() -> None:
 
 
 def test_postings_take_eight_bytes_for_each_term_of_a_text() -> None:
-    words = KeptWords(split)
+    words = CachedWords(split)
     some = [(0, "cat sea", day(0)), (0, "sea sea", day(0)), (0, "sun", day(1))]
     for tables in (world(some[:2], [(0, "asked", None)]), world(some, [(0, "asked", None)])):  # some are added later
         found = words.of(tables, None).corpora[0, "turn"].postings
@@ -154,7 +154,7 @@ def test_tokenisers_share_no_counts(store: LiveStore) -> None:
 
 
 def test_words_of_a_forgotten_text_are_gone() -> None:
-    kept = KeptWords(split)
+    kept = CachedWords(split)
     tables = world([(0, "zebrafish cat of an unusual length", None), (0, "cat sea of an unusual length", None)],
                    [(0, "cat", None)])
     assert "zebrafish" in kept.of(tables, None).columns
@@ -176,18 +176,18 @@ def test_a_memory_keeps_no_word_that_was_forgotten(tmp_path: Path) -> None:
 
 def test_a_store_of_experiments_keeps_nothing() -> None:
     store = Store()
-    assert store.index("words", lambda: KeptWords(split)) is not store.index("words", lambda: KeptWords(split))
+    assert store.index("words", lambda: CachedWords(split)) is not store.index("words", lambda: CachedWords(split))
 
 
-def content(kept: list[KeptWords]) -> bytes:
+def content(kept: list[CachedWords]) -> bytes:
     """Return all that is kept, without the locks."""
     return pickle.dumps([{name: value for name, value in vars(one).items() if name != "_lock"} for one in kept])
 
 
-def kept_of(memory: Memory) -> list[KeptWords]:
+def kept_of(memory: Memory) -> list[CachedWords]:
     store = memory._store
     assert isinstance(store, LiveStore)
-    return list(store._kept.values())
+    return list(store._cached.values())
 
 
 def test_no_memories_give_no_hits(store: LiveStore) -> None:

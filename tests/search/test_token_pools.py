@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from memlab.errors import MemlabError
-from memlab.search.token_pools import MOST_PLACES, KeptTokenPools, Places, TokenPool, token_pools
+from memlab.search.token_pools import MOST_PLACES, CachedTokenPools, Places, TokenPool, token_pools
 from memlab.store import Store
 from memlab.store.token_vectors import TokenVectors
 from memlab.tables import Tables
@@ -61,7 +61,7 @@ def test_kinds_are_chosen_and_unknown_ones_named(encode) -> None:
 
 
 def test_pools_are_made_once_for_the_same_memories(encode) -> None:
-    kept = KeptTokenPools()
+    kept = CachedTokenPools()
     first = kept.of(tables(), None, encode)
     assert kept.of(tables(), None, encode) is first
     later = kept.of(tables([*MEMORIES, (0, "ship", day(0), "turn")]), None, encode)

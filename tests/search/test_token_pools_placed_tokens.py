@@ -234,6 +234,6 @@ def test_a_pool_that_is_kept_stays_on_the_device(sent: list[torch.Tensor], tmp_p
     store = Store(tmp_path)
     pool, _ = token_pools.token_pools(world(MEMORIES, QUESTIONS), None,
                                       lambda keys: store.token_vectors(TokenWords(), keys, "document"))
-    assert pool.placed(OnGpu()) is pool.placed(OnGpu(name="the same place"))
-    assert pool.placed(OnGpu(products="fp16")).products == "fp16"
-    assert pool.placed(TokenWords()).device == "cpu"
+    assert pool.place_on(OnGpu()) is pool.place_on(OnGpu(name="the same place"))
+    assert pool.place_on(OnGpu(products="fp16")).products == "fp16"
+    assert pool.place_on(TokenWords()).device == "cpu"

@@ -111,17 +111,17 @@ def test_time_spent_on_what_is_kept_is_counted_apart(tmp_path: Path, monkeypatch
     ticks = iter(range(1000))
     monkeypatch.setattr("memlab.store.store.time.perf_counter", lambda: next(ticks))
     cold, texts = Store(tmp_path), some_texts(5)
-    with cold.keeping():
+    with cold.caching():
         next(ticks)
-    assert cold.keeping_seconds == 2
+    assert cold.caching_seconds == 2
     cold.vectors(DigestEmbedder(), texts, "document")
-    vectors = cold.keeping_seconds
+    vectors = cold.caching_seconds
     cold.pair_scores(DigestScorer(), texts, texts, np.array([[0, 1]]))
-    assert 2 < vectors < cold.keeping_seconds
+    assert 2 < vectors < cold.caching_seconds
     warm = Store(tmp_path)
     warm.vectors(DigestEmbedder(), texts, "document")
     warm.pair_scores(DigestScorer(), texts, texts, np.array([[0, 1]]))
-    assert warm.keeping_seconds == 0
+    assert warm.caching_seconds == 0
 
 
 def test_roles_and_models_do_not_mix(tmp_path: Path) -> None:

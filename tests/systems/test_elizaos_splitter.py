@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.config.instantiate import construct, stated
+from memlab.config.instantiate import choice_settings, construct
 from memlab.data.locomo import LoCoMo
 from memlab.errors import MemlabError
 from memlab.store import Store
@@ -29,7 +29,7 @@ def split(text: str, size: int, overlap: int):
 
 def of_conf(name: str):
     faults: list[str] = []
-    stage = construct(stated(f"write/chunk/{name}"), "chunk", faults)
+    stage = construct(choice_settings(f"write/chunk/{name}"), "chunk", faults)
     assert faults == []
     return stage
 

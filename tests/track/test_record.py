@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from memlab.track.record import LINES, MARKER_LETTERS, failure_tail
+from memlab.track.record import LINES, MARKER_CHARACTERS, failure_tail
 
 
 def test_the_last_lines_are_told(tmp_path: Path) -> None:
@@ -11,4 +11,4 @@ def test_the_last_lines_are_told(tmp_path: Path) -> None:
     assert lines[-1] == "line 99"
     assert len(lines) == LINES
     (tmp_path / "a-1.failed.txt").write_text("x" * 10_000)
-    assert len(failure_tail(tmp_path / "a-1", {})) == MARKER_LETTERS
+    assert len(failure_tail(tmp_path / "a-1", {})) == MARKER_CHARACTERS

@@ -11,9 +11,9 @@ import pytest
 from hydra.utils import instantiate
 from pydantic import ValidationError
 
-from memlab.config.instantiate import stated
+from memlab.config.instantiate import choice_settings
 from memlab.track.__main__ import main
-from memlab.track.record import MARKER, Off
+from memlab.track.record import MARKER, NoTracking
 from memlab.track.wandb import WandbTrack, run_id
 from tests.sealing import seal
 
@@ -86,10 +86,10 @@ def test_a_damaged_marker_is_written_anew(runs: Path) -> None:
 def test_off_publishes_nothing_and_the_configurations_make_both(runs: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert Off().publish(next(runs.glob("gap-*"))) is None
-    made = {name: instantiate(stated(f"track/{name}"), _convert_="all")
+        assert NoTracking().publish(next(runs.glob("gap-*"))) is None
+    made = {name: instantiate(choice_settings(f"track/{name}"), _convert_="all")
             for name in ("wandb", "none")}
-    assert made == {"wandb": WandbTrack(), "none": Off()}
+    assert made == {"wandb": WandbTrack(), "none": NoTracking()}
 
 
 def test_a_misspelt_setting_is_refused() -> None:

@@ -117,10 +117,10 @@ def test_both_are_one_line_each():
 def test_conf_holds_the_defaults():
     from hydra.utils import instantiate
 
-    from memlab.config.instantiate import stated
+    from memlab.config.instantiate import choice_settings
 
     for name, stage in {"rules": ResolveDates(), "coref": ResolvePronouns(), "rules_coref": ResolveBoth()}.items():
-        assert instantiate(stated(f"write/anchor/{name}"), _convert_="all") == stage
+        assert instantiate(choice_settings(f"write/anchor/{name}"), _convert_="all") == stage
 
 
 @given(st.lists(st.tuples(st.sampled_from(["Ann", "Bob", None]), st.text(max_size=30) | ODD), max_size=5))

@@ -80,13 +80,13 @@ def test_importance_is_written_and_nothing_is_lost(store):
 
 
 def test_every_prune_can_change_a_ranking(store):
-    from memlab.stage import Nothing
+    from memlab.stage import EmptyStage
     from tests.small import lexical
     rows = ((0, 0, "the boat sank"), (1, 95, "Obsolete: the boat sank twice"), (2, 99, "boat boat"))
     tables = told(*rows, asked=100).updated({"texts": told(*rows)["texts"].vstack(
         pl.DataFrame({"text_id": [text_hash("boat?")], "text": ["boat?"]}))})
     tables = tables.updated({"questions": tables["questions"].with_columns(text_id=pl.lit(text_hash("boat?")))})
-    found = {name: _ranked(lexical(late=Nothing(writes=("hits",)), **stage), tables, store) for name, stage in (
+    found = {name: _ranked(lexical(late=EmptyStage(writes=("hits",)), **stage), tables, store) for name, stage in (
         ("none", {}), ("age", {"prune": Age(days=90)}), ("deprecated", {"prune": Deprecated()}))}
     assert sorted(found["none"]) == [0, 1, 2]
     assert sorted(found["age"]) == [1, 2]

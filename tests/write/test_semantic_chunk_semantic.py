@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.config.instantiate import stated
+from memlab.config.instantiate import choice_settings
 from memlab.errors import MemlabError
 from memlab.models.protocols import Embedder
 from memlab.store import Store
@@ -133,7 +133,7 @@ def test_every_sentence_is_encoded_once_and_its_vectors_lie_in_the_store():
 
 
 def test_the_configuration_is_the_class_with_its_defaults():
-    fields = {k: v for k, v in stated("write/chunk/semantic").items() if k not in ("_target_", "embedder")}
+    fields = {k: v for k, v in choice_settings("write/chunk/semantic").items() if k not in ("_target_", "embedder")}
     assert Semantic(embedder=Themes(), **fields) == Semantic(embedder=Themes())
     assert set(fields) | {"embedder"} <= {f.name for f in dataclasses.fields(Semantic)}
 

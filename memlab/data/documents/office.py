@@ -12,7 +12,7 @@ from typing import Any
 
 from memlab.data.documents.blocks import Document, DocumentBlock, paragraphs
 from memlab.errors import MemlabError
-from memlab.runtime.foreign import MOST_BYTES, most_unpacked
+from memlab.runtime.foreign import MOST_BYTES, unpacked_limit
 
 TIMES = 20
 """Times the size of the file that its pages may unpack to: text packs to a third, a bomb to a thousandth."""
@@ -141,7 +141,7 @@ def docx(raw: bytes, max_bytes: int = 1 << 30) -> Document:
 
 def check_word(raw: bytes, max_bytes: int) -> None:
     """Raise MemlabError if a document unpacks to too many bytes or elements; only XML is unpacked, piece by piece."""
-    most = min(max_bytes, most_unpacked(len(raw)))
+    most = min(max_bytes, unpacked_limit(len(raw)))
     with zipfile.ZipFile(io.BytesIO(raw)) as packed:
         size = sum(entry.file_size for entry in packed.infolist())
         if size > most:
@@ -160,7 +160,7 @@ def check_word(raw: bytes, max_bytes: int) -> None:
 
 
 def _headings(styles: Any, paragraph_type: Any) -> Callable[[Any], bool]:
-    """Return a function that tells whether a paragraph is a heading by its style's name.
+    """Return a predicate of headings, by the name of a paragraph's style.
 
     The styles are read once: python-docx searches all of them for each paragraph.
     """

@@ -1,4 +1,4 @@
-"""Synthetic lives: events and small talk told in sessions, as a data set with questions.
+"""Synthetic lives: events and small talk in sessions, as a data set with questions.
 
 Each question type has a function that draws the sessions of its statements, adds near-misses (the same statement about
 somebody else, or another place), and returns the question with its evidence.
@@ -105,7 +105,7 @@ class Life:
         self.statements.append(Statement(session, text, request))
         return len(self.statements) - 1
 
-    def twins(self, template: str, values: Sequence[str], least: int = 0) -> None:
+    def add_distractors(self, template: str, values: Sequence[str], least: int = 0) -> None:
         """Let others say the same of themselves, each value with the probability ``distractors``."""
         drawn = [v for i, v in enumerate(values) if i < least or self.random.random() < self.knobs.distractors]
         for session, value in zip(self.days_for(len(drawn)), drawn):
@@ -118,14 +118,14 @@ def single_user(life: Life) -> LifeQuestion:
     fact = life.fresh("facts", lexicon.FACTS)
     mine, *others = life.random.permutation(fact.values).tolist()[:3]
     statement = life.say(life.days_for(1)[0], life.word(fact.tell).format(v=mine))
-    life.twins(fact.twin, others)
+    life.add_distractors(fact.distractor, others)
     return LifeQuestion("single-session-user", life.word(fact.ask), mine, [statement])
 
 
 def unanswerable(life: Life) -> LifeQuestion:
     """Ask for a fact that is stated about others only."""
     fact = life.fresh("facts", lexicon.FACTS)
-    life.twins(fact.twin, life.random.permutation(fact.values).tolist()[:2], least=1)
+    life.add_distractors(fact.distractor, life.random.permutation(fact.values).tolist()[:2], least=1)
     return LifeQuestion("single-session-user", life.word(fact.ask), "You did not mention it.", [])
 
 
@@ -137,7 +137,7 @@ def update(life: Life) -> LifeQuestion:
     assert fact.later is not None
     evidence = [life.say(first, life.word(fact.tell).format(v=old)),
                 life.say(second, life.word(fact.later).format(v=new))]
-    life.twins(fact.twin, others)
+    life.add_distractors(fact.distractor, others)
     return LifeQuestion("knowledge-update", life.word(fact.ask), new, evidence)
 
 
@@ -149,7 +149,7 @@ def counting(life: Life) -> LifeQuestion:
     count = int(low * ((high + 1) / low) ** life.random.random())  # small counts are common, large ones rare
     evidence = [life.say(session, life.word(things.tell).format(t=life.fresh("titles", TITLES)))
                 for session in life.days_for(count)]
-    life.twins(things.twin, [life.fresh("titles", TITLES) for _ in range(count)])
+    life.add_distractors(things.distractor, [life.fresh("titles", TITLES) for _ in range(count)])
     return LifeQuestion("multi-session", life.word(things.ask), str(count), evidence)
 
 
@@ -161,7 +161,7 @@ def temporal(life: Life) -> LifeQuestion:
         evidence.append(life.say(session, life.word(event.tell).format(when=("today", "yesterday")[ago])))
         days.append(life.days[session].date() - timedelta(days=ago))
         names.append(life.word(event.name))
-        life.twins('{who} told me: "' + event.tell[0].replace("{when}", "recently") + '"', [""])
+        life.add_distractors('{who} told me: "' + event.tell[0].replace("{when}", "recently") + '"', [""])
     order = [int(i) for i in life.random.permutation(2)]
     one, two = (f"the day when {names[i]}" for i in order)
     if life.random.random() < 0.5 and days[0] != days[1]:
@@ -176,7 +176,7 @@ def preference(life: Life) -> LifeQuestion:
     """Ask for something that should fit a stated taste; the answer is a rubric."""
     taste = life.fresh("tastes", lexicon.TASTES)
     statement = life.say(life.days_for(1)[0], life.word(taste.tell))
-    life.twins(taste.twin, [""])
+    life.add_distractors(taste.distractor, [""])
     return LifeQuestion("single-session-preference", life.word(taste.ask), taste.rubric, [statement])
 
 

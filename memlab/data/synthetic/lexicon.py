@@ -1,7 +1,7 @@
 """The words of the generated lives: statements, questions about them, and small talk.
 
 Of two wordings in a pair, the first resembles the wording of the question or evidence that it belongs to, the second is
-a paraphrase; ``paraphrase`` is the share of the second. ``twin`` says the same of somebody else ({who}): it resembles
+a paraphrase; ``paraphrase`` is the share of the second. ``distractor`` says the same of another ({who}): it resembles
 the evidence without being it.
 """
 
@@ -16,7 +16,7 @@ class Fact(NamedTuple):
     """A fact about the user, with a value {v}; ``later`` states its change."""
 
     tell: Pair
-    twin: str
+    distractor: str
     ask: Pair
     values: tuple[str, ...]
     later: Pair | None = None
@@ -26,7 +26,7 @@ class Collection(NamedTuple):
     """Things {t} that can be counted, and other matters of the same topic."""
 
     tell: Pair
-    twin: str
+    distractor: str
     ask: Pair
     matters: tuple[str, ...]
 
@@ -42,7 +42,7 @@ class Taste(NamedTuple):
     """A preference, a request that it concerns without naming it, and a rubric of a good answer."""
 
     tell: Pair
-    twin: str
+    distractor: str
     ask: Pair
     rubric: str
 

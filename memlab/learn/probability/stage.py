@@ -40,7 +40,7 @@ from memlab.learn.ranker.signals import FUSED
 from memlab.learn.ranker.stage import LearnedScore, candidates, in_haystacks
 from memlab.rank.adaptive_k import TopP
 from memlab.rank.select import Count, EachBudget, MeanBudget, need
-from memlab.rank.units import ranked
+from memlab.rank.units import rank_units
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import Tables
@@ -146,7 +146,7 @@ class CrossFitProbability(CrossFitted):
         for part in fold_of["fold"].unique().sort():
             yield part, tables["ranking"]
 
-    def valued(self, tables: Tables, value: ValueChoice, min_k: int, tokens: float = 500) -> pl.DataFrame:
+    def value_units(self, tables: Tables, value: ValueChoice, min_k: int, tokens: float = 500) -> pl.DataFrame:
         """Return (question, unit, probability, value, shown_from); thresholds by their cost on the other folds.
 
         ``value=auto``: the kind of value that does best on the other folds at budgets around ``tokens``, by estimates
@@ -193,7 +193,7 @@ class NestedProbability(CrossFitProbability):
         """Yield each fold, and the ranking of all questions by rankers that have not seen it."""
         shown = tables["ranking"]
         need(shown, FUSED, "choose system=best_learned or rank/score=learned, without a roll-up")
-        first = ranked(shown.with_columns(pl.col(FUSED).alias("score")).drop("rank", "selected"))
+        first = rank_units(shown.with_columns(pl.col(FUSED).alias("score")).drop("rank", "selected"))
         frame, label = candidates(tables.updated({"ranking": first}), self.ranker.depth)
         fold = frame.select("question").join(fold_of, on="question", how="left", maintain_order="left")[
             "fold"].to_numpy()
@@ -239,7 +239,7 @@ class LoadedProbability(SavedFit):
         rows, matrix = features(tables, model.depth)
         return rows.with_columns(pl.Series("probability", model.estimates(matrix)))
 
-    def valued(self, tables: Tables, value: ValueChoice, min_k: int, tokens: float = 500) -> pl.DataFrame:  # noqa: ARG002
+    def value_units(self, tables: Tables, value: ValueChoice, min_k: int, tokens: float = 500) -> pl.DataFrame:  # noqa: ARG002
         """Return (question, unit, probability, value, shown_from); thresholds by their cost on the data of the fit."""
         if value == "auto":
             raise MemlabError("a saved fit has no folds to choose the value on", where="rank.select.value",
@@ -288,7 +288,7 @@ class Marginal(ByProbability):
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return the ranking with ``probability``, ``value``, ``shown_from`` (mean tokens) and ``selected``."""
-        rows = self.probability.valued(tables, self.value, self.min_k, self.tokens)
+        rows = self.probability.value_units(tables, self.value, self.min_k, self.tokens)
         return self._rule().run(Tables(ranking=join_columns(tables["ranking"], rows, [*ADDED])), store)
 
     def reliability(self, tables: Tables) -> list[dict[str, float]]:

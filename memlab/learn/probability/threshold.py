@@ -118,8 +118,8 @@ def best_value(rows: pl.DataFrame, units: pl.DataFrame, evidence: pl.DataFrame, 
     """
     own = evidence.join(rows.select("question").unique(), on="question", how="semi")
 
-    def reached(value: Value) -> float:
+    def height_of(value: Value) -> float:
         ready = with_always(with_value(rows, value), min_k)
         return round(height(with_shown_from(ready, prices(ready)), units, own, tokens), DIGITS)
 
-    return max(VALUES, key=reached)  # the first of equal ones
+    return max(VALUES, key=height_of)  # the first of equal ones

@@ -21,7 +21,7 @@ from memlab.learn.ranker.signals import Bools, Floats, Groups, Ints, dense_numbe
 from memlab.learn.ranker.trees import Numbers
 from memlab.learn.ranker.words import Terms, likeness
 from memlab.rank.rerank import below
-from memlab.rank.units import ranked
+from memlab.rank.units import rank_units
 from memlab.stage import Names, stage
 from memlab.tables import DIGITS
 
@@ -67,7 +67,7 @@ def session_table(frame: pl.DataFrame, session: Ints, scores: Floats) -> pl.Data
     question = dense_numbers(frame["question"])
     learned = zscores(scores, question)
     groups = Groups(dense_numbers(pl.Series(session_keys(question, session))))
-    order = groups.ranked(learned)
+    order = groups.rank_rows(learned)
     best = order[groups.start]
     first_three = [groups.nth(learned[order], n, np.nan) for n in range(3)]
     columns = {
@@ -192,7 +192,7 @@ def rescore(ranking: pl.DataFrame, frame: pl.DataFrame, scores: Floats, depth: i
     head = head.with_columns(pl.Series("score", scores[at]) - pl.col("rank") * 10.0**-DIGITS)
     if placed is not None:
         head = lead(head.with_columns(placed["session", "place"][at]))
-    first = ranked(head)
+    first = rank_units(head)
     row = np.arange(ranking.height)  # the tail keeps its rows
     row[inside] = row[inside][first["row"].to_numpy()]
     tail = below(first, ranking.select("question", "score").filter(~inside))["score"].round(DIGITS) + 0.0

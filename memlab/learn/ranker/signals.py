@@ -98,7 +98,7 @@ class Groups:
         """Return the rows, (n,), group after group, the largest values of each group first."""
         return self.together(np.argsort(-values))
 
-    def ranked(self, values: Floats) -> Ints:
+    def rank_rows(self, values: Floats) -> Ints:
         """Return the rows as ``descending``; equal values of a group are in the order of the rows."""
         order = self.descending(values)
         ordered, group = values[order], self.of[order]

@@ -48,7 +48,7 @@ FIRST_STAGE = "score"
 
 def train(tables: Tables, dataset: dict[str, Any], pipeline: Pipeline, config: TrainConfig, store: Store,
           watch: Callable[[int, float], None] | None = None) -> dict[str, Any]:
-    """Fine-tune on the questions of a loaded data set; return the record that lies beside the weights.
+    """Fine-tune on the questions of a loaded data set; return the record that is saved beside the weights.
 
     ``dataset`` is the identity of the data, for the record. The pipeline's first stage gives the negatives; its later
     slots do not run. A finished model of the same configuration and examples returns at once. ``watch(step, loss)`` is

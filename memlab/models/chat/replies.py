@@ -102,7 +102,7 @@ def refused_fields(param: object, code: object, message: str) -> tuple[str, ...]
 
 
 class Fields:
-    """What one server takes of the fields of a request for one model. Threads may ask side by side."""
+    """What one server takes of the fields of a request for one model. Safe for concurrent threads."""
 
     def __init__(self) -> None:
         self._refused: set[str] = set()

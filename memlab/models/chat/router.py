@@ -24,7 +24,7 @@ from memlab.models.chat.client import ChatSettings, Client, Fits
 from memlab.models.chat.protocol import Completion, Prompt
 from memlab.models.connection import LONGEST_WAIT, ServerUnavailable
 from memlab.models.server import Emit
-from memlab.runtime.paths import shipped
+from memlab.runtime.paths import shipped_path
 from memlab.runtime.progress import clock
 from memlab.runtime.terminal import print
 from memlab.servers import Server, reachable_servers
@@ -88,7 +88,7 @@ def start_advice(model: str) -> str:
 def _script() -> Path:
     """Return the path of the script that serves a model on a cluster, as short as the current folder allows."""
     name = "slurm/serve.sbatch"
-    return Path(name) if Path(name).is_file() else shipped(name)
+    return Path(name) if Path(name).is_file() else shipped_path(name)
 
 
 def describe_records(model: str) -> str:

@@ -176,7 +176,7 @@ def _needs_range(folder: Path) -> bool:
 
 
 def disable_progress_bars() -> None:
-    """Keep the progress bars of libraries that load weights out of memlab's console."""
+    """Hide the progress bars of libraries that load weights."""
     from transformers.utils import logging
 
     logging.disable_progress_bar()
@@ -197,7 +197,7 @@ def free_bytes(device: str) -> int:
 
     if torch.device(device).type != "cuda":
         return 0
-    kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # of tensors that are gone
+    kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # of freed tensors
     return int(torch.cuda.mem_get_info(device)[0]) + kept
 
 

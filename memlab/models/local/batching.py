@@ -62,7 +62,7 @@ class TokenRows:
         """Return the token ids of text i."""
         return self.ids[self.starts[i]:self.starts[i + 1]]
 
-    def padded(self, positions: Ints, pad: int) -> tuple[Ints, Ints]:
+    def pad_batch(self, positions: Ints, pad: int) -> tuple[Ints, Ints]:
         """Return ids (b, length) filled with ``pad`` on the right, and the mask (b, length) of real tokens."""
         lengths = self.lengths[positions]
         columns = np.arange(int(lengths.max(initial=0)))
@@ -75,7 +75,7 @@ class TokenRows:
 def join(rows: Iterable[Sequence[int]]) -> TokenRows:
     """Return rows of token ids, end to end.
 
-    >>> join([[5, 6], [7]]).padded(np.array([0, 1]), pad=0)[0].tolist()
+    >>> join([[5, 6], [7]]).pad_batch(np.array([0, 1]), pad=0)[0].tolist()
     [[5, 6], [7, 0]]
     """
     parts = [np.asarray(row, np.int32) for row in rows]

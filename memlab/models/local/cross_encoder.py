@@ -145,7 +145,7 @@ class LoadedCrossEncoder:
         """Return the logits (b,) of rows of token ids whose last ``second`` (b,) tokens have ``second_type``."""
         import torch
 
-        ids, mask = rows.padded(np.arange(len(second)), int(self.tokenizer.pad_token_id or 0))
+        ids, mask = rows.pad_batch(np.arange(len(second)), int(self.tokenizer.pad_token_id or 0))
         inputs = {"input_ids": ids, "attention_mask": mask}
         if self.typed:
             columns = np.arange(ids.shape[1])

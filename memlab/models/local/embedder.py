@@ -140,7 +140,7 @@ class SentenceEmbedder(LocalModel):
 
         def prepare(at: slice) -> InputWindow[tuple[Ints, Ints]]:
             tokens = self._tokenise(texts[at], role)
-            return InputWindow(np.arange(at.start, at.stop), tokens.lengths, partial(tokens.padded, pad=pad))
+            return InputWindow(np.arange(at.start, at.stop), tokens.lengths, partial(tokens.pad_batch, pad=pad))
 
         return run_batches(window_slices(len(texts)), prepare, self._budget(), models, work, lanes=self._lanes())
 

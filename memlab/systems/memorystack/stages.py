@@ -14,7 +14,7 @@ from memlab.models.chat.protocol import Completion, Message, Prompt
 from memlab.models.chat.replies import mend, parse_json
 from memlab.query.classify import TIME_WORDS, PatternClassifier, Patterns
 from memlab.rank.rerank_llm import KINDS, ChatReranker, Judged, Pools, ShownQuestion, ask_listwise, listwise
-from memlab.rank.signals import Classes, flagged, placed
+from memlab.rank.signals import Classes, flag_units, unit_places
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import Notes, Tables
@@ -71,11 +71,11 @@ class CrossSession:
 
     def values(self, tables: Tables) -> pl.DataFrame:
         """Return (question, unit, value)."""
-        units = placed(tables)
+        units = unit_places(tables)
         first = tables["ranking"].filter(pl.col("rank") == pl.col("rank").min().over("question")).select(
             "question", "unit").join(units, on=["question", "unit"]).select("question", pl.col("session").alias("best"))
         others = units.join(first, on="question").filter(pl.col("session") != pl.col("best"))
-        return flagged(tables, others, self.classes)
+        return flag_units(tables, others, self.classes)
 
 
 _SYSTEM = """You are an expert in information retrieval. You rate how much each stored memory helps with a query: \
@@ -106,7 +106,7 @@ def array_scores(reply: Completion, count: int) -> list[float] | None:
 class ArrayRerank(ChatReranker):
     """Rerank by a chat model's scores from 0.0 to 1.0, for the whole pool in one reply, in the order of the pool.
 
-    With ``typed`` the model is told what counts for a question of its class (query/classify).
+    With ``typed`` the prompt says what counts for a question of its class (query/classify).
     """
 
     def judge(self, pools: Pools, store: Store, notes: Notes) -> Judged:

@@ -54,7 +54,7 @@ def weekday(context: MatchContext) -> Span | None:
     return span(one_day(pick_weekday(name, day, how))) if how else None
 
 
-def dated(context: MatchContext) -> Span | None:
+def in_month(context: MatchContext) -> Span | None:
     """Return a day of a month, with or without a year, or a few days on end."""
     month, first = month_number(context["m"]), int(context["d"])
     last = int(context["d2"] or first)

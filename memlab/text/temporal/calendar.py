@@ -38,7 +38,7 @@ def number(word: str) -> tuple[int, int]:
     return n, n
 
 
-def ordered(one: date, other: date) -> Window:
+def window_between(one: date, other: date) -> Window:
     """Return the window between two days, the earlier one first."""
     return (one, other) if one <= other else (other, one)
 

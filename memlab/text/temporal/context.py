@@ -118,11 +118,11 @@ class MatchContext:
         return by_tense or ("future" if how == "this" else None)
 
     def is_general(self) -> bool:
-        """Return whether the line speaks of how things always are: "it is warm in June"."""
+        """Return whether the line states a general truth: "it is warm in June"."""
         return not self["how"] and self.tense() == "is" and not self.is_personal()
 
     def is_personal(self) -> bool:
-        """Return whether the line speaks of those who talk."""
+        """Return whether the line is about the speakers."""
         return bool(_PERSONAL.search(self.match.string, 0, self.match.end()))
 
     def choose(self, options: Iterable[Window | None], default: str | None = None, reach: timedelta | None = None

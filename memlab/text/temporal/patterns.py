@@ -83,10 +83,10 @@ RULES = (
           absolute.numeric, after=r"(?![\d/]|\.\d|\s*(?:cup|tsp|tbsp|of|teaspoon|tablespoon|inch|full|mile))"),
     _rule("the", rf"\bthe (?P<w>(?P<nth>first|1st|second|2nd|third|3rd|fourth|4th|last) (?P<wd>{_WEEKDAY}|weekend\b) "
               rf"(?:of|in) (?:(?P<how>last|this|next) month\b|(?P<m>{MONTH})(?:,? {YEAR})?))", absolute.nth_of_month),
-    _rule("month digits", rf"\b(?P<w>(?:the )?{DAY} (?:of (?:the )?)?(?P<m>{MONTH})(?:,? {YEAR})?)", absolute.dated),
+    _rule("month digits", rf"\b(?P<w>(?:the )?{DAY} (?:of (?:the )?)?(?P<m>{MONTH})(?:,? {YEAR})?)", absolute.in_month),
     _rule("month digits",
           rf"\b(?P<w>(?P<m>{MONTH}) (?:the )?{DAY}(?:{_DASH}(?P<d2>\d\d?)(?:st|nd|rd|th|\b))?(?:,? {YEAR})?)",
-          absolute.dated, after=r"(?!\d| ?(?:%|[ap]\.?m\b))"),
+          absolute.in_month, after=r"(?!\d| ?(?:%|[ap]\.?m\b))"),
     _rule("digits of unit", rf"\b(?P<w>(?:the )?{DAY} of (?P<how>last|this|next) month)\b", absolute.day_of_month),
     _rule("digits", rf"\b{_BOUND} (?P<w>the (?P<d>\d{{1,2}})(?:st|nd|rd|th))", absolute.day_of_month,
           after=r"(?=\s*(?:$|[,.;!?)]|(?:and|or|but|so|at|with|for|to|because|when|due|as|which|from)\b))"),

@@ -48,8 +48,8 @@ _IN = (r"\b(?:in|during|of|since|after|before|until|till|by|throughout|last|earl
        r"(?:the (?:month|year) of )?")
 _ABSOLUTE = tuple((re.compile(pattern, re.IGNORECASE), meaning) for pattern, meaning in (
     (r"\b(?P<w>(?P<iso>(?P<y>(?:19|20)\d\d))[-/](?P<mn>\d{1,2})[-/](?P<d>\d{1,2}))\b", absolute.numeric),
-    (rf"\b(?P<w>{DAY} (?:of )?{_MONTH},?(?: {YEAR})?)", absolute.dated),
-    (rf"\b(?P<w>{_MONTH} (?:the )?{DAY}(?:,? {YEAR})?)", absolute.dated),
+    (rf"\b(?P<w>{DAY} (?:of )?{_MONTH},?(?: {YEAR})?)", absolute.in_month),
+    (rf"\b(?P<w>{_MONTH} (?:the )?{DAY}(?:,? {YEAR})?)", absolute.in_month),
     (rf"\b(?P<w>{_MONTH},?(?: of)? {YEAR})", absolute.month),
     (rf"{_IN}(?P<w>{_MONTH})", absolute.month),
     (rf"{_IN}(?P<w>{YEAR})", absolute.year),
@@ -87,7 +87,7 @@ def window_of(text: str, today: date | None) -> Window | None:
     dates = _absolute(text, today)
     if not dates and today is not None:
         dates = [(match.start(), _relative(match, today)) for pattern in _RELATIVE for match in pattern.finditer(text)]
-    windows = [window for start, days in dates if (window := _qualified(text[:start], days, today))]
+    windows = [window for start, days in dates if (window := _qualify(text[:start], days, today))]
     if not windows:
         return None
     start, end = min(first for first, _ in windows), max(last for _, last in windows)
@@ -146,7 +146,7 @@ def _relative(match: re.Match[str], today: date) -> Window:
     return (begin(today, unit), today) if how == "this" else unit_before(today, unit)
 
 
-def _qualified(before: str, window: Window, today: date | None) -> Window | None:
+def _qualify(before: str, window: Window, today: date | None) -> Window | None:
     """Change a window by the words before it: since, after, before, until, two weeks before."""
     if match := _SHIFT.search(before):
         return shift(window, match)

@@ -13,10 +13,10 @@ from memlab.text.temporal.calendar import (
     begin,
     calendar_unit,
     number,
-    ordered,
     pick,
     pick_weekday,
     unit_before,
+    window_between,
 )
 from memlab.text.temporal.context import MatchContext, Span, one_day, span, tense
 
@@ -48,7 +48,7 @@ def _distance(context: MatchContext, few: int, many: int, unit: str, sign: int) 
         return Span(moment, moment, "minute")
     if unit == "weekend" or not many:
         return None
-    return span(ordered(back(context.day, sign * few, unit), back(context.day, sign * many, unit)), unit)
+    return span(window_between(back(context.day, sign * few, unit), back(context.day, sign * many, unit)), unit)
 
 
 def ago(context: MatchContext) -> Span | None:
@@ -87,7 +87,7 @@ def duration(context: MatchContext) -> Span | None:
             context.match.string[: context.match.start()][-60:]):
         return None
     sign = -1 if context["how"] in ("next", "coming", "upcoming", "following") else 1
-    return span(ordered(context.day, back(context.day, sign * few, unit)), unit)
+    return span(window_between(context.day, back(context.day, sign * few, unit)), unit)
 
 
 def relative_day(context: MatchContext) -> Span | None:
@@ -129,7 +129,7 @@ def shift(window: Window, match: re.Match[str]) -> Window:
     sign = -1 if groups.get("way") == "after" else 1
     if groups["n"]:
         few, many = number(groups["n"])
-        return ordered(back(window[0], sign * few, groups["u"]), back(window[0], sign * many, groups["u"]))
+        return window_between(back(window[0], sign * few, groups["u"]), back(window[0], sign * many, groups["u"]))
     name = {"night": "day"}.get(groups["named"], groups["named"])
     if name.capitalize() in WEEKDAYS:
         return (day := pick_weekday(name, window[0], "last")), day

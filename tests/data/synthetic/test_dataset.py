@@ -109,7 +109,7 @@ def test_what_cannot_be_answered_was_told_of_others_only():
         fact = facts[texts[text]]
         said = " ".join(texts[h] for h in tables["turns"].filter(corpus=corpus)["text_id"])
         mine, theirs = (re.escape(t).replace(r"\{v\}", "[^.]+?").replace(r"\{who\}", "[^.]+?")
-                        for t in (fact.tell[0], fact.twin))
+                        for t in (fact.tell[0], fact.distractor))
         assert not re.search(mine, said)
         assert re.search(theirs, said)
 

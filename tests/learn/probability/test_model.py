@@ -198,7 +198,7 @@ def test_a_missing_library_is_named_with_what_to_do(monkeypatch: pytest.MonkeyPa
 
 def valued(tables: Tables) -> pl.DataFrame:
     stage = CrossFitProbability(depth=12, model="blend")
-    return stage.valued(tables.only(stage.reads), "share", 1).sort("question", "rank")
+    return stage.value_units(tables.only(stage.reads), "share", 1).sort("question", "rank")
 
 
 @pytest.mark.slow

@@ -74,12 +74,12 @@ def test_labels_are_known_turns_of_questions_that_count() -> None:
 def test_a_questions_own_label_changes_neither_its_probability_nor_its_threshold() -> None:
     tables = world(questions=30)
     stage = CrossFitProbability(depth=12)
-    before = stage.valued(tables, "share", 1).sort("question", "rank")
+    before = stage.value_units(tables, "share", 1).sort("question", "rank")
     for mine in tables["evidence"]["question"].unique().sort()[:2]:
         own = pl.col("question") == mine
         moved = tables["evidence"].with_columns(pl.when(own).then((pl.col("turn") + 1) % 5).otherwise("turn")
                                                 .cast(pl.Int32).alias("turn"))
-        after = stage.valued(tables.updated({"evidence": moved}), "share", 1).sort("question", "rank")
+        after = stage.value_units(tables.updated({"evidence": moved}), "share", 1).sort("question", "rank")
         columns = ["unit", "probability", "value", "shown_from"]
         assert after.filter(own).select(columns).equals(before.filter(own).select(columns))
         assert not after.equals(before)  # but it does change those of other folds
@@ -105,7 +105,7 @@ def test_a_saved_fit_gives_the_same_estimates_wherever_it_lies(tmp_path: Path) -
     ranking = stage.run(tables.only(stage.reads), STORE)["ranking"]
     assert ranking["probability"].null_count() == 40 * 3
     assert spec_digest(stage) == spec_digest(LoadedProbability(path=tmp_path / "b.json"))
-    shown = stage.valued(tables.only(stage.reads), "token", 1)
+    shown = stage.value_units(tables.only(stage.reads), "token", 1)
     assert shown.filter(pl.col("shown_from") <= 200)["tokens"].sum() / 40 == pytest.approx(200, rel=.1)
 
 

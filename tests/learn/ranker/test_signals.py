@@ -54,7 +54,7 @@ def test_rows_of_a_group_are_put_together_in_their_order(rows: list[tuple[int, i
     assert groups.together(backwards).tolist() == sorted(backwards.tolist(), key=lambda row: of[row])
     assert values[groups.descending(values)].tolist() == [
         v for number in range(len(numbers)) for v in sorted(values[of == number].tolist(), reverse=True)]
-    assert groups.ranked(values).tolist() == [row for number in range(len(numbers)) for row in sorted(
+    assert groups.rank_rows(values).tolist() == [row for number in range(len(numbers)) for row in sorted(
         np.flatnonzero(of == number).tolist(), key=lambda row: (-values[row], row))]
     assert groups.start.tolist() == [int((of < number).sum()) for number in range(len(numbers))]
 

@@ -12,7 +12,7 @@ import pytest
 
 from memlab import run
 from memlab.data.numbering import renumber
-from memlab.data.subset import pooled
+from memlab.data.subset import pool_corpora
 from memlab.errors import MemlabError
 from memlab.evaluate.retrieval import retrieval
 from memlab.harness.arm import refusal
@@ -124,7 +124,7 @@ def test_another_numbering_of_questions_changes_nothing() -> None:
 
 def test_in_a_pool_nothing_is_learned_and_the_ranking_by_weights_stays() -> None:
     """Each session is in the haystacks of all folds, so that no fit has a turn to rank evidence against."""
-    pool = LEXICAL.run(pooled(lives()), STORE, until="score")
+    pool = LEXICAL.run(pool_corpora(lives()), STORE, until="score")
     with pytest.warns(UserWarning, match="4 of 4 fits have nothing to rank evidence against"):
         made = learned(folds=4, by="evidence").run(pool, STORE)
     assert made["notes"]["number"].to_list() == [4]

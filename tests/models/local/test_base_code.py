@@ -6,7 +6,7 @@ from pathlib import Path
 import huggingface_hub
 import pytest
 
-from memlab.config.instantiate import stated
+from memlab.config.instantiate import choice_settings
 from memlab.errors import MemlabError, MissingFiles
 from memlab.models.local.base import trusted_code
 from memlab.models.local.embedder import SentenceEmbedder
@@ -39,7 +39,7 @@ def test_a_branch_is_no_code_revision(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["gte_base", "nomic", "nomic_v2", "voyage_4_nano"])
 def test_every_embedder_with_code_of_its_own_asks_for_a_commit(name: str) -> None:
-    fields = {k: v for k, v in stated(f"embedder/{name}").items() if k != "_target_"}
+    fields = {k: v for k, v in choice_settings(f"embedder/{name}").items() if k != "_target_"}
     with pytest.raises(MissingFiles, match="revision is null"):
         SentenceEmbedder(**fields).dim()
 

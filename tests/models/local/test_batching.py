@@ -33,7 +33,7 @@ def test_pack_covers_every_text_once_within_budget(lengths: np.ndarray, budget: 
 def test_padding_share_is_what_padding_costs(lengths: np.ndarray, budget: int) -> None:
     batches = pack(lengths, budget)
     tokens = join([np.ones(n) for n in lengths])
-    padded = [tokens.padded(batch, 0)[1] for batch in batches]
+    padded = [tokens.pad_batch(batch, 0)[1] for batch in batches]
     cells, real = sum(m.size for m in padded), sum(m.sum() for m in padded)
     assert padding_share(lengths, batches) == pytest.approx(1 - real / cells if cells else 0)
 
@@ -42,7 +42,7 @@ def test_padding_share_is_what_padding_costs(lengths: np.ndarray, budget: int) -
 def test_padded_rows_are_the_texts(rows: list[list[int]], data: st.DataObject) -> None:
     positions = np.array(data.draw(st.lists(st.integers(0, len(rows) - 1), min_size=1, max_size=8)))
     tokens = join(rows)
-    ids, mask = tokens.padded(positions, pad=0)
+    ids, mask = tokens.pad_batch(positions, pad=0)
     assert [list(tokens.row(i)) for i in range(len(rows))] == rows
     assert ids.shape == mask.shape == (len(positions), max(len(rows[i]) for i in positions))
     assert [list(row[keep == 1]) for row, keep in zip(ids, mask)] == [rows[i] for i in positions]

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from memlab.config.instantiate import stated
+from memlab.config.instantiate import choice_settings
 from memlab.rank.rerank_llm import KINDS
 from memlab.store import Store
 from memlab.systems.memorystack.stages import ArrayRerank, schema
@@ -39,7 +39,7 @@ def test_one_prompt_for_the_whole_pool_and_scores_in_its_order(store: Store) -> 
 
 
 def test_the_preset_asks_as_published(store: Store) -> None:
-    node = stated("rank/rerank/memorystack")
+    node = choice_settings("rank/rerank/memorystack")
     assert node.pop("_target_") == "memlab.systems.memorystack.stages.ArrayRerank"
     chat = replying(json.dumps([.5] * 5))
     stage = ArrayRerank(**{**node, "chat": chat})

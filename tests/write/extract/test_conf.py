@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 from omegaconf import OmegaConf
 
-from memlab.config.instantiate import construct, stated
+from memlab.config.instantiate import choice_settings, construct
 from memlab.stage import Stage
 from tests.chats import ScriptedChat
 from tests.choices import comment, names_of
@@ -15,7 +15,7 @@ from tests.choices import comment, names_of
 
 @pytest.mark.parametrize("name", names_of("write/extract"))
 def test_a_choice_makes_its_stage_with_settings_of_its_class(name: str) -> None:
-    whole = OmegaConf.create({"chat": "CHAT", "this": stated(f"write/extract/{name}")})
+    whole = OmegaConf.create({"chat": "CHAT", "this": choice_settings(f"write/extract/{name}")})
     values, faults = OmegaConf.to_container(whole, resolve=True)["this"], list[str]()  # type: ignore[index, call-overload]
     if values.get("chat") == "CHAT":
         values["chat"] = ScriptedChat(str)

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 from omegaconf import OmegaConf
 
-from memlab.config.instantiate import construct, stated
+from memlab.config.instantiate import choice_settings, construct
 from memlab.stage import Stage
 from tests.choices import choices_of, comment
 from tests.search.world import WordEmbedder
@@ -15,7 +15,7 @@ from tests.search.world import WordEmbedder
 
 @pytest.mark.parametrize("name", choices_of("write/relate", "write/prune"))
 def test_a_choice_makes_its_stage_with_the_defaults_of_its_class(name: str) -> None:
-    whole = OmegaConf.create({"embedder": "EMBEDDER", "this": stated(name)})
+    whole = OmegaConf.create({"embedder": "EMBEDDER", "this": choice_settings(name)})
     values, faults = OmegaConf.to_container(whole, resolve=True)["this"], list[str]()
     if "embedder" in values:
         values["embedder"] = WordEmbedder()
