@@ -37,9 +37,10 @@ from memlab.live.database import is_memory
 from memlab.live.results import RESULT, SearchResult
 from memlab.memory import Memory
 from memlab.runtime.clock import read_moment
+from memlab.runtime.console import Console
 from memlab.runtime.machine import enough_memory
 from memlab.runtime.paths import expand, home
-from memlab.runtime.terminal import Console, clean_logs
+from memlab.runtime.terminal import clean_logs
 from memlab.store.store import store_at
 from memlab.text.display import sanitise, sanitise_lines
 

@@ -19,8 +19,9 @@ from rich.markup import escape
 from memlab.config.help import help_page
 from memlab.config.overrides import HELP, MULTIRUN
 from memlab.errors import Faults, MemlabError
+from memlab.runtime.console import Console
 from memlab.runtime.machine import one_interrupt
-from memlab.runtime.terminal import Console, clean_logs, print
+from memlab.runtime.terminal import clean_logs, print
 
 _out = Console(soft_wrap=True, highlight=False)
 

@@ -18,8 +18,9 @@ from memlab.cluster.slurm import JobState
 from memlab.cluster.snapshot import Snapshot, sweeps
 from memlab.cluster.status import ArmStatus, arm_statuses, job_states
 from memlab.errors import MemlabError, did_you_mean
+from memlab.runtime.console import Console
 from memlab.runtime.paths import path_argument
-from memlab.runtime.terminal import Console, as_flags, print
+from memlab.runtime.terminal import as_flags, print
 
 COLOURS = {"done": "green", "running": "cyan", "queued": "yellow", "failed": "red", "lost": "red"}
 

@@ -17,7 +17,8 @@ from memlab.cluster.submit import submit
 from memlab.config.overrides import HELP, MULTIRUN
 from memlab.errors import Faults, MemlabError
 from memlab.harness.sweep import read
-from memlab.runtime.terminal import Console, print
+from memlab.runtime.console import Console
+from memlab.runtime.terminal import print
 
 LAUNCHER = "hydra/launcher="
 

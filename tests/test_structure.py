@@ -163,8 +163,8 @@ def test_pinned_versions_fit_the_requirements_and_extras_name_each_package() -> 
     assert extras["serve"][0].specifier.contains(STEPS["gpu"][0][1].partition("==")[2])
 
 
-WAYS_OUT = ("memlab.runtime.terminal", "memlab.serving.inside.convert_gguf")
-"""The helper that cleans what is printed, and a script that runs alone inside a server's container."""
+WAYS_OUT = ("memlab.runtime.terminal", "memlab.runtime.console", "memlab.serving.inside.convert_gguf")
+"""The helpers that clean what is printed, and a script that runs alone inside a server's container."""
 
 
 def test_whatever_is_printed_is_cleaned() -> None:

@@ -28,9 +28,9 @@ from memlab.harness.runner import run_arm
 from memlab.harness.sweep import Sweep, read
 from memlab.report.build import publish, reported_runs, show
 from memlab.report.sizes import table_file
+from memlab.runtime.console import Console
 from memlab.runtime.foreign import read_json
 from memlab.runtime.machine import OF_A_RUN, enough_memory
-from memlab.runtime.terminal import Console
 from memlab.stage import spec_digest
 from memlab.store import store_at
 

@@ -24,8 +24,9 @@ from memlab.evaluate.contrast import Contrast
 from memlab.harness.arm import Arm
 from memlab.harness.runner import run_arm
 from memlab.report.build import publish
+from memlab.runtime.console import Console
 from memlab.runtime.machine import OF_A_RUN, enough_memory
-from memlab.runtime.terminal import Console, clean_logs
+from memlab.runtime.terminal import clean_logs
 from memlab.store import Store, store_at
 
 

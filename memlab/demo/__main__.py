@@ -30,8 +30,9 @@ from memlab.harness.arm import load
 from memlab.harness.question import ask_data
 from memlab.harness.sweep import Sweep, read
 from memlab.live.results import RESULT
+from memlab.runtime.console import Console
 from memlab.runtime.machine import one_interrupt
-from memlab.runtime.terminal import Console, print
+from memlab.runtime.terminal import print
 from memlab.tables import Tables, with_text
 from memlab.text.display import sanitise
 

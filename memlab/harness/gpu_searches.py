@@ -37,7 +37,7 @@ from memlab.models.local.base import ModelFiles
 from memlab.models.local.late_interaction import GPU_CELLS
 from memlab.models.protocols import CHARACTERS, tokens_read
 from memlab.pipeline import Pipeline
-from memlab.runtime.terminal import Console
+from memlab.runtime.console import Console
 from memlab.search import faiss_gpu
 from memlab.search.dense import Dense
 from memlab.search.exact import CELLS, Flat, gpu_pays, least_products

@@ -30,8 +30,8 @@ from memlab.models.protocols import PairScorer, Role, embedders_in, models_in
 from memlab.pipeline import apply
 from memlab.question_types import VOCABULARY
 from memlab.read.reader import Reader
+from memlab.runtime.console import Console
 from memlab.runtime.foreign import read_json
-from memlab.runtime.terminal import Console
 from memlab.search.hits import of_kinds
 from memlab.search.late_interaction import WeightedLate
 from memlab.slots import SLOTS

@@ -15,9 +15,9 @@ from memlab.errors import MemlabError
 from memlab.harness.arm import Arm, Ranked
 from memlab.harness.plan import in_plan_terms
 from memlab.harness.results import failure_file
+from memlab.runtime.console import Console
 from memlab.runtime.machine import OF_A_RUN, enough_memory
 from memlab.runtime.redaction import redact
-from memlab.runtime.terminal import Console
 from memlab.store import Store
 
 

@@ -30,9 +30,9 @@ from memlab.report.arm_settings import oracle_bases
 from memlab.report.html import page
 from memlab.report.markdown import document
 from memlab.report.sizes import write_table
+from memlab.runtime.console import Console
 from memlab.runtime.files import atomic_write, os_errors, sweep_leftovers
 from memlab.runtime.foreign import read_json
-from memlab.runtime.terminal import Console
 from memlab.stage import name_of
 from memlab.text.display import one_line
 

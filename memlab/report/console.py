@@ -13,7 +13,7 @@ from memlab.text.display import format_count, format_duration, format_interval, 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from memlab.runtime.terminal import Console
+    from memlab.runtime.console import Console
 
 FAIR = 0.5
 """A contrast with less power than this for the difference planned for is named at the top of the report."""
@@ -66,7 +66,7 @@ def print_comparison(comparison: Comparison, console: Console | None = None) -> 
     from rich.table import Table
     from rich.text import Text
 
-    from memlab.runtime.terminal import Console
+    from memlab.runtime.console import Console
 
     console = console or Console()
     columns = view_model.metric_columns(comparison)
@@ -106,7 +106,7 @@ def print_arm(comparison: Comparison, name: str, console: Console | None = None)
     from rich.table import Table
     from rich.text import Text
 
-    from memlab.runtime.terminal import Console
+    from memlab.runtime.console import Console
 
     console = console or Console()
     arm = comparison["arms"][name]

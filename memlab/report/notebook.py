@@ -101,7 +101,7 @@ class ComparedRuns:
                             schema={name: pl.String if name in texts else pl.Float64 for name in columns}, strict=False)
 
     def __repr__(self) -> str:
-        from memlab.runtime.terminal import Console
+        from memlab.runtime.console import Console
 
         out = io.StringIO()
         print_comparison(self.comparison, Console(file=out, width=110, no_color=True, highlight=False))

@@ -129,7 +129,7 @@ def _lines(label: str, pace: Pace, unit: str, stream: TextIO, every: float) -> S
 def _bar(label: str, pace: Pace, unit: str, stream: TextIO) -> Iterator[Step]:
     from rich.progress import BarColumn, Progress, TextColumn
 
-    from memlab.runtime.terminal import Console
+    from memlab.runtime.console import Console
 
     bar = Progress(TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[state]}"),
                    console=Console(file=stream, force_terminal=True), transient=True)

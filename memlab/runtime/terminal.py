@@ -1,8 +1,9 @@
-"""The terminal: clean printing, and a rich Console that strips control characters, redacts secrets and escapes text.
+"""The terminal: text without keys, and without control characters or those that the terminal cannot encode.
 
 What a benchmark, a file or a server says must neither colour, clear nor title a terminal, nor reverse a line, nor end a
 command whose output can hold no such characters (``LC_ALL=C``, ``PYTHONIOENCODING=ascii``). Commands import ``print``
-and ``Console`` from here; tests/test_structure.py holds them to it. Arguments of a command line pass ``as_flags``.
+from here and ``Console`` from ``memlab.runtime.console``; tests/test_structure.py holds them to it. Arguments of a
+command line pass ``as_flags``.
 """
 
 from __future__ import annotations
@@ -13,10 +14,6 @@ import sys
 import warnings
 from collections.abc import Iterable, Mapping
 from typing import TextIO
-
-from rich.console import Console as RichConsole
-from rich.console import ConsoleOptions, RenderableType
-from rich.segment import Segment
 
 from memlab.runtime.redaction import redact
 from memlab.text.display import sanitise_lines
@@ -89,14 +86,3 @@ def _format_warning(message: Warning | str, category: type[Warning], filename: s
                     line: str | None = None) -> str:
     del line
     return printable(f"{filename}:{lineno}: {category.__name__}: {message}") + "\n"
-
-
-class Console(RichConsole):
-    """Rich's console, whose texts are shown as ``printable`` returns them; its own styles and movements pass."""
-
-    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Yield the segments of a renderable, each with its control characters escaped."""
-        for segment in super().render(renderable, options):
-            if not segment.control:
-                segment = Segment(encodable(printable(segment.text), self.encoding), segment.style)
-            yield segment

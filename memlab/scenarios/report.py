@@ -29,7 +29,7 @@ from memlab.text.display import EMPTY, format_number, one_line
 from memlab.text.tokenize import LUCENE_STOP_WORDS
 
 if TYPE_CHECKING:
-    from memlab.runtime.terminal import Console
+    from memlab.runtime.console import Console
 
 CHARACTERS = 160
 """Characters of a snippet."""
@@ -225,7 +225,7 @@ def print_scenarios(arms: Sequence[System], console: Console | None = None) -> N
     from rich.table import Table
     from rich.text import Text
 
-    from memlab.runtime.terminal import Console
+    from memlab.runtime.console import Console
 
     console = console or Console()
     console.print(Text("expectations met, over the cases of each scenario; reported, not required", "dim"))

@@ -187,7 +187,7 @@ def _remove_damaged(root: Path) -> Iterator[Path]:
 def _show(root: Path) -> None:
     from rich.table import Table
 
-    from memlab.runtime.terminal import Console
+    from memlab.runtime.console import Console
 
     table = Table(title=f"store {root}")
     frame = info(root)

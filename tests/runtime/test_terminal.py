@@ -7,7 +7,8 @@ import pytest
 from rich.table import Table
 from rich.text import Text
 
-from memlab.runtime.terminal import Console, clean_logs, print, printable
+from memlab.runtime.console import Console
+from memlab.runtime.terminal import clean_logs, print, printable
 
 TITLE = "\x1b]0;pwned\x07"
 
