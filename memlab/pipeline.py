@@ -21,7 +21,7 @@ from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
 
 from memlab.data.numbering import Numbering
-from memlab.errors import MemlabError
+from memlab.errors import MemlabError, did_you_mean
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.query.classify import Rules
 from memlab.query.original import Original
@@ -35,7 +35,7 @@ from memlab.search.dense import Dense
 from memlab.slots import AFTER_ANSWERS, LANES, SLOTS
 from memlab.stage import STRICT, EmptyStage, Hidden, Stage, declaration, name_of, spec_digest
 from memlab.store import Store
-from memlab.tables import GOLD, OPTIONAL, Tables, as_of, empty
+from memlab.tables import GOLD, OPTIONAL, SCHEMAS, Tables, as_of, empty
 from memlab.text.token_counter import TokenCounter, Words, counter, counting
 from memlab.write.chunk import TurnChunker
 
@@ -92,6 +92,15 @@ class Pipeline:
     judge: Stage = slot("judge")
     attribute: Stage = slot("attribute")
     tokens: TokenCounter = Field(default_factory=Words)
+
+    @model_validator(mode="after")
+    def _tables_are_known(self) -> Pipeline:
+        for slot, stage in self.stages():
+            for table in (*stage.reads, *stage.writes):
+                if table not in SCHEMAS:
+                    raise ValueError(f"{slot}: {type(stage).__name__} names a table '{table}', which is none; "
+                                     f"{did_you_mean(table, SCHEMAS)}")
+        return self
 
     @model_validator(mode="after")
     def _no_stage_sees_gold(self) -> Pipeline:
@@ -217,6 +226,10 @@ def _run_stage(stage: Stage, tables: Tables, store: Store) -> tuple[Tables, floa
     seconds = time.perf_counter() - start - (store.caching_seconds - cached)
     if set(result) - {"notes"} != set(stage.writes):
         raise MemlabError(f"{type(stage).__name__} returned {sorted(result)}, declared {sorted(stage.writes)}")
+    for name in {"hits", "ranking"} & set(result):
+        if result[name]["score"].is_nan().any():
+            raise MemlabError(f"{type(stage).__name__} gives scores that are not a number (NaN)", where=f"table {name}",
+                              fix="give every memory a number, or leave it out of the hits")
     return result, seconds
 
 

@@ -98,6 +98,30 @@ class Generous:
 
 
 @stage
+class Misspelt:
+    """Names a table that is none."""
+
+    reads: ClassVar = ("rankings",)
+    writes: ClassVar = ("ranking",)
+
+    def run(self, tables: Tables, store: Store) -> Tables:
+        return tables
+
+
+@stage
+class Numberless:
+    """Gives no score that is a number."""
+
+    reads: ClassVar = ("queries", "memories")
+    writes: ClassVar = ("hits",)
+
+    def run(self, tables: Tables, store: Store) -> Tables:
+        query, memory = tables["queries"]["query"][0], tables["memories"]["memory"][0]
+        row = [query, "lexical:turn", memory, float("nan"), 1]
+        return Tables(hits=pl.DataFrame([row], SCHEMAS["hits"], orient="row"))
+
+
+@stage
 class Prophet:
     """Finds every memory of the question's corpus, whatever its date."""
 
@@ -172,6 +196,16 @@ def test_a_stage_is_handed_what_it_declares_and_returns_what_it_declares(store: 
         lexical(select=Undeclared()).run(lives().load(), store)
     with pytest.raises(MemlabError, match=r"Generous returned \['ranking', 'units'\], declared \['ranking'\]"):
         lexical(select=Generous()).run(lives().load(), store)
+
+
+def test_a_table_that_is_none_is_told_before_the_run() -> None:
+    with pytest.raises(ValidationError, match="select: Misspelt names a table 'rankings'.*did you mean 'ranking'"):
+        lexical(select=Misspelt())
+
+
+def test_scores_are_numbers(store: Store) -> None:
+    with pytest.raises(MemlabError, match="table hits: Numberless gives scores that are not a number"):
+        lexical(late=Numberless()).run(lives().load(), store)
 
 
 def test_a_lane_that_sees_the_future_is_refused(store: Store) -> None:
