@@ -103,7 +103,7 @@ def test_a_plan_runs_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert told.count("to run") == 12
     assert "texts" in told
     assert not (tmp_path / "runs").exists()
-    assert not list((tmp_path / "store").rglob("*.parquet"))
+    assert not list((tmp_path / "store").rglob("*.segment"))
 
 
 def test_faults_end_with_status_2_before_anything_is_loaded(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import pytest
 from memlab.cluster.snapshot import Snapshot, sweeps
 from memlab.runtime.foreign import read_json
 from memlab.runtime.paths import PACKAGE
+from memlab.store.segment import read
 from tests.cluster.bed import Bed, memlab
 
 pytestmark = pytest.mark.slow
@@ -38,9 +39,9 @@ def the_sweep(root: Path) -> Snapshot:
 
 def stored(root: Path, kind: str = "vectors") -> pl.DataFrame:
     """Return the keys of all vectors or pair scores in a store."""
-    files = sorted((root / "store" / kind).rglob("*.parquet"))
-    return pl.concat([pl.read_parquet(file).drop("value").with_columns(folder=pl.lit(file.parent.name))
-                      for file in files])
+    files = sorted((root / "store" / kind).rglob("*.segment"))
+    return pl.concat([pl.DataFrame(segment.keys).with_columns(folder=pl.lit(file.parent.name))
+                      for file in files if (segment := read(file))])
 
 
 @pytest.mark.parametrize("narrower", [

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from memlab.search.dense import Dense
-from memlab.store import Store, writer
+from memlab.store import Store, vectors
 from tests.search.world import WordEmbedder, day, world
 
 MODEL = WordEmbedder()
@@ -54,23 +54,23 @@ def test_nothing_to_see_gives_no_hits(memories: list, questions: list) -> None:
 def test_vectors_beyond_memory_are_mapped_and_give_the_same_hits(monkeypatch: pytest.MonkeyPatch) -> None:
     tables, store = world(MEMORIES, QUESTIONS), Store()
     held = Dense(embedder=MODEL).run(tables, store)["hits"]
-    monkeypatch.setattr(writer, "IN_MEMORY", 0)
-    monkeypatch.setattr(writer, "BATCH", 3)
+    monkeypatch.setattr(vectors, "IN_MEMORY", 0)
+    monkeypatch.setattr(vectors, "BATCH", 3)
     mapped = Dense(embedder=MODEL).run(tables, store)["hits"]
     assert mapped.equals(held)
-    files = list(writer.index_folder(store).glob("*.npy"))
+    files = list(vectors.index_folder(store).glob("*.npy"))
     assert len(files) == 2  # documents, queries
     stamps = [f.stat().st_mtime_ns for f in files]
     assert Dense(embedder=MODEL).run(tables, store)["hits"].equals(held)
-    assert {f for f in writer.index_folder(store).iterdir()} == set(files)
+    assert {f for f in vectors.index_folder(store).iterdir()} == set(files)
     assert [f.stat().st_mtime_ns for f in files] == stamps
 
 
 def test_digest_names_vectors_and_config() -> None:
     some = np.eye(3, dtype=np.float32)
-    names = {writer.digest(v, c) for v, c in [(some, {"a": 1}), (some, {"a": 2}), (some[::-1], {"a": 1})]}
+    names = {vectors.digest(v, c) for v, c in [(some, {"a": 1}), (some, {"a": 2}), (some[::-1], {"a": 1})]}
     assert len(names) == 3
-    assert writer.digest(writer.Rows(some, np.array([2, 1, 0])), {"a": 1}) == writer.digest(some[::-1], {"a": 1})
+    assert vectors.digest(vectors.Rows(some, np.array([2, 1, 0])), {"a": 1}) == vectors.digest(some[::-1], {"a": 1})
 
 
 def test_below_the_floor_is_no_hit() -> None:

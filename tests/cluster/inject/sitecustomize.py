@@ -46,7 +46,7 @@ def watch(faults: Path) -> None:
     struck: list[str] = []
 
     def hook(event: str, told: tuple) -> None:
-        if event == "os.rename" and "/vectors/" in str(told[1]) and str(told[1]).endswith(".parquet"):
+        if event == "os.rename" and "/vectors/" in str(told[1]) and str(told[1]).endswith(".segment"):
             stored.append(str(told[1]))
             with (faults / "stored").open("a") as out:
                 out.write(f"{name}.{start} {told[1]}\n")
