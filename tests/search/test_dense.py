@@ -51,19 +51,17 @@ def test_nothing_to_see_gives_no_hits(memories: list, questions: list) -> None:
     assert Dense(embedder=MODEL).run(world(memories, questions), Store())["hits"].height == 0
 
 
-def test_vectors_beyond_memory_are_mapped_and_give_the_same_hits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vectors_beyond_memory_stay_in_the_store_and_give_the_same_hits(monkeypatch: pytest.MonkeyPatch) -> None:
     tables, store = world(MEMORIES, QUESTIONS), Store()
     held = Dense(embedder=MODEL).run(tables, store)["hits"]
+    made = dict(store.made)
+    asked: list[str] = []
+    rows = Store.stored_vectors
     monkeypatch.setattr(vectors, "IN_MEMORY", 0)
-    monkeypatch.setattr(vectors, "BATCH", 3)
-    mapped = Dense(embedder=MODEL).run(tables, store)["hits"]
-    assert mapped.equals(held)
-    files = list(vectors.index_folder(store).glob("*.npy"))
-    assert len(files) == 2  # documents, queries
-    stamps = [f.stat().st_mtime_ns for f in files]
+    monkeypatch.setattr(Store, "stored_vectors", lambda self, *a: asked.append(a[2]) or rows(self, *a))
     assert Dense(embedder=MODEL).run(tables, store)["hits"].equals(held)
-    assert {f for f in vectors.index_folder(store).iterdir()} == set(files)
-    assert [f.stat().st_mtime_ns for f in files] == stamps
+    assert sorted(asked) == ["document", "query"]
+    assert dict(store.made) == made  # nothing is encoded again
 
 
 def test_digest_names_vectors_and_config() -> None:
