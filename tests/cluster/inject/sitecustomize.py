@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-MOMENTS = {"arms": "tempfile.mkdtemp", "prepare": "os.listdir", "submit": "os.scandir"}
+MOMENTS = {"arms": "os.mkdir", "prepare": "os.listdir", "submit": "os.scandir"}
 """What Python tells its audit hooks as a job or a shell comes there."""
 
 
@@ -53,7 +53,7 @@ def watch(faults: Path) -> None:
         if struck or event != MOMENTS.get(does):
             return
         place = str(told[0])
-        if {"arms": "/runs/" in place, "prepare": "/vectors/" in place and stored,
+        if {"arms": "/runs/" in place and place.endswith(".tmp"), "prepare": "/vectors/" in place and stored,
                 "submit": place.endswith("/.sweeps")}[does]:
             struck.append(event)
             strike(name, start, faults)
