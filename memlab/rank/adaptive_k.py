@@ -100,21 +100,18 @@ def gaps_in_tail(n: int, tail: float) -> int:
 
 
 @stage
-class AdaptiveK:
-    """Cut where the strategy finds the end of the relevant scores, and show ``buffer`` more units."""
+class ScoreCut:
+    """Base of the rules that cut where the sorted scores of a question say, and show ``buffer`` more units."""
 
     reads: ClassVar = ("ranking",)
     writes: ClassVar = ("ranking",)
     by_tokens: ClassVar = False
     adaptive: ClassVar = True  # K differs by question: compared with a token-matched baseline
 
-    strategy: Strategy = "largest_gap"
-    buffer: Annotated[int, Field(ge=0)] = 5  # published
-    tail: Annotated[float, Field(ge=0, lt=1)] = 0.1  # published: no cut in the last tenth of the scores
-    window: Annotated[int, Field(ge=2)] = 3  # of the moving average; the repository names none
+    buffer: Annotated[int, Field(ge=0)] = 0
     depth: Count = 200  # the scores looked at; ranks beyond are never shown
 
-    def variations(self) -> Iterator[AdaptiveK]:
+    def variations(self) -> Iterator[ScoreCut]:
         """Yield the rule with a ``buffer`` from 0 to ``LARGEST_BUFFER``."""
         for buffer in range(LARGEST_BUFFER + 1):
             yield replace(self, buffer=buffer)
@@ -123,11 +120,26 @@ class AdaptiveK:
         """Return the ranking with ``selected``."""
         lists = tables["ranking"].filter(pl.col("rank") <= self.depth).sort("question", "rank").group_by(
             "question", maintain_order=True).agg("score")
-        found = [self._before(scores.to_numpy()) for scores in lists["score"]]
+        found = [self.place(scores.to_numpy()) for scores in lists["score"]]
         k = [min(place + self.buffer, self.depth) for place in found]
         return cut(tables["ranking"], lists.select("question", pl.Series("k", k, pl.Int32)))
 
-    def _before(self, scores: Scores) -> int:
+    def place(self, scores: Scores) -> int:
+        """Return the number of units before the cut in descending scores (n,)."""
+        raise NotImplementedError
+
+
+@stage
+class AdaptiveK(ScoreCut):
+    """Cut where the strategy finds the end of the relevant scores, and show ``buffer`` more units."""
+
+    strategy: Strategy = "largest_gap"
+    buffer: Annotated[int, Field(ge=0)] = 5  # published
+    tail: Annotated[float, Field(ge=0, lt=1)] = 0.1  # published: no cut in the last tenth of the scores
+    window: Annotated[int, Field(ge=2)] = 3  # of the moving average; the repository names none
+
+    def place(self, scores: Scores) -> int:
+        """Return the number of units before the strategy's cut."""
         if self.strategy == "second_difference":
             return second_difference(scores, self.tail)
         averaged = self.strategy == "moving_average" and len(scores) > self.window
@@ -205,30 +217,14 @@ def _cached_cut(scores: bytes, most_clusters: int) -> int:
 
 
 @stage
-class ClusterGap:
-    """Cut at the best gap between clusters of the scores, and show ``buffer`` more units."""
+class ClusterGap(ScoreCut):
+    """Cut at the best gap between clusters of the scores, and show ``buffer`` more units; CAR has no buffer."""
 
-    reads: ClassVar = ("ranking",)
-    writes: ClassVar = ("ranking",)
-    by_tokens: ClassVar = False
-    adaptive: ClassVar = True  # K differs by question: compared with a token-matched baseline
-
-    buffer: Annotated[int, Field(ge=0)] = 0  # CAR has none
     most_clusters: Annotated[int, Field(ge=2)] = 8  # our choice
-    depth: Count = 200  # the scores looked at; ranks beyond are never shown
 
-    def variations(self) -> Iterator[ClusterGap]:
-        """Yield the rule with a ``buffer`` from 0 to ``LARGEST_BUFFER``."""
-        for buffer in range(LARGEST_BUFFER + 1):
-            yield replace(self, buffer=buffer)
-
-    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
-        """Return the ranking with ``selected``."""
-        lists = tables["ranking"].filter(pl.col("rank") <= self.depth).sort("question", "rank").group_by(
-            "question", maintain_order=True).agg("score")
-        found = [_cached_cut(scores.to_numpy().tobytes(), self.most_clusters) for scores in lists["score"]]
-        k = [min(place + self.buffer, self.depth) for place in found]
-        return cut(tables["ranking"], lists.select("question", pl.Series("k", k, pl.Int32)))
+    def place(self, scores: Scores) -> int:
+        """Return the number of units before the best gap."""
+        return _cached_cut(scores.tobytes(), self.most_clusters)
 
 
 Over = Literal["score", "probability"]
