@@ -57,3 +57,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     close = get_close_matches(name, options, n=1)
     listed = "known: " + ", ".join(options[:30]) + (", ..." if len(options) > 30 else "")
     return f"did you mean '{close[0]}'? ({listed})" if close else listed
+
+
+def error_message(error: Exception) -> str:
+    """Return one line: the message of a MemlabError, or the message of another exception after its name."""
+    return str(error) if isinstance(error, MemlabError) else f"{type(error).__name__}: {error}"

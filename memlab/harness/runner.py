@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.markup import escape
 
-from memlab.errors import MemlabError
+from memlab.errors import MemlabError, error_message
 from memlab.harness.arm import Arm, Ranked
 from memlab.harness.plan import in_plan_terms
 from memlab.harness.results import failure_file
@@ -44,11 +44,6 @@ def run_arm(arm: Arm, store: Store, out: Console, ranked: Callable[[], Ranked] |
     out.print(f"  [green]{escape(arm.name)}[/green]: {time.perf_counter() - start:.1f} s "
               f"({f'{made} made' if made else 'no model was asked anything new'})")
     return True
-
-
-def error_message(error: Exception) -> str:
-    """Return one line: the message of a MemlabError, or the message of another exception after its name."""
-    return str(error) if isinstance(error, MemlabError) else f"{type(error).__name__}: {error}"
 
 
 def keep_traceback(path: Path, error: Exception) -> str:

@@ -18,7 +18,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from memlab.errors import MemlabError
+from memlab.errors import MemlabError, error_message
 from memlab.models.local.backend import Runtime, disable_progress_bars
 from memlab.models.local.batching import attempt
 
@@ -171,21 +171,17 @@ def _responder(load: Callable[[str], Any], device: str) -> Callable[[str, tuple[
     try:
         model = load(device)
     except Exception as error:
-        failure = _describe(error)
+        failure = error_message(error)
         return lambda method, arguments: ("error", failure)  # noqa: ARG005
 
     def respond(method: str, arguments: tuple[Any, ...]) -> tuple[str, Any]:
         try:
             result = attempt(partial(getattr(model, method), *arguments))
         except Exception as error:
-            return "error", _describe(error)
+            return "error", error_message(error)
         return ("memory", None) if result is None else ("result", result)
 
     return respond
-
-
-def _describe(error: Exception) -> str:
-    return str(error) if isinstance(error, MemlabError) else f"{type(error).__name__}: {error}"
 
 
 def _environment(device: str) -> dict[str, str]:
