@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Lock
 from typing import TextIO
 
 from memlab.runtime.terminal import print
@@ -20,7 +21,7 @@ Step = Callable[..., None]
 _LINE_EVERY = 30.0  # seconds: often enough to see that a job runs, seldom enough to leave its log readable
 _SURE_SHARE, _SURE_SECONDS = 0.02, 10.0  # before the first estimate: an earlier one is far off, and remembered
 _WAIT = 0.5  # seconds before a bar appears, so that short work does not flicker
-_live: list[object] = []  # bars on the screen; an inner one stays silent, since two would overwrite each other
+_SCREEN = Lock()  # held by a bar; an inner one stays silent, since two would overwrite each other
 
 
 def clock(seconds: float) -> str:
@@ -101,7 +102,7 @@ def progress(label: str, total: int, unit: str, *, cost: float | None = None, lo
     """
     stream = stream or sys.stderr
     pace = Pace(total, cost, loads=loads)
-    if _live or total == 0:
+    if total == 0 or _SCREEN.locked():
         yield _silent
     elif stream.isatty():
         yield from _bar(label, pace, unit, stream)
@@ -141,9 +142,8 @@ def _bar(label: str, pace: Pace, unit: str, stream: TextIO) -> Iterator[Step]:
             bar.start()
         bar.update(task, completed=pace.done, state=pace.describe(unit, note))
 
-    _live.append(bar)
-    try:
-        yield step
-    finally:
-        _live.remove(bar)
-        bar.stop()
+    with _SCREEN:
+        try:
+            yield step
+        finally:
+            bar.stop()

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from memlab.models.chat.protocol import MAX_TOKENS, Chat, Completion
@@ -49,8 +49,6 @@ _LONG = re.compile(r"context.(length|window)|maximum model length|max_model_len|
                    r"reduce the length", re.IGNORECASE)
 _SCHEMA = re.compile(r"response_?format|json_?schema|guided|structured.?output|grammar", re.IGNORECASE)
 _CODES = ("unsupported_parameter", "unsupported_value", "unknown_parameter")
-
-_known_lock = threading.Lock()
 
 
 class Refused(Exception):
@@ -163,13 +161,10 @@ def changes(body: Mapping[str, Any], sent: Mapping[str, Any]) -> str:
                      for name, value in body.items() if name not in sent)
 
 
-_known: dict[tuple[str, str], Fields] = {}
-
-
-def fields_of(server: str, model: str) -> Fields:
+@cache
+def fields_of(server: str, model: str) -> Fields:  # noqa: ARG001 (the key of the cache)
     """Return what is known in this process of the fields that a server takes for a model."""
-    with _known_lock:
-        return _known.setdefault((server, model), Fields())
+    return Fields()
 
 
 _FENCED = re.compile(r"```[\w-]*[ \t]*\n(.*?)```", re.DOTALL)

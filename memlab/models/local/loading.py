@@ -20,7 +20,7 @@ from typing import Any
 
 from memlab.errors import MemlabError, error_message
 from memlab.models.local.backend import Runtime, disable_progress_bars
-from memlab.models.local.batching import attempt
+from memlab.models.local.batching import Room, attempt
 
 APART_PAYS = 20_000_000
 """Tokens above which several GPUs get a process each: starting one takes some ten seconds. Estimated, not measured."""
@@ -35,6 +35,7 @@ class LoadedModels(Sequence[Any]):
     def __init__(self, load: Callable[[str], Any], devices: tuple[str, ...]) -> None:
         self._load, self._devices = load, devices
         self._here: dict[int, Any] = {}
+        self.room: Room = {}
 
     def __len__(self) -> int:
         return len(self._devices)
