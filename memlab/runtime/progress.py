@@ -38,21 +38,6 @@ def clock(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
 
 
-def state(done: int, total: int, unit: str, seconds: float, note: str = "", left: float | None = None) -> str:
-    """Describe work in one line; ``left`` are the seconds that it will still take, if that can be said.
-
-    >>> state(50, 200, "texts", 10.0, left=30.0)
-    '50/200 texts, 5.0 texts/s, 30 s left'
-    """
-    rate = done / seconds if seconds > 0 else 0.0
-    parts = [f"{done:,}/{total:,} {unit}", f"{rate:,.{0 if rate >= 100 else 1}f} {unit}/s"]
-    if note:
-        parts.append(note)
-    if left is not None:
-        parts.append(f"{clock(left)} left")
-    return ", ".join(parts)
-
-
 class Pace:
     """Done work and its cost over time.
 
@@ -88,8 +73,11 @@ class Pace:
         return max(0.0, self.cost - self.done) * seconds / done
 
     def describe(self, unit: str, note: str) -> str:
-        """Describe the work in one line."""
-        return state(self.units, self.total, unit, self.seconds, note, self.left())
+        """Describe the work in one line: done of total, rate, note, and the time left if it can be said."""
+        rate, left = self.units / self.seconds if self.seconds > 0 else 0.0, self.left()
+        return ", ".join(filter(None, [
+            f"{self.units:,}/{self.total:,} {unit}", f"{rate:,.{0 if rate >= 100 else 1}f} {unit}/s", note,
+            "" if left is None else f"{clock(left)} left"]))
 
 
 @contextmanager

@@ -176,10 +176,10 @@ TEXT_PARTS = ("text", "output_text")
 """Types of the parts of a reply that are its text."""
 
 
-def parse_completion(reply: bytes, seconds: float) -> Completion:
+def parse_completion(reply: Reply) -> Completion:
     """Return the completion in a server's reply; raises ValueError if there is none."""
     try:
-        content = json.loads(reply)
+        content = json.loads(reply.content)
         choice, usage = content["choices"][0], content.get("usage")
         finish = choice.get("finish_reason")
         message = choice["message"] if choice.get("message") or not finish else {}  # a filter may leave none
@@ -192,7 +192,7 @@ def parse_completion(reply: bytes, seconds: float) -> Completion:
         if not isinstance(text, str | None):
             raise TypeError("its content is no text")
         finish = "declined" if refusal else str(finish or "stop")
-        return Completion(valid(text or ""), asked, written, seconds, valid(finish), logprob=_logprob(choice))
+        return Completion(valid(text or ""), asked, written, reply.seconds, valid(finish), logprob=_logprob(choice))
     except (AttributeError, LookupError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise ValueError(f"is no chat completion ({type(error).__name__}: {error})") from None
 
@@ -268,11 +268,6 @@ def mend(text: str, schema: str) -> str | None:
 def request(schema: str) -> str:
     """Return the request for JSON in words, for servers that cannot bind a reply to a schema."""
     return f"Answer with JSON alone, no other word, that fits this JSON schema:\n{schema}"
-
-
-def second_request(what: str, schema: str) -> str:
-    """Return the second request, which names the fault of the first reply."""
-    return f"That does not fit: {what}. {request(schema)}"
 
 
 @lru_cache(maxsize=64)

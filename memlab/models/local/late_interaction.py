@@ -111,6 +111,15 @@ def _group_by_queries(batch: Ints, bounds: Ints, query_of: Ints) -> Iterator[tup
         yield np.array(rows, np.int64), np.frombuffer(key, query_of.dtype)
 
 
+def pad_tokens(rows: Sequence[Any], device: Any) -> tuple[Any, Any]:
+    """Return the token vectors of texts as (b, length, dim) on a device, and which of them are real, (b, length)."""
+    import torch
+
+    lengths = torch.tensor([len(row) for row in rows], device=device)
+    padded = torch.nn.utils.rnn.pad_sequence(list(rows), batch_first=True).to(device)
+    return padded, torch.arange(padded.shape[1], device=device) < lengths[:, None]
+
+
 def best_products(query: Any, passages: Any, kept: Any, products: Products) -> Floats:
     """Return, for each query token (t,) and passage (b,), its best inner product: shape (t, b).
 
@@ -169,9 +178,7 @@ class ColbertEncoder(LocalModel):
         def work(model: Any, batch: list[str]) -> tuple[Any, Any]:
             encode = model.encode_query if role == "query" else model.encode_document
             rows = encode(batch, batch_size=len(batch), show_progress_bar=False)
-            padded = torch.nn.utils.rnn.pad_sequence([row.float() for row in rows], batch_first=True)
-            lengths = torch.tensor([len(row) for row in rows], device=padded.device)
-            kept = torch.arange(padded.shape[1], device=padded.device) < lengths[:, None]
+            padded, kept = pad_tokens([row.float() for row in rows], rows[0].device)
             return torch.nn.functional.normalize(padded, dim=2), kept
 
         models = self._load("MultiVectorEncoder")
