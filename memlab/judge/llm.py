@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from memlab.judge.cases import NO_GOLD, READS, Case, Sample, Verdict, cases, verdicts
-from memlab.models.chat.protocol import Chat, Completion, Message, Prompt
+from memlab.models.protocols import Chat, Completion, Message, Prompt
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import Notes, Tables

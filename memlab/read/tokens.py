@@ -8,8 +8,8 @@ from typing import Annotated, Any, ClassVar, Protocol, runtime_checkable
 import polars as pl
 from pydantic import Field, model_validator
 
-from memlab.models.chat.protocol import Chat
 from memlab.models.chat.tokenizer import Tokenizer
+from memlab.models.protocols import Chat
 from memlab.read.prompt import RENDER_READS, Value, render_units
 from memlab.stage import stage
 from memlab.store import Store

@@ -18,8 +18,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 
 from memlab.errors import MemlabError
-from memlab.models.chat.protocol import MAX_TOKENS, Chat, Completion, Prompt
-from memlab.models.protocols import prompt_costs
+from memlab.models.protocols import MAX_TOKENS, Chat, Completion, Prompt, prompt_costs
 from memlab.runtime.files import MOST_OF_A_LINE, decode_line, encode_line, is_private, open_plain, write_all
 from memlab.runtime.progress import progress
 from memlab.store.segment import store_errors, write_file, write_identity

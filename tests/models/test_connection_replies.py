@@ -18,10 +18,10 @@ from pydantic import ValidationError
 from memlab.errors import MemlabError
 from memlab.models import connection
 from memlab.models.chat.openai import OpenAIChat
-from memlab.models.chat.protocol import MAX_TOKENS, Completion, Message, Prompt
 from memlab.models.chat.replies import parse_completion
 from memlab.models.connection import Reply
 from memlab.models.http import HttpEmbedder, HttpReranker, read_scores
+from memlab.models.protocols import MAX_TOKENS, Completion, Message, Prompt
 from memlab.store import completions
 from tests.fuzz.mutation import as_json, fuzz, mutated, outcome
 from tests.models.rawserver import always, raw_server, reply

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from memlab.errors import MemlabError
 from memlab.models import connection
 from memlab.models.chat.openai import OpenAIChat
-from memlab.models.chat.protocol import Completion, Message, Prompt
+from memlab.models.protocols import Completion, Message, Prompt
 from memlab.runtime.files import decode_line, encode_line
 from memlab.store import Store
 from memlab.store.__main__ import info, main, prune, verify

@@ -11,10 +11,10 @@ from pydantic import AfterValidator, Field
 
 from memlab.errors import MemlabError
 from memlab.models.chat import replies
-from memlab.models.chat.protocol import Completion, Message, Prompt
 from memlab.models.chat.replies import Refused, changes, check_refusal, fields_of
 from memlab.models.chat.tokenizer import valid
 from memlab.models.connection import Connection, Reply
+from memlab.models.protocols import Completion, Message, Prompt
 from memlab.models.server import Emit, ServerSettings, check_address, run_workers
 from memlab.stage import stage
 

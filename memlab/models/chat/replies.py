@@ -17,9 +17,9 @@ from contextlib import asynccontextmanager
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from memlab.models.chat.protocol import MAX_TOKENS, Chat, Completion
 from memlab.models.chat.tokenizer import valid
 from memlab.models.connection import Reply
+from memlab.models.protocols import MAX_TOKENS, Chat, Completion
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator, ValidationError

@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from memlab.errors import MemlabError
-from memlab.models.chat.protocol import Message
+from memlab.models.protocols import Message
 from memlab.text.display import replace_surrogates
 from memlab.text.token_counter import words_and_marks
 

@@ -24,9 +24,9 @@ from memlab.config.instantiate import CONF
 from memlab.errors import MemlabError
 from memlab.models import connection
 from memlab.models.chat.openai import OpenAIChat
-from memlab.models.chat.protocol import Chat, Completion, Message, Prompt
 from memlab.models.chat.replies import parse_completion
 from memlab.models.connection import Reply
+from memlab.models.protocols import Chat, Completion, Message, Prompt
 from memlab.servers import Server, records_folder
 from memlab.store.completions import decode, encode
 from tests.choices import names_of

@@ -9,8 +9,8 @@ import pytest
 
 from memlab.errors import MemlabError
 from memlab.models.chat.openai import OpenAIChat
-from memlab.models.chat.protocol import Message, Prompt
 from memlab.models.chat.replies import fields_of, refused_fields
+from memlab.models.protocols import Message, Prompt
 from memlab.store import Store
 from memlab.store.completions import decode, encode
 from memlab.tables import Notes
