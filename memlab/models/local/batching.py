@@ -138,16 +138,6 @@ def pack(lengths: Ints, budget: int) -> list[Ints]:
     return batches
 
 
-def padding_share(lengths: Ints, batches: Sequence[Ints]) -> float:
-    """Return the share of the padded tokens that is padding; 0 when there are none.
-
-    >>> padding_share(np.array([4, 2]), [np.array([0, 1])])
-    0.25
-    """
-    padded = sum(len(batch) * int(lengths[batch].max()) for batch in batches)
-    return 1.0 - int(lengths.sum()) / padded if padded else 0.0
-
-
 def spread(jobs: Iterable[Job], workers: Sequence[Callable[[Job], Result]]) -> Generator[tuple[Job, Result]]:
     """Run each job on whichever worker is free, one thread per worker; yield (job, result) as they come.
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from memlab.errors import MemlabError
 from memlab.models.local import batching
-from memlab.models.local.batching import InputWindow, join, pack, padding_share, run_batches, spread, window_slices
+from memlab.models.local.batching import InputWindow, join, pack, run_batches, spread, window_slices
 
 OUT = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
 LENGTHS = st.lists(st.integers(0, 40), max_size=60).map(lambda x: np.array(x, np.int64))
@@ -27,15 +27,6 @@ def test_pack_covers_every_text_once_within_budget(lengths: np.ndarray, budget: 
         assert len(batch) == 1 or len(batch) * max(1, lengths[batch].max()) <= budget
     longest = [lengths[batch].max() for batch in batches]
     assert longest == sorted(longest, reverse=True)
-
-
-@given(LENGTHS.filter(len), st.integers(1, 100))
-def test_padding_share_is_what_padding_costs(lengths: np.ndarray, budget: int) -> None:
-    batches = pack(lengths, budget)
-    tokens = join([np.ones(n) for n in lengths])
-    padded = [tokens.pad_batch(batch, 0)[1] for batch in batches]
-    cells, real = sum(m.size for m in padded), sum(m.sum() for m in padded)
-    assert padding_share(lengths, batches) == pytest.approx(1 - real / cells if cells else 0)
 
 
 @given(st.lists(st.lists(st.integers(1, 99), max_size=6), min_size=1, max_size=8), st.data())
