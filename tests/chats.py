@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from memlab.models.chat.protocol import Completion, Prompt
+from memlab.models.protocols import Completion, Prompt
 from memlab.text.token_counter import words_and_marks
 
 

@@ -14,8 +14,7 @@ import numpy as np
 
 from memlab.config.instantiate import CONF
 from memlab.harness.sweep import read
-from memlab.models.chat.protocol import Prompt
-from memlab.models.protocols import Floats, Ints, Role
+from memlab.models.protocols import Floats, Ints, Prompt, Role
 from memlab.pipeline import Pipeline
 from memlab.rank.rerank import Rerank
 from tests.chats import ScriptedChat

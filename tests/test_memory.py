@@ -22,7 +22,7 @@ from memlab.errors import MemlabError
 from memlab.judge.rules import TokenF1
 from memlab.live.results import SearchResult, results, without_judges
 from memlab.memory import Memory, Session, Turn
-from memlab.models.chat.protocol import Prompt
+from memlab.models.protocols import Prompt
 from memlab.oracle.upper_bounds import OracleSelect
 from memlab.pipeline import Pipeline
 from memlab.rank.rerank import Rerank

@@ -11,7 +11,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from memlab.memory import Memory, Session
-from memlab.models.chat.protocol import Prompt
+from memlab.models.protocols import Prompt
 from memlab.pipeline import Pipeline
 from memlab.read.prompt import PromptTemplate
 from memlab.read.reader import Reader

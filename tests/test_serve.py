@@ -21,7 +21,7 @@ import pytest
 
 from memlab import servers
 from memlab.models.chat.openai import OpenAIChat
-from memlab.models.chat.protocol import Message, Prompt
+from memlab.models.protocols import Message, Prompt
 from memlab.serve import main
 from memlab.servers import Server, records_folder, running_servers
 from memlab.serving import process

@@ -25,7 +25,7 @@ import psutil
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
 from memlab.models.chat.openai import OpenAIChat
-from memlab.models.chat.protocol import Message, Prompt
+from memlab.models.protocols import Message, Prompt
 
 SYSTEM = "Answer the question from the conversation that follows, in one short sentence."
 REPLY = "She said on the second of May that the dog is called Pepper, and that he is afraid of storms."

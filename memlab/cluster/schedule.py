@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from memlab.harness.arm import Arm
-from memlab.models.chat.protocol import Chat
-from memlab.models.protocols import models_in
+from memlab.models.protocols import Chat, models_in
 from memlab.stage import spec_digest
 
 Task = Literal["write", "prepare", "score", "arms", "shard", "merge", "report"]

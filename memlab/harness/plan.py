@@ -25,8 +25,7 @@ from memlab.evaluate.verbalise import grouping_in_words
 from memlab.harness.arm import Arm, load
 from memlab.harness.gpu_searches import print_cards
 from memlab.harness.sweep import Sweep
-from memlab.models.chat.protocol import Chat
-from memlab.models.protocols import PairScorer, Role, embedders_in, models_in
+from memlab.models.protocols import Chat, PairScorer, Role, embedders_in, models_in
 from memlab.pipeline import apply
 from memlab.question_types import VOCABULARY
 from memlab.read.reader import Reader

@@ -19,7 +19,7 @@ import polars as pl
 
 from memlab.judge import accuracy, command, llm
 from memlab.judge.accuracy import CALIBRATION_FILE, judge_warnings
-from memlab.judge.calibrate import kappa_of, pair_with_labels, read_sheet, sensitivity, specificity, write_sheet
+from memlab.judge.calibrate import agreement, pair_with_labels, read_sheet, write_sheet
 from memlab.judge.cases import Case, cases, question_ids, read, with_answers
 from memlab.runtime.files import atomic_write, os_errors
 from memlab.runtime.paths import path_argument
@@ -35,12 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="memlab judge", description=__doc__.split("\n")[0])
     parser.add_argument("file", type=path_argument, help="JSONL of question_id and hypothesis")
     command.add_arguments(parser)
-    parser.add_argument("--sheet", type=path_argument, metavar="CSV", help="also write a sheet for labels by hand")
     parser.add_argument("--calibration", type=path_argument, default=Path("runs") / CALIBRATION_FILE, metavar="JSON",
                         help="specificity of judges, from `python -m memlab.judge.calibrate` (default "
                              f"runs/{CALIBRATION_FILE})")
-    parser.add_argument("--labels", type=path_argument, metavar="CSV",
-                        help="a sheet with labels: print the judge's agreement")
     return command.run(parser, arguments, _run)
 
 
@@ -107,8 +104,7 @@ def _report_unclear(judge: Any, name: str, replies: list[str]) -> None:
 
 def _report_agreement(judged: list[Case], right: dict[int, bool | None], labels: dict[str, bool]) -> None:
     pairs = pair_with_labels(labels, judged, [right[case.question] for case in judged])
-    for word, share in (("kappa", kappa_of(pairs)), ("sensitivity", sensitivity(pairs)),
-                        ("specificity", specificity(pairs))):
+    for word, share in agreement(pairs).items():
         value, low, high = (accuracy.decimal(share[key]) for key in ("value", "low", "high"))
         print(f"  {word} against labels by hand: {value} ({low} to {high}), n = {share['n']}")
 

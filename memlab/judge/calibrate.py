@@ -112,6 +112,11 @@ def _bootstrap(counts: NDArray[np.float64], seed: int, resamples: int, level: fl
     return float(low), float(high)
 
 
+def agreement(pairs: Sequence[Pair], seed: int = 0) -> dict[str, Share]:
+    """Return kappa, sensitivity and specificity of verdicts."""
+    return {"kappa": kappa_of(pairs, seed), "sensitivity": sensitivity(pairs), "specificity": specificity(pairs)}
+
+
 COLUMNS = ("item", "question", "gold", "response", "label")
 
 _LABELS = {"yes": True, "y": True, "right": True, "true": True, "1": True,
@@ -235,13 +240,14 @@ def calibrate(kit: CalibrationSet, verdicts: Sequence[bool | None], seed: int = 
     judged = [(a, verdict) for a, verdict in zip(kit.answers, verdicts, strict=True) if verdict is not None]
     pairs = [Pair(a.question, a.right, verdict) for a, verdict in judged]
     by_kind = {kind: [verdict for a, verdict in judged if a.kind == kind] for kind in (*WRONG, *RIGHT)}
-    overall = specificity(pairs)
+    figures = agreement(pairs, seed)
     return {
         "items": len(kit.answers), "unreadable": len(kit.answers) - len(judged),
-        "sensitivity": sensitivity(pairs), "specificity": overall, "kappa": kappa_of(pairs, seed),
+        **figures,
         "kinds": {kind: share(values.count(kind in RIGHT), len(values)) for kind, values in by_kind.items()},
         "leniency": [{"kind": kind, **share(sum(by_kind[kind]), len(by_kind[kind]))} for kind in WRONG],
-        "skipped": kit.skipped, "least_specificity": MIN_SPECIFICITY, "flagged": needs_warning(overall["value"]),
+        "skipped": kit.skipped, "least_specificity": MIN_SPECIFICITY,
+        "flagged": needs_warning(figures["specificity"]["value"]),
     }
 
 
@@ -262,10 +268,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="seed of answers, sample and resamples (default 0)")
     parser.add_argument("--out", type=path_argument, default=Path("runs") / CALIBRATION_FILE, metavar="JSON",
                         help=f"where the figures go (default runs/{CALIBRATION_FILE})")
-    parser.add_argument("--sheet", type=path_argument, metavar="CSV", help="also write a sheet for labels by hand")
     parser.add_argument("--sheet-size", type=int, default=100, metavar="N", help="rows of the sheet (default 100)")
-    parser.add_argument("--labels", type=path_argument, metavar="CSV",
-                        help="a sheet with labels: print each judge's agreement")
     return command.run(parser, arguments, _run)
 
 
@@ -283,9 +286,7 @@ def _run(args: argparse.Namespace, fields: dict[str, str]) -> int:
     for name, verdicts in judge_answers(judge, tables, kit, Store(args.store), notes).items():
         summary = calibrate(kit, verdicts, args.seed)
         if labels is not None:
-            pairs = pair_with_labels(labels, items, verdicts)
-            summary["against_people"] = {"kappa": kappa_of(pairs, args.seed), "sensitivity": sensitivity(pairs),
-                                         "specificity": specificity(pairs)}
+            summary["against_people"] = agreement(pair_with_labels(labels, items, verdicts), args.seed)
         warnings = {what: number for what, number, _ in notes.table().iter_rows() if what.startswith(f"judge {name}: ")}
         judges[name] = {"data": args.data, "seed": args.seed, "limit": args.limit, "told": warnings, **summary}
         print(f"judge {sanitise(name)} on {sanitise(args.data)}, {summary['items']:,} synthetic answers")

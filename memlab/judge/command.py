@@ -25,7 +25,7 @@ _OWN = re.compile(r"^judge\.")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add --data, --path, --judge, --chat and --store; :func:`split_fields` reads the fields of judge and chat."""
+    """Add what both commands take; :func:`split_fields` reads the fields of judge and chat."""
     parser.add_argument("--data", default="longmemeval_oracle", metavar="NAME",
                         help=f"data set (default longmemeval_oracle); one of {', '.join(options('data'))}")
     parser.add_argument("--path", type=path_argument, help="its file, if it is not where `memlab data fetch` puts it")
@@ -36,6 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="chat model of an LLM judge: a file of conf/judge_chat or conf/chat. Its fields follow as "
                              "--chat.FIELD VALUE; --chat.model and --chat.url alone name any OpenAI-compatible server")
     parser.add_argument("--store", type=path_argument, help="folder of stored replies (default $MEMLAB_HOME/store)")
+    parser.add_argument("--sheet", type=path_argument, metavar="CSV", help="also write a sheet for labels by hand")
+    parser.add_argument("--labels", type=path_argument, metavar="CSV",
+                        help="a sheet with labels: print the agreement of each judge")
 
 
 def split_fields(words: Sequence[str], prefix: str) -> tuple[dict[str, str], list[str]]:

@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from memlab.judge.cases import NO_GOLD, READS, Case, Sample, Verdict, cases, verdicts
-from memlab.models.chat.protocol import Chat, Completion, Message, Prompt
+from memlab.models.protocols import Chat, Completion, Message, Prompt
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import Notes, Tables
@@ -81,10 +81,8 @@ def judge_prompt(case: Case, style: Style, max_tokens: int = TOKENS) -> Prompt:
     reference = _REFERENCE.get(kind, "REFERENCE")
     gold = case.gold or "(none is given)"
     degree = _DEGREE[style].get(kind, _DEGREE[style][""])
-    if kind == "abstention":
-        ask = "Does the response recognise that the question cannot be answered?"
-    else:
-        ask = "Is the response right?"
+    ask = ("Does the response recognise that the question cannot be answered?" if kind == "abstention"
+           else "Is the response right?")
     text = (
         "You grade the response of an assistant to a question of a user.\n\n"
         f"{_TASK[kind]}{degree}\n\n"

@@ -16,7 +16,7 @@ from memlab.data.readers import sha256
 from memlab.errors import MemlabError
 from memlab.judge.cases import Case
 from memlab.judge.llm import ChatJudge, Kind, contains_yes, kind_of
-from memlab.models.chat.protocol import Message, Prompt
+from memlab.models.protocols import Message, Prompt
 from memlab.runtime.files import os_errors
 from memlab.stage import LocalPath, name_of, stage
 

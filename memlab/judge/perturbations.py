@@ -86,10 +86,9 @@ def perturb(answer: str, draw: random.Random, others: Sequence[str] = (), alone:
 
 
 def _other_fact(match: re.Match[str], answer: str, draw: random.Random) -> str | None:
-    if match["month"]:
-        return _match_case(match["month"], draw.choice([m for m in MONTHS if m.lower() != match["month"].lower()]))
-    if match["day"]:
-        return _match_case(match["day"], draw.choice([d for d in WEEKDAYS if d.lower() != match["day"].lower()]))
+    for kind, known in (("month", MONTHS), ("day", WEEKDAYS)):
+        if was := match[kind]:
+            return _match_case(was, draw.choice([name for name in known if name.lower() != was.lower()]))
     if match["words"]:
         new = (NUMBER_WORDS[match["words"].lower()] + draw.randint(2, 5)) % 100
         return _match_case(match["words"], number_in_words(new))

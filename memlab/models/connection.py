@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import cache
 from typing import Any, Literal, Self, TypeVar
 
 from tenacity import (
@@ -57,7 +58,6 @@ CONNECT_TIMEOUT = 10.0
 UNREACHABLE_WAIT = 3.0
 """Seconds for which an address is probed if nothing there has answered this process yet."""
 
-_known_servers: set[str] = set()  # addresses that have answered this process, if only with an error or too late
 _SHOWN = 300  # characters of a server's own message that are shown
 _AWAY = (502, 503, 504)
 
@@ -65,6 +65,20 @@ Result = TypeVar("Result")
 Refusal = Literal["key", "unknown", "wrong"]
 _REFUSALS: dict[int, Refusal] = {401: "key", 403: "key", 404: "unknown"}
 _BUSY = (408, 409, 425, 429)
+
+
+@dataclass
+class Contact:
+    """Whether an address has answered this process, if only with an error or too late."""
+
+    made: bool = False
+
+
+@cache
+def contact_with(address: str) -> Contact:  # noqa: ARG001 (the key of the cache)
+    """Return what this process knows of an address."""
+    return Contact()
+
 
 class TemporaryFailure(Exception):
     """A failure that may not occur again; ``retry_after`` is the header of that name."""
@@ -121,7 +135,7 @@ class Connection:
 
         self.settings, self._url = settings, httpx.URL(settings.url)
         self.where = f"{self._url.scheme}://{self._url.netloc.decode()}{self._url.raw_path.decode().partition('?')[0]}"
-        self._key = server_key(settings)
+        self._contact, self._key = contact_with(self.where), server_key(settings)
         # the environment's proxy leads neither to this machine itself nor to another node
         local = self._url.host in ("127.0.0.1", "localhost", "::1") or is_registered(settings.url)
         # a redirect would take a conversation to another place: none is followed. A packed reply may unpack to any size
@@ -208,12 +222,12 @@ class Connection:
             await self._wait_until_back(message)
             raise TemporaryFailure(message) from None
         except (TimeoutError, httpx.TimeoutException):
-            _known_servers.add(self.where)
+            self._contact.made = True
             raise TemporaryFailure(f"no whole reply in {self.settings.timeout:g} s") from None
         except httpx.TransportError as error:
-            _known_servers.add(self.where)
+            self._contact.made = True
             raise TemporaryFailure(self.redact(f"{type(error).__name__}: {error}")) from None
-        _known_servers.add(self.where)
+        self._contact.made = True
         if reply.status == 200:
             try:
                 return read(reply)
@@ -253,7 +267,7 @@ class Connection:
             if self._alive_at > failed_at:  # another request has probed meanwhile
                 return
             start, pause = time.monotonic(), FIRST_WAIT
-            expected = self.where in _known_servers or is_registered(self.settings.url)
+            expected = self._contact.made or is_registered(self.settings.url)
             patience = min(self.settings.patience, math.inf if expected else UNREACHABLE_WAIT)
             while not await self.alive():
                 waited, fix = time.monotonic() - start, start_fix(self.settings)

@@ -33,7 +33,7 @@ from memlab.errors import MemlabError
 from memlab.models.local.backend import Runtime, disable_progress_bars
 from memlab.models.local.base import ModelFiles, files_digest
 from memlab.models.local.batching import Block, attempt, spread, tokenise
-from memlab.models.local.late_interaction import choose_products, mean_matches
+from memlab.models.local.late_interaction import choose_products, mean_matches, pad_tokens
 from memlab.models.protocols import Floats, Ints, Role
 from memlab.runtime.machine import is_lack
 from memlab.stage import LocalPath, stage
@@ -158,11 +158,8 @@ class FlagModel(ModelFiles):
 
     def _runtime(self) -> Runtime:
         runtime = super()._runtime()
-        return replace(runtime, dtype="fp32") if runtime.dtype == "bf16" and not self._has_bf16() else runtime
-
-    def _has_bf16(self) -> bool:
-        """Return whether FlagEmbedding's class can be loaded in bf16."""
-        return False
+        no_bf16 = self._class() != _CLASSES["llm"]
+        return replace(runtime, dtype="fp32") if runtime.dtype == "bf16" and no_bf16 else runtime
 
 
 def by_length(texts: Sequence[str], size: int) -> Iterator[Ints]:
@@ -262,10 +259,8 @@ class M3Scorer(FlagModel):
         import torch
 
         def work(model: Any, device: str, block: Ints) -> tuple[Any, Any]:
-            rows = [torch.from_numpy(row) for row in self._encode(model, [texts[i] for i in block])]
-            lengths = torch.tensor([len(row) for row in rows], device=device)
-            padded = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True).to(device)
-            return padded, torch.arange(padded.shape[1], device=device) < lengths[:, None]
+            rows = self._encode(model, [texts[i] for i in block])
+            return pad_tokens([torch.from_numpy(row) for row in rows], device)
 
         workers = [partial(work, *lane) for lane in zip(self._models(), self._runtime().devices, strict=True)]
         for block, (vectors, kept) in spread(by_length(texts, BLOCK * self.batch), workers):
@@ -321,6 +316,3 @@ class FlagPairScorer(FlagModel):
 
     def _class(self) -> str:
         return _CLASSES[self.kind]
-
-    def _has_bf16(self) -> bool:
-        return self.kind == "llm"

@@ -4,7 +4,7 @@ form of relevance scores that Jina, Cohere and vLLM share."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,35 +17,36 @@ from memlab.models.server import Emit, ServerSettings, background, run_workers
 from memlab.stage import stage
 from memlab.text.display import replace_surrogates
 
-Form = TypeVar("Form", bound=BaseModel)
 
-
-class VectorItem(BaseModel):
-    """The vector of one text of a request; null stands for a number that the model could not compute."""
+class IndexedItem(BaseModel):
+    """The place of one text of a request in a reply."""
 
     model_config = ConfigDict(strict=True)
     index: int
-    embedding: list[float | None]
+
+
+class VectorItem(IndexedItem):
+    """The vector of one text; null stands for a number that the model could not compute."""
+
+    value: list[float | None] = Field(alias="embedding")
+
+
+class ScoreItem(IndexedItem):
+    """The score of one passage."""
+
+    value: float | None = Field(alias="relevance_score")
 
 
 class VectorReply(BaseModel):
     """A reply in the form of OpenAI's and Voyage's embeddings."""
 
-    data: list[VectorItem]
-
-
-class ScoreItem(BaseModel):
-    """The score of one passage of a request."""
-
-    model_config = ConfigDict(strict=True)
-    index: int
-    relevance_score: float | None
+    items: list[VectorItem] = Field(alias="data")
 
 
 class ScoreReply(BaseModel):
     """A reply in the form of Jina's and Cohere's rerankers."""
 
-    results: list[ScoreItem]
+    items: list[ScoreItem] = Field(alias="results")
 
 
 @stage
@@ -134,9 +135,7 @@ class HttpEmbedder(HttpModel):
 
         Raises ValueError for a reply of another form, and MemlabError for vectors of another length.
         """
-        what = f"does not hold {count} vectors of one length"
-        items = _read_json(VectorReply, reply, what).data
-        rows = _in_order({item.index: item.embedding for item in items}, count, what)
+        rows = _values(VectorReply, reply, count, f"does not hold {count} vectors of one length")
         if {len(row) for row in rows} != {self.dimensions}:
             lengths = sorted({len(row) for row in rows})
             raise MemlabError(f"the reply holds {count} vectors of length {', '.join(map(str, lengths[:3]))}, expected "
@@ -195,25 +194,24 @@ def read_scores(reply: bytes, count: int) -> Floats:
 
     Raises ValueError for a reply of another form.
     """
-    what = f"does not hold a score for each of {count} passages"
-    items = _read_json(ScoreReply, reply, what).results
+    values = _values(ScoreReply, reply, count, f"does not hold a score for each of {count} passages")
     with np.errstate(over="ignore", invalid="ignore"):
-        scores = np.array(_in_order({item.index: item.relevance_score for item in items}, count, what), np.float32)
+        scores = np.array(values, np.float32)
     return np.where(np.isfinite(scores), scores, np.float32("nan"))
 
 
-def _read_json(form: type[Form], reply: bytes, what: str) -> Form:
-    """Return a reply in its form; raise ValueError for bytes that are no JSON, or JSON of another form."""
+def _values(form: type[VectorReply | ScoreReply], reply: bytes, count: int, what: str) -> list[Any]:
+    """Return the values of a reply in the order of their indexes.
+
+    Raises ValueError for bytes that are no JSON, JSON of another form, and unless there is one value for each index
+    below ``count``, and no more.
+    """
     try:
-        return form.model_validate_json(reply)
+        values = {item.index: item.value for item in form.model_validate_json(reply).items}
     except ValidationError as error:
         fault = error.errors(include_input=False, include_url=False, include_context=False)[0]
         place = ".".join(map(str, fault["loc"]))
         raise ValueError(f"{what} ({f'{place}: ' if place else ''}{fault['msg']})") from None
-
-
-def _in_order(values: dict[int, Any], count: int, what: str) -> list[Any]:
-    """Return the values of the indexes below ``count``; raise ValueError unless there is one for each, and no more."""
     if values.keys() != set(range(count)):
         raise ValueError(what)
     return [values[i] for i in range(count)]

@@ -11,7 +11,6 @@ import queue
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, TypeVar
 from urllib.parse import urlsplit
 
@@ -26,11 +25,6 @@ Emit = Callable[[Item], Awaitable[None]]
 
 _FULL_WAIT = 0.01  # seconds between looks at a queue whose reader lags behind
 _LONGEST_WAIT = 3600.0  # seconds; any limit will do
-
-
-@dataclass(frozen=True)
-class _End:
-    error: BaseException | None
 
 
 def _wait_for(ready: queue.SimpleQueue[Item]) -> Item:
@@ -62,7 +56,7 @@ def background(work: Callable[[Emit[Item]], Coroutine[Any, Any, None]], queue_si
     >>> list(background(work, queue_size=1))
     [0, 1, 2]
     """
-    ready: queue.SimpleQueue[list[Item] | _End] = queue.SimpleQueue()
+    ready: queue.SimpleQueue[list[Item] | BaseException | None] = queue.SimpleQueue()
     loop = asyncio.new_event_loop()
     batch: list[Item] = []  # emitted in one turn of the loop: waking the reader costs more than reading an item
     emitted = consumed = 0
@@ -94,17 +88,17 @@ def background(work: Callable[[Emit[Item]], Coroutine[Any, Any, None]], queue_si
                 loop.run_until_complete(loop.shutdown_default_executor())
             loop.close()
             hand_over()
-            ready.put(_End(error))
+            ready.put(error)
 
     thread = threading.Thread(target=run, name="memlab-background", daemon=True)
     thread.start()
     try:
-        while not isinstance(items := _wait_for(ready), _End):
+        while isinstance(items := _wait_for(ready), list):
             for item in items:
                 consumed += 1
                 yield item
-        if items.error is not None:
-            raise items.error
+        if items is not None:
+            raise items
     finally:
         with suppress(RuntimeError):  # the loop is closed: the work has ended
             loop.call_soon_threadsafe(task.cancel)

@@ -17,8 +17,8 @@ from typing import Annotated, ClassVar
 import polars as pl
 from pydantic import Field
 
-from memlab.models.chat.protocol import Chat, Message, Prompt
 from memlab.models.chat.replies import parse_json
+from memlab.models.protocols import Chat, Message, Prompt
 from memlab.query.classify import Rules
 from memlab.stage import stage
 from memlab.store import Store

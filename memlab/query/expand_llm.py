@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from memlab.models.chat.protocol import Chat, Message, Prompt
+from memlab.models.protocols import Chat, Message, Prompt
 from memlab.query.decompose import QueryAdder, ask_for_queries
 from memlab.query.expand_rules import Most, Weight, add_paraphrases, distinct, question_texts, rewrites, statement
 from memlab.stage import stage

@@ -10,8 +10,8 @@ from typing import Annotated, Any, ClassVar
 import polars as pl
 from pydantic import Field
 
-from memlab.models.chat.protocol import Chat, Message, Prompt
 from memlab.models.chat.replies import parse_json
+from memlab.models.protocols import Chat, Message, Prompt
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import SCHEMAS, Notes, Tables, add_texts, with_text

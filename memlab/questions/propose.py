@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from memlab.data.jsonl import SessionLine
 from memlab.judge.llm import fence
-from memlab.models.chat.protocol import Chat, Message, Prompt
 from memlab.models.chat.replies import parse_json
+from memlab.models.protocols import Chat, Message, Prompt
 from memlab.store import Store
 from memlab.tables import Notes
 from memlab.text.display import printable_line

@@ -12,8 +12,8 @@ from typing import Annotated, ClassVar, Literal
 import polars as pl
 from pydantic import Field
 
-from memlab.models.chat.protocol import Chat, Completion, Message, Prompt
 from memlab.models.chat.replies import MARGIN, parse_json, trim
+from memlab.models.protocols import Chat, Completion, Message, Prompt
 from memlab.question_types import first_of
 from memlab.rank.rerank import PoolReranker, passages_of
 from memlab.stage import stage

@@ -19,7 +19,7 @@ import polars as pl
 from pydantic import Field, model_validator
 
 from memlab.errors import did_you_mean
-from memlab.models.chat.protocol import Message
+from memlab.models.protocols import Message
 from memlab.question_types import FALLBACK, check_classes
 from memlab.stage import Names, stage
 from memlab.tables import SCHEMAS, SESSION, Tables, with_text

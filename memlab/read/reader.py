@@ -14,7 +14,7 @@ import polars as pl
 from pydantic import Field, model_validator
 
 from memlab.errors import MemlabError
-from memlab.models.chat.protocol import Chat, Completion, Message, Prompt
+from memlab.models.protocols import Chat, Completion, Message, Prompt
 from memlab.question_types import FALLBACK, check_classes, first_of
 from memlab.read.prompt import Item, OneReader, PromptRouter, PromptTemplate
 from memlab.stage import Names, stage

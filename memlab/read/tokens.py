@@ -8,8 +8,8 @@ from typing import Annotated, Any, ClassVar, Protocol, runtime_checkable
 import polars as pl
 from pydantic import Field, model_validator
 
-from memlab.models.chat.protocol import Chat
 from memlab.models.chat.tokenizer import Tokenizer
+from memlab.models.protocols import Chat
 from memlab.read.prompt import RENDER_READS, Value, render_units
 from memlab.stage import stage
 from memlab.store import Store
@@ -40,10 +40,8 @@ class TokenCost:
 
 
 CACHE_SIZE = 500_000
-"""Texts whose counts are cached, in some 100 MB; a full cache is emptied."""
-
-_CACHE: dict[str, dict[str, int]] = {}
-"""Name of a tokenizer -> hash of a text -> its tokens: packs and arms of a sweep show the same texts again."""
+"""Texts whose counts a tokenizer keeps, in some 100 MB; a full cache is emptied. Packs and arms of a sweep show the
+same texts again."""
 
 
 @runtime_checkable
@@ -93,7 +91,7 @@ class ReaderTokens:
 
 def _counts(tokenizer: Tokenizer, texts: pl.Series) -> pl.Series:
     """Count each text that is not in the cache, once; null stays null."""
-    cache = _CACHE.setdefault(tokenizer.name, {})
+    cache = tokenizer.known
     hashes = {text: text_hash(text) for text in texts.to_list() if text is not None}
     counts = {text: cache[key] for text, key in hashes.items() if key in cache}
     new = [text for text in hashes if text not in counts]

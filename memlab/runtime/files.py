@@ -1,9 +1,10 @@
-"""Files: atomic writing, lines with checksums, and locks shared by readers."""
+"""Files: atomic writing, lines of JSON with checksums, and locks shared by readers."""
 
 from __future__ import annotations
 
 import errno
 import glob
+import hashlib
 import json
 import os
 import secrets
@@ -11,7 +12,7 @@ import shutil
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from io import BufferedReader, FileIO
 from pathlib import Path
@@ -23,26 +24,31 @@ from memlab.errors import MemlabError
 class SharedLock:
     """A lock for many readers or one writer. A thread that holds the lock may take it again, but no reader may write.
 
-    A reader waits while a writer waits, so that a stream of readers never keeps a writer out.
+    Whoever comes takes the turn: a writer keeps it while it waits for the readers to leave and until its own end, a
+    reader only until it is in. So a stream of readers never keeps a writer out.
     """
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._readers = self._waiting = self._depth = 0
-        self._writer: int | None = None  # the thread that writes
-        self._reading = threading.local()  # its attribute "now" is True in threads that read
+        self._turn = threading.RLock()
+        self._left = threading.Condition()  # of readers
+        self._readers = 0
+        self._here = threading.local()  # its attributes "reads" and "writes" are True in threads that do
 
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Hold the lock as the writer. Raises MemlabError in a thread that reads: it would wait for itself."""
-        if getattr(self._reading, "now", False):
+        if getattr(self._here, "reads", False):
             raise MemlabError("what answers a question cannot change what is asked",
                               fix="make the change when the question is answered")
-        self._enter_alone()
-        try:
-            yield
-        finally:
-            self._leave_alone()
+        with self._turn:
+            outer = getattr(self._here, "writes", False)
+            with self._left:
+                self._left.wait_for(lambda: not self._readers)
+            self._here.writes = True
+            try:
+                yield
+            finally:
+                self._here.writes = outer
 
     @contextmanager
     def shared(self, ready: Callable[[], bool], prepare: Callable[[], None]) -> Iterator[None]:
@@ -50,69 +56,27 @@ class SharedLock:
 
         No writer comes between ``prepare`` and the block.
         """
-        if self._writer == threading.get_ident():
+        if getattr(self._here, "writes", False):
             prepare()
             yield
             return
-        if getattr(self._reading, "now", False):
+        if getattr(self._here, "reads", False):
             yield
             return
-        self._enter_shared()
-        try:
-            is_ready = ready()
-        except BaseException:
-            self._leave_shared()
-            raise
-        if not is_ready:
-            self._leave_shared()
-            self._enter_alone()
-            try:
-                prepare()
-            except BaseException:
-                self._leave_alone()
-                raise
-            self._become_shared()
-        self._reading.now = True
+        with self._turn:
+            if not ready():
+                with self.alone():
+                    prepare()
+            with self._left:
+                self._readers += 1
+        self._here.reads = True
         try:
             yield
         finally:
-            self._reading.now = False
-            self._leave_shared()
-
-    def _enter_alone(self) -> None:
-        me = threading.get_ident()
-        with self._changed:
-            if self._writer != me:
-                self._waiting += 1
-                try:
-                    self._changed.wait_for(lambda: self._writer is None and not self._readers)
-                finally:
-                    self._waiting -= 1
-                    self._changed.notify_all()
-                self._writer = me
-            self._depth += 1
-
-    def _leave_alone(self) -> None:
-        with self._changed:
-            self._depth -= 1
-            if not self._depth:
-                self._writer = None
-                self._changed.notify_all()
-
-    def _enter_shared(self) -> None:
-        with self._changed:
-            self._changed.wait_for(lambda: self._writer is None and not self._waiting)
-            self._readers += 1
-
-    def _leave_shared(self) -> None:
-        with self._changed:
-            self._readers -= 1
-            self._changed.notify_all()
-
-    def _become_shared(self) -> None:
-        with self._changed:
-            self._readers += 1
-        self._leave_alone()
+            self._here.reads = False
+            with self._left:
+                self._readers -= 1
+                self._left.notify_all()
 
 
 TEMPORARY = ".tmp"
@@ -241,3 +205,39 @@ def _sync(path: Path) -> None:
         os.fsync(file)  # network disks report a full quota only here
     finally:
         os.close(file)
+
+
+MOST_OF_A_LINE = 1 << 27
+"""Bytes of a checked line that are read: 134 MB, more than any reply."""
+
+_START = b'{"check": "'
+_DIGITS = 16
+_CONTENT = len(_START) + _DIGITS + len(b'", ')
+
+
+def encode_line(row: Mapping[str, Any]) -> bytes:
+    """Return a row as one line of JSON that begins with a digest of its content, so that damage is recognised.
+
+    It is ASCII alone, so that no character of a text can end it or be changed by an encoding.
+    """
+    content = json.dumps(row, ensure_ascii=True)[1:].encode()
+    return _START + _line_digest(content) + b'", ' + content + b"\n"
+
+
+def decode_line(line: bytes) -> dict[str, Any] | None:
+    """Return the row of a checked line; None if the line is damaged, has no end, or is no JSON object.
+
+    >>> decode_line(encode_line({"id": 0})), decode_line(encode_line({"id": 0})[:-1])
+    ({'id': 0}, None)
+    """
+    content = line[_CONTENT:-1]
+    if not (line.startswith(_START) and line.endswith(b"\n") and line[len(_START):][:_DIGITS] == _line_digest(content)):
+        return None
+    try:
+        return dict(json.loads(b"{" + content))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _line_digest(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=_DIGITS // 2).hexdigest().encode()

@@ -1,4 +1,4 @@
-"""The machine that this process runs on: cores, memory and its lack, Python's garbage, and interrupts."""
+"""The machine that this process runs on: cores, packages, memory and its lack, Python's garbage, and interrupts."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import metadata
 from types import FrameType
 
 from memlab.errors import MemlabError
@@ -19,6 +20,14 @@ from memlab.errors import MemlabError
 def usable_cores() -> int:
     """Return the number of cores that this process may use; a job's share can be less than the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def package_version(package: str) -> str:
+    """Return the version of an installed package; "" if it is not installed."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Lock
 from typing import TextIO
 
 from memlab.runtime.terminal import print
@@ -20,7 +21,7 @@ Step = Callable[..., None]
 _LINE_EVERY = 30.0  # seconds: often enough to see that a job runs, seldom enough to leave its log readable
 _SURE_SHARE, _SURE_SECONDS = 0.02, 10.0  # before the first estimate: an earlier one is far off, and remembered
 _WAIT = 0.5  # seconds before a bar appears, so that short work does not flicker
-_live: list[object] = []  # bars on the screen; an inner one stays silent, since two would overwrite each other
+_SCREEN = Lock()  # held by a bar; an inner one stays silent, since two would overwrite each other
 
 
 def clock(seconds: float) -> str:
@@ -35,21 +36,6 @@ def clock(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02d} s"
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
-
-
-def state(done: int, total: int, unit: str, seconds: float, note: str = "", left: float | None = None) -> str:
-    """Describe work in one line; ``left`` are the seconds that it will still take, if that can be said.
-
-    >>> state(50, 200, "texts", 10.0, left=30.0)
-    '50/200 texts, 5.0 texts/s, 30 s left'
-    """
-    rate = done / seconds if seconds > 0 else 0.0
-    parts = [f"{done:,}/{total:,} {unit}", f"{rate:,.{0 if rate >= 100 else 1}f} {unit}/s"]
-    if note:
-        parts.append(note)
-    if left is not None:
-        parts.append(f"{clock(left)} left")
-    return ", ".join(parts)
 
 
 class Pace:
@@ -87,8 +73,11 @@ class Pace:
         return max(0.0, self.cost - self.done) * seconds / done
 
     def describe(self, unit: str, note: str) -> str:
-        """Describe the work in one line."""
-        return state(self.units, self.total, unit, self.seconds, note, self.left())
+        """Describe the work in one line: done of total, rate, note, and the time left if it can be said."""
+        rate, left = self.units / self.seconds if self.seconds > 0 else 0.0, self.left()
+        return ", ".join(filter(None, [
+            f"{self.units:,}/{self.total:,} {unit}", f"{rate:,.{0 if rate >= 100 else 1}f} {unit}/s", note,
+            "" if left is None else f"{clock(left)} left"]))
 
 
 @contextmanager
@@ -101,7 +90,7 @@ def progress(label: str, total: int, unit: str, *, cost: float | None = None, lo
     """
     stream = stream or sys.stderr
     pace = Pace(total, cost, loads=loads)
-    if _live or total == 0:
+    if total == 0 or _SCREEN.locked():
         yield _silent
     elif stream.isatty():
         yield from _bar(label, pace, unit, stream)
@@ -141,9 +130,8 @@ def _bar(label: str, pace: Pace, unit: str, stream: TextIO) -> Iterator[Step]:
             bar.start()
         bar.update(task, completed=pace.done, state=pace.describe(unit, note))
 
-    _live.append(bar)
-    try:
-        yield step
-    finally:
-        _live.remove(bar)
-        bar.stop()
+    with _SCREEN:
+        try:
+            yield step
+        finally:
+            bar.stop()

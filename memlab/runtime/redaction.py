@@ -60,7 +60,7 @@ def redact(text: str, environment: Mapping[str, str] | None = None, *, prose: bo
     return _without(_values(os.environ if environment is None else environment), text, prose)
 
 
-def redact_tree(value: Any, field: str = "") -> Any:
+def redact_tree(value: Any) -> Any:
     """Return plain JSON values without keys: in texts, in names, and under a field that is named like a key.
 
     The digest of a file stays. The hash of a commit has the form of a key, and stays under its own name.
@@ -82,7 +82,7 @@ def redact_tree(value: Any, field: str = "") -> Any:
         is_digest = _HEX.fullmatch(value) and (len(value) != _COMMIT or field in _COMMIT_FIELDS)
         return _without(values, value, prose=bool(is_digest))
 
-    return clean(value, field)
+    return clean(value, "")
 
 
 def _values(variables: Mapping[str, str]) -> list[str]:

@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from memlab.models.chat.protocol import Chat, Message, Prompt
 from memlab.models.chat.replies import MARGIN, parse_json, trim
+from memlab.models.protocols import Chat, Message, Prompt
 from memlab.question_types import FALLBACK, check_classes, first_of
 from memlab.search.hits import HitsBuilder
 from memlab.stage import Names, Stage, stage

@@ -60,29 +60,21 @@ class Plan:
 
     def line(self, port: int) -> list[str]:
         """Return the command line for a port, without the key: any user of a machine can read command lines."""
-        settings = self.settings
-        line = [str(self.python), "-m", MODULE, "--model", settings.model,
-                "--host", self.address.listen, "--port", str(port), "--served-model-name", *self.names,
-                "--runner", settings.runner, "--middleware", "key_guard.KeyGuard",
-                "--uvicorn-log-level", "warning"]  # one line per request would fill the log
-        if self.device == "cpu":
-            line += ["--dtype", "float32" if settings.dtype == "auto" else settings.dtype]
-            line += ["--enforce-eager"]  # compiling takes minutes and does not help on a CPU
-        else:
-            line += ["--dtype", settings.dtype, "--gpu-memory-utilization", str(settings.share(self.gpus))]
-        if settings.max_len:
-            line += ["--max-model-len", str(settings.max_len)]
-        elif self.device == "cpu" and settings.runner == "generate":
-            line += ["--max-model-len", "auto"]  # as much as the attention cache holds
-        if settings.quantization:
-            line += ["--quantization", settings.quantization]
-        if settings.tensor_parallel > 1:
-            line += ["--tensor-parallel-size", str(settings.tensor_parallel)]
-        if settings.data_parallel > 1:
-            line += ["--data-parallel-size", str(settings.data_parallel)]
-        if settings.revision and not is_folder(settings.model):
-            line += ["--revision", settings.revision]
-        return [*line, *settings.options, *self.extra]
+        settings, cpu = self.settings, self.device == "cpu"
+        window = "auto" if cpu and settings.runner == "generate" else None  # as much as the attention cache holds
+        values: dict[str, object] = {
+            "--model": settings.model, "--host": self.address.listen, "--port": port, "--runner": settings.runner,
+            "--middleware": "key_guard.KeyGuard", "--uvicorn-log-level": "warning",  # a line per request fills the log
+            "--dtype": "float32" if cpu and settings.dtype == "auto" else settings.dtype,
+            "--gpu-memory-utilization": None if cpu else settings.share(self.gpus),
+            "--max-model-len": settings.max_len or window, "--quantization": settings.quantization,
+            "--tensor-parallel-size": settings.tensor_parallel if settings.tensor_parallel > 1 else None,
+            "--data-parallel-size": settings.data_parallel if settings.data_parallel > 1 else None,
+            "--revision": None if is_folder(settings.model) else settings.revision}
+        given = [word for name, value in values.items() if value for word in (name, str(value))]
+        given += ["--enforce-eager"] * cpu  # compiling takes minutes and does not help on a CPU
+        return [str(self.python), "-m", MODULE, *given, "--served-model-name", *self.names, *settings.options,
+                *self.extra]
 
     def variables(self) -> dict[str, str]:
         """Return the environment variables for the model and the device; the key is not among them."""

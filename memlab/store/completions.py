@@ -18,10 +18,8 @@ from dataclasses import asdict, fields
 from pathlib import Path
 
 from memlab.errors import MemlabError
-from memlab.models.chat.protocol import MAX_TOKENS, Chat, Completion, Prompt
-from memlab.models.protocols import prompt_costs
-from memlab.runtime import checked_lines
-from memlab.runtime.files import is_private, open_plain, write_all
+from memlab.models.protocols import MAX_TOKENS, Chat, Completion, Prompt, prompt_costs
+from memlab.runtime.files import MOST_OF_A_LINE, decode_line, encode_line, is_private, open_plain, write_all
 from memlab.runtime.progress import progress
 from memlab.store.segment import store_errors, write_file, write_identity
 from memlab.store.writer import model_name
@@ -38,7 +36,7 @@ def encode(key: str, completion: Completion) -> bytes:
     for name in ("logprob", "sent"):  # what a reply does not have takes no room
         if not row[name] and row[name] != 0.0:
             del row[name]
-    return checked_lines.encode({"key": key, **row})
+    return encode_line({"key": key, **row})
 
 
 def decode(line: bytes) -> tuple[str, Completion] | None:
@@ -47,7 +45,7 @@ def decode(line: bytes) -> tuple[str, Completion] | None:
     >>> decode(encode("k", Completion("<b>\\x1b[0m\\u2028", 3, 2, 0.5)))[1].text
     '<b>\\x1b[0m\\u2028'
     """
-    row = checked_lines.decode(line)
+    row = decode_line(line)
     if row is None:
         return None
     try:
@@ -72,7 +70,7 @@ def lines(path: Path, start: int = 0) -> Iterator[tuple[int, bytes]]:
     try:
         with open_plain(path) as file:
             file.seek(start)
-            for line in checked_lines.lines(file):
+            while line := file.readline(MOST_OF_A_LINE):
                 if not line.endswith(b"\n"):  # being written, or cut off by the end of its process
                     return
                 start += len(line)

@@ -23,8 +23,19 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from memlab.models.chat.protocol import Chat, Completion, Prompt
-from memlab.models.protocols import Embedder, Floats, Ints, PairScorer, Role, TokenMatcher, pair_costs, text_costs
+from memlab.models.protocols import (
+    Chat,
+    Completion,
+    Embedder,
+    Floats,
+    Ints,
+    PairScorer,
+    Prompt,
+    Role,
+    TokenMatcher,
+    pair_costs,
+    text_costs,
+)
 from memlab.runtime.paths import expand, store_root
 from memlab.store.completions import Completions
 from memlab.store.index import Located, SegmentIndex, StoredRows

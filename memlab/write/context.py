@@ -11,8 +11,8 @@ from typing import Annotated, ClassVar, Literal
 import polars as pl
 from pydantic import Field
 
-from memlab.models.chat.protocol import Chat, Message, Prompt
 from memlab.models.chat.replies import MARGIN, trim
+from memlab.models.protocols import Chat, Message, Prompt
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import SESSION, Notes, Tables, add_texts, with_text

@@ -10,8 +10,8 @@ from typing import Annotated, Any, cast, get_args
 from pydantic import Field
 
 from memlab.errors import MemlabError
-from memlab.models.chat.protocol import Chat, Completion, Message, Prompt
 from memlab.models.chat.replies import MARGIN, parse_json, trim
+from memlab.models.protocols import Chat, Completion, Message, Prompt
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import Notes, Tables

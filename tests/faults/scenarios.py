@@ -18,7 +18,7 @@ from memlab import run
 from memlab.errors import MemlabError
 from memlab.harness.results import read_arm
 from memlab.memory import Memory, Session
-from memlab.models.chat.protocol import Message, Prompt
+from memlab.models.protocols import Message, Prompt
 from memlab.report.build import build
 from memlab.store import Store
 from memlab.store.__main__ import compact, prune, verify

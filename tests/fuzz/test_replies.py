@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from memlab.data.jsonl import SessionLine, TurnLine
 from memlab.judge.cases import read as read_hypotheses
 from memlab.judge.llm import contains_yes, first_word
-from memlab.models.chat.protocol import Completion
+from memlab.models.protocols import Completion
 from memlab.query.decompose import LLMDecompose
 from memlab.query.time_window import LLMWindows
 from memlab.questions.propose import propose_by_model

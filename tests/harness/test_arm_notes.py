@@ -8,7 +8,7 @@ import pytest
 
 from memlab.cluster import shards
 from memlab.harness.arm import note_counts
-from memlab.models.chat.protocol import Prompt
+from memlab.models.protocols import Prompt
 from memlab.query.decompose import LLMDecompose
 from memlab.rank.select import Fixed
 from memlab.read.prompt import PromptTemplate

@@ -18,7 +18,7 @@ from memlab.judge.llm import LlmJudge
 from memlab.judge.official import OfficialJudge
 from memlab.judge.synthetic_answers import CalibrationSet, SyntheticAnswer
 from memlab.models.chat.openai import OpenAIChat
-from memlab.models.chat.protocol import Completion
+from memlab.models.protocols import Completion
 from memlab.report.build import verdict_counts
 from memlab.stage import Stage
 from memlab.store import Store

@@ -10,7 +10,7 @@ from memlab.data.benchmarks import official
 from memlab.data.fetch import fetch
 from memlab.errors import MemlabError
 from memlab.judge.official import OfficialJudge
-from memlab.models.chat.protocol import Message
+from memlab.models.protocols import Message
 from memlab.stage import spec_digest
 from memlab.store import Store
 from tests.data.test_fetch import Server, server  # noqa: F401 - a fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from memlab.models.chat.protocol import Prompt
+from memlab.models.protocols import Prompt
 from memlab.stage import Stage
 from memlab.store import Store
 from memlab.tables import Tables, frame, text_hash, texts_frame

@@ -18,9 +18,10 @@ from pydantic import ValidationError
 from memlab.errors import MemlabError
 from memlab.models import connection
 from memlab.models.chat.openai import OpenAIChat
-from memlab.models.chat.protocol import MAX_TOKENS, Completion, Message, Prompt
 from memlab.models.chat.replies import parse_completion
+from memlab.models.connection import Reply
 from memlab.models.http import HttpEmbedder, HttpReranker, read_scores
+from memlab.models.protocols import MAX_TOKENS, Completion, Message, Prompt
 from memlab.store import completions
 from tests.fuzz.mutation import as_json, fuzz, mutated, outcome
 from tests.models.rawserver import always, raw_server, reply
@@ -130,7 +131,7 @@ def read(kind: str, content: bytes) -> Any:
                            .read_vectors(content, COUNT))
         if kind == "reranker":
             return outcome(lambda: read_scores(content, COUNT))
-        return outcome(lambda: parse_completion(content, 0.1))
+        return outcome(lambda: parse_completion(Reply(200, content, seconds=0.1)))
     except ValueError:  # the request is sent again
         return None
 

@@ -153,7 +153,8 @@ def test_products_that_do_not_fit_are_computed_in_smaller_steps(
         return real(tensor, **options)
 
     monkeypatch.setattr(torch.Tensor, "amax", amax)
-    monkeypatch.setattr(late_interaction, "_room", {})
+    room = late_interaction.Room(late_interaction.CELLS)
+    monkeypatch.setattr(late_interaction, "room_of", lambda device: room)
     np.testing.assert_allclose(scores_of(scorer), whole, atol=1e-6)
     assert max(sizes) > 200 >= min(sizes)
 

@@ -9,8 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.models.chat.protocol import Message, Prompt
-from memlab.models.protocols import ATTENTION, MARKERS, PRODUCT, REPLY, pair_costs, prompt_costs, text_costs
+from memlab.models.protocols import (
+    ATTENTION,
+    MARKERS,
+    PRODUCT,
+    REPLY,
+    Message,
+    Prompt,
+    pair_costs,
+    prompt_costs,
+    text_costs,
+)
 
 READER = SimpleNamespace(token_limit=lambda: 50)
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from memlab.data.jsonl import SessionLine
-from memlab.models.chat.protocol import Prompt
+from memlab.models.protocols import Prompt
 from memlab.questions.propose import ProposedQuestion, propose_by_model
 from memlab.store import Store
 from tests.chats import ScriptedChat

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.errors import MemlabError
-from memlab.models.chat.protocol import Prompt
+from memlab.models.protocols import Prompt
 from memlab.read.pack import ByDate, ByRank, BySession, FullContext
 from memlab.read.prompt import PromptTemplate, RoutedPrompts
 from memlab.read.reader import INCOMPLETE, PER_MESSAGE, PER_PROMPT, Reader, SelfConsistency

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.models.chat.protocol import Message
+from memlab.models.protocols import Message
 from memlab.read.reader import PER_MESSAGE, PER_PROMPT, count_fitting, prompt_room, prompt_tokens
 from tests.chats import ScriptedChat
 

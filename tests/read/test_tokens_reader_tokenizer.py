@@ -16,7 +16,7 @@ from memlab.harness.sweep import read
 from memlab.live.sessions import Session
 from memlab.memory import Memory
 from memlab.models.chat.openai import OpenAIChat
-from memlab.models.chat.tokenizer import Tokenizer
+from memlab.models.chat.tokenizer import Tokenizer, prompt_counter
 from memlab.pipeline import Pipeline
 from memlab.rank.select import Fixed
 from memlab.read import tokens
@@ -68,7 +68,7 @@ def test_a_text_is_counted_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -
     asked: list[str] = []
     counts = Tokenizer.counts
     monkeypatch.setattr(Tokenizer, "counts", lambda self, texts: asked.extend(texts) or counts(self, texts))
-    monkeypatch.setattr(tokens, "_CACHE", {})
+    monkeypatch.setattr(prompt_counter(folder), "known", {})
     with counting(reader(folder)):
         for _ in range(2):
             assert count_tokens(pl.Series(["a", "bb", "a"])).to_list() == [1, 2, 1]

@@ -85,8 +85,8 @@ def test_a_writer_that_waits_comes_before_new_readers() -> None:
     threads[0].start()
     assert reading.wait(SECONDS)
     threads[1].start()
-    while not lock._waiting:  # until the writer waits
-        pass
+    while lock._turn.acquire(blocking=False):  # until the writer has taken its turn, and waits
+        lock._turn.release()
     threads[2].start()
     leave.set()
     for thread in threads:

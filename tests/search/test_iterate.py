@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from memlab.errors import MemlabError
-from memlab.models.chat.protocol import Prompt
+from memlab.models.protocols import Prompt
 from memlab.search.bm25 import BM25
 from memlab.search.iterate import Iterate
 from memlab.store import Store

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from memlab.errors import MemlabError
 from memlab.models import connection
 from memlab.models.chat.openai import OpenAIChat
-from memlab.models.chat.protocol import Completion, Message, Prompt
-from memlab.runtime import checked_lines
+from memlab.models.protocols import Completion, Message, Prompt
+from memlab.runtime.files import decode_line, encode_line
 from memlab.store import Store
 from memlab.store.__main__ import info, main, prune, verify
 from memlab.store.completions import decode, encode, lines
@@ -302,12 +302,12 @@ def test_what_was_refused_cut_off_and_mended_is_noted(tmp_path: Path) -> None:
 
 def test_a_line_with_a_further_field_is_read_and_an_impossible_one_is_passed_over() -> None:
     reply = Completion("Tom", 3, 2, 0.5)
-    row = checked_lines.decode(encode("k", reply))
+    row = decode_line(encode("k", reply))
     assert row is not None
-    assert decode(checked_lines.encode({**row, "cost": 0.1})) == ("k", reply)
+    assert decode(encode_line({**row, "cost": 0.1})) == ("k", reply)
     for change in ({"prompt_tokens": 10**30}, {"completion_tokens": -1}, {"text": None}, {"prompt_tokens": "many"},
                    {"prompt_tokens": 0.5}, {"completion_tokens": True}, {"text": "\ud800"}, {"seconds": "long"},
                    {"seconds": math.nan}, {"finish": ["stop"]}, {"repaired": 2}, {"logprob": "low"},
                    {"logprob": math.inf}, {"key": 3}):
-        assert decode(checked_lines.encode({**row, **change})) is None
-    assert decode(checked_lines.encode({"key": "k"})) is None
+        assert decode(encode_line({**row, **change})) is None
+    assert decode(encode_line({"key": "k"})) is None

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from memlab.errors import MemlabError
-from memlab.models.chat.protocol import Message, Prompt
+from memlab.models.protocols import Message, Prompt
 from memlab.store import Store
 from memlab.store.__main__ import main
 from memlab.store.segment import read_index, write_index

@@ -10,9 +10,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from memlab.models.chat.protocol import Completion, Message, Prompt
 from memlab.models.local.batching import pack
-from memlab.models.protocols import Floats, Ints, Role
+from memlab.models.protocols import Completion, Floats, Ints, Message, Prompt, Role
 from memlab.runtime import progress
 from memlab.store import Store
 from memlab.tables import texts_frame

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from memlab.errors import MemlabError
-from memlab.models.chat.protocol import Prompt
+from memlab.models.protocols import Prompt
 from memlab.store import Store
 from memlab.tables import Tables, frame
 from memlab.text.transcript import NOTE

@@ -11,10 +11,10 @@ from pydantic import AfterValidator, Field
 
 from memlab.errors import MemlabError
 from memlab.models.chat import replies
-from memlab.models.chat.protocol import Completion, Message, Prompt
 from memlab.models.chat.replies import Refused, changes, check_refusal, fields_of
 from memlab.models.chat.tokenizer import valid
 from memlab.models.connection import Connection, Reply
+from memlab.models.protocols import Completion, Message, Prompt
 from memlab.models.server import Emit, ServerSettings, check_address, run_workers
 from memlab.stage import stage
 
@@ -102,7 +102,7 @@ class Client(Connection):
             return replace(reply, text=mended, repaired=True)
         if reply.fault is not None:  # it would be cut off or withheld again
             return reply
-        request = Message("user", replies.second_request(fault, schema))
+        request = Message("user", f"That does not fit: {fault}. {replies.request(schema)}")
         longer = (*prompt.messages, Message("assistant", reply.answer), request)
         second = await self._reply(prompt, longer, schema if self._fields.takes_schema(schema) else None)
         if second is None:
@@ -122,7 +122,8 @@ class Client(Connection):
             while self._fields.takes_schema(schema):
                 sent = self._fields.adapt(body)
                 try:
-                    return replace(await self.post("/chat/completions", sent, _completion), sent=changes(body, sent))
+                    reply = await self.post("/chat/completions", sent, replies.parse_completion)
+                    return replace(reply, sent=changes(body, sent))
                 except Refused as refusal:
                     if refusal.reason == "too long":
                         return None
@@ -153,10 +154,6 @@ class Client(Connection):
             body["response_format"] = {"type": "json_schema",
                                        "json_schema": {"name": "reply", "schema": json.loads(schema)}}
         return body
-
-
-def _completion(reply: Reply) -> Completion:
-    return replies.parse_completion(reply.content, reply.seconds)
 
 
 def _ask_for_json(messages: Sequence[Message], schema: str) -> tuple[Message, ...]:

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 from pydantic import Field, model_validator
 
 from memlab.models.chat.client import AUTO, ChatSettings, ask_all
-from memlab.models.chat.protocol import Completion, Message, Prompt
 from memlab.models.chat.router import route
 from memlab.models.chat.tokenizer import PromptCounter, Tokenizer, has_tokenizer, prompt_counter
+from memlab.models.protocols import Completion, Message, Prompt
 from memlab.models.server import Emit, background
 from memlab.runtime.paths import expand, home
 from memlab.stage import LocalPath, stage

@@ -14,12 +14,12 @@ import threading
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from memlab.models.chat.protocol import MAX_TOKENS, Chat, Completion
 from memlab.models.chat.tokenizer import valid
 from memlab.models.connection import Reply
+from memlab.models.protocols import MAX_TOKENS, Chat, Completion
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator, ValidationError
@@ -49,8 +49,6 @@ _LONG = re.compile(r"context.(length|window)|maximum model length|max_model_len|
                    r"reduce the length", re.IGNORECASE)
 _SCHEMA = re.compile(r"response_?format|json_?schema|guided|structured.?output|grammar", re.IGNORECASE)
 _CODES = ("unsupported_parameter", "unsupported_value", "unknown_parameter")
-
-_known_lock = threading.Lock()
 
 
 class Refused(Exception):
@@ -163,13 +161,10 @@ def changes(body: Mapping[str, Any], sent: Mapping[str, Any]) -> str:
                      for name, value in body.items() if name not in sent)
 
 
-_known: dict[tuple[str, str], Fields] = {}
-
-
-def fields_of(server: str, model: str) -> Fields:
+@cache
+def fields_of(server: str, model: str) -> Fields:  # noqa: ARG001 (the key of the cache)
     """Return what is known in this process of the fields that a server takes for a model."""
-    with _known_lock:
-        return _known.setdefault((server, model), Fields())
+    return Fields()
 
 
 _FENCED = re.compile(r"```[\w-]*[ \t]*\n(.*?)```", re.DOTALL)
@@ -181,10 +176,10 @@ TEXT_PARTS = ("text", "output_text")
 """Types of the parts of a reply that are its text."""
 
 
-def parse_completion(reply: bytes, seconds: float) -> Completion:
+def parse_completion(reply: Reply) -> Completion:
     """Return the completion in a server's reply; raises ValueError if there is none."""
     try:
-        content = json.loads(reply)
+        content = json.loads(reply.content)
         choice, usage = content["choices"][0], content.get("usage")
         finish = choice.get("finish_reason")
         message = choice["message"] if choice.get("message") or not finish else {}  # a filter may leave none
@@ -197,7 +192,7 @@ def parse_completion(reply: bytes, seconds: float) -> Completion:
         if not isinstance(text, str | None):
             raise TypeError("its content is no text")
         finish = "declined" if refusal else str(finish or "stop")
-        return Completion(valid(text or ""), asked, written, seconds, valid(finish), logprob=_logprob(choice))
+        return Completion(valid(text or ""), asked, written, reply.seconds, valid(finish), logprob=_logprob(choice))
     except (AttributeError, LookupError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise ValueError(f"is no chat completion ({type(error).__name__}: {error})") from None
 
@@ -273,11 +268,6 @@ def mend(text: str, schema: str) -> str | None:
 def request(schema: str) -> str:
     """Return the request for JSON in words, for servers that cannot bind a reply to a schema."""
     return f"Answer with JSON alone, no other word, that fits this JSON schema:\n{schema}"
-
-
-def second_request(what: str, schema: str) -> str:
-    """Return the second request, which names the fault of the first reply."""
-    return f"That does not fit: {what}. {request(schema)}"
 
 
 @lru_cache(maxsize=64)

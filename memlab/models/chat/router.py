@@ -21,8 +21,8 @@ from pathlib import Path
 from memlab.errors import MemlabError
 from memlab.models import connection
 from memlab.models.chat.client import ChatSettings, Client, Fits
-from memlab.models.chat.protocol import Completion, Prompt
 from memlab.models.connection import LONGEST_WAIT, ServerUnavailable
+from memlab.models.protocols import Completion, Prompt
 from memlab.models.server import Emit
 from memlab.runtime.paths import shipped_path
 from memlab.runtime.progress import clock
@@ -52,7 +52,7 @@ def chat_servers(model: str, revision: str | None = None) -> list[Server]:
 def prefix_digests(prompts: Sequence[Prompt]) -> list[bytes]:
     """Return a digest of each prompt's beginning, after the system message and the text that all prompts share.
 
-    >>> from memlab.models.chat.protocol import Message
+    >>> from memlab.models.protocols import Message
     >>> one, two, three = prefix_digests([Prompt((Message("system", "Be brief."), Message("user", text)))
     ...                                   for text in ("a" * 300 + "?", "a" * 300 + "!", "b")])
     >>> one == two, one == three

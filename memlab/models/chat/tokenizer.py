@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from memlab.errors import MemlabError
-from memlab.models.chat.protocol import Message
+from memlab.models.protocols import Message
 from memlab.text.display import replace_surrogates
 from memlab.text.token_counter import words_and_marks
 
@@ -92,6 +92,7 @@ class Tokenizer(PromptCounter):
     def __init__(self, folder: Path) -> None:
         self.folder, self._lock = folder, threading.Lock()
         self._loaded: Any = None
+        self.known: dict[str, int] = {}  # hash of a text -> its tokens, as far as a caller keeps them here
         self.name = f"tokenizer {_digest(folder)}"
 
     def counts(self, texts: Sequence[str]) -> list[int]:

@@ -78,11 +78,9 @@ def onednn_usable() -> bool:
 
 
 def _answers(record: Path) -> dict[str, Any]:
-    try:
-        answers = read_json(record)
-    except (OSError, ValueError):
-        return {}
-    return answers if isinstance(answers, dict) else {}
+    with suppress(OSError, ValueError):
+        return read_json(record)
+    return {}
 
 
 @cache

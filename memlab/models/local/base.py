@@ -68,11 +68,6 @@ def model_folder(path: str | Path, revision: str | None, option: str) -> Path:
                            fix=f"give a local folder: {option}=FOLDER") from error
 
 
-def hub_commit(folder: Path) -> str | None:
-    """Return the hub commit of a fetched folder; None for any other folder."""
-    return folder.name if folder.parent.name == "snapshots" else None
-
-
 def token_width(folder: Path) -> int | None:
     """Return the numbers of a token's vector as the model's own configuration says; None if it does not."""
     for file in (folder / "config.json", folder / "0_Transformer" / "config.json"):
@@ -176,8 +171,9 @@ class ModelFiles:
 
     def origin(self) -> dict[str, Any]:
         """Return where the model came from: its name and path, and the hub's commit if it came from there."""
-        path = None if self.path is None else str(self.path)
-        return {"name": self.name, "path": path, "revision": hub_commit(self._folder())}
+        path, folder = None if self.path is None else str(self.path), self._folder()
+        commit = folder.name if folder.parent.name == "snapshots" else None  # the hub's cache names it so
+        return {"name": self.name, "path": path, "revision": commit}
 
     def on_gpu(self) -> bool:
         """Return whether the model runs on a GPU."""

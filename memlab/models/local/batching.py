@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import partial
 from threading import Lock
 from typing import Any, Generic, TypeVar
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +41,7 @@ Block = tuple[Ints, Any, Any, Ints | None]
 """Positions (b,), token vectors (b, length, dim) as a tensor, which of them count (b, length) as a tensor, and the
 vocabulary ids of the tokens (b, length), where each stands for a word."""
 
-_ROOM: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
+Room = dict[Any, int]
 """Padded tokens per batch of each model whose device ran out of memory."""
 
 
@@ -139,16 +138,6 @@ def pack(lengths: Ints, budget: int) -> list[Ints]:
     return batches
 
 
-def padding_share(lengths: Ints, batches: Sequence[Ints]) -> float:
-    """Return the share of the padded tokens that is padding; 0 when there are none.
-
-    >>> padding_share(np.array([4, 2]), [np.array([0, 1])])
-    0.25
-    """
-    padded = sum(len(batch) * int(lengths[batch].max()) for batch in batches)
-    return 1.0 - int(lengths.sum()) / padded if padded else 0.0
-
-
 def spread(jobs: Iterable[Job], workers: Sequence[Callable[[Job], Result]]) -> Generator[tuple[Job, Result]]:
     """Run each job on whichever worker is free, one thread per worker; yield (job, result) as they come.
 
@@ -193,18 +182,18 @@ def by_characters(texts: Sequence[str]) -> InputWindow[list[str]]:
 
 
 def run_batches(jobs: Sequence[Job], prepare: Callable[[Job], InputWindow[Inputs]], budget: int,
-                models: Sequence[Model], work: Callable[[Model, Inputs], Result], *, lanes: int = 1
+                models: Sequence[Model], work: Callable[[Model, Inputs], Result], room: Room, *, lanes: int = 1
                 ) -> Iterator[tuple[Ints, Result]]:
     """Prepare windows and run their batches on whichever model is free; yield (positions, result) as they come.
 
     The next window is prepared in a thread while the models compute this one. A batch has at most ``budget`` padded
-    tokens. One that does not fit into a device's memory is halved, and the size that fits is remembered for the model.
+    tokens. One that does not fit into a device's memory is halved, and the size that fits is remembered in ``room``.
     With two lanes per model, one prepares and sends a batch while the device computes the other's.
     Raises MemlabError if one text alone does not fit.
     """
     def run(model: Model, window: InputWindow[Inputs], batch: Ints) -> list[tuple[Ints, Result]]:
         tokens = max(1, int(window.lengths[batch].max(initial=0)))
-        size = max(1, _ROOM.get(model, len(batch) * tokens) // tokens)
+        size = max(1, room.get(model, len(batch) * tokens) // tokens)
         if len(batch) > size:
             return [pair for at in range(0, len(batch), size) for pair in run(model, window, batch[at:at + size])]
         result = attempt(lambda: work(model, window.batch(batch)))
@@ -213,7 +202,7 @@ def run_batches(jobs: Sequence[Job], prepare: Callable[[Job], InputWindow[Inputs
         if len(batch) == 1:
             raise MemlabError(f"a text of {tokens} tokens does not fit into the device's memory",
                               fix="a smaller max_length, or device=cpu")
-        _ROOM[model] = min(_ROOM.get(model, len(batch) * tokens), len(batch) // 2 * tokens)
+        room[model] = min(room.get(model, len(batch) * tokens), len(batch) // 2 * tokens)
         return run(model, window, batch)
 
     def worker(model: Model, job: tuple[InputWindow[Inputs], Ints]) -> list[tuple[Ints, Result]]:

@@ -116,9 +116,9 @@ class CrossEncoderScorer(LocalModel):
 
         asked, read = (np.array([len(text) for text in texts], np.int64) for texts in (queries, passages))
         tokens = tokens_read(asked[pairs[:, 0]] + read[pairs[:, 1]], limit)
-        models = self._models().workers(int(tokens.sum()))
-        yield from run_batches(window_slices(len(used_passages)), prepare, self._budget(), models, work,
-                               lanes=self._lanes())
+        models = self._models()
+        yield from run_batches(window_slices(len(used_passages)), prepare, self._budget(),
+                               models.workers(int(tokens.sum())), work, models.room, lanes=self._lanes())
 
     def token_limit(self) -> int:
         """Return the number of tokens that the model reads of a pair."""

@@ -142,7 +142,8 @@ class SentenceEmbedder(LocalModel):
             tokens = self._tokenise(texts[at], role)
             return InputWindow(np.arange(at.start, at.stop), tokens.lengths, partial(tokens.pad_batch, pad=pad))
 
-        return run_batches(window_slices(len(texts)), prepare, self._budget(), models, work, lanes=self._lanes())
+        return run_batches(window_slices(len(texts)), prepare, self._budget(), models, work, self._encoders().room,
+                           lanes=self._lanes())
 
 
 def unique(texts: Sequence[str]) -> tuple[list[str], list[Ints]]:
@@ -187,7 +188,7 @@ class SparseTermEncoder(LocalModel):
                                          convert_to_sparse_tensor=False))
 
         models = self._load("SparseEncoder")
-        yield from run_batches([texts], by_characters, CHARACTERS * self._budget(), models, work)
+        yield from run_batches([texts], by_characters, CHARACTERS * self._budget(), models, work, models.room)
 
     def truncated(self, texts: Sequence[str], role: Role) -> NDArray[np.bool_]:
         """Return, for each text, whether the model sees only its beginning: shape (n,); a query is read whole."""

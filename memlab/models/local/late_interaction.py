@@ -12,7 +12,8 @@ versions of sentence-transformers and transformers than memlab needs, so it is n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from dataclasses import dataclass
+from functools import cache, partial
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -37,8 +38,18 @@ Encode = Callable[[list[str], Role], Iterator[Block]]
 CELLS, GPU_CELLS = 1 << 24, 1 << 27
 """Token products in memory at a time (64 MB in fp32; 512 MB on a GPU, where small steps would leave it idle)."""
 
-_room: dict[str, int] = {}
-"""Token products of each device that ran out of memory."""
+
+@dataclass
+class Room:
+    """Token products in memory at a time: fewer once a device ran out of memory."""
+
+    cells: int
+
+
+@cache
+def room_of(device: str) -> Room:
+    """Return the room on a device, as far as it is known in this process."""
+    return Room(CELLS if device == "cpu" else GPU_CELLS)
 
 
 def choose_products(on_gpu: bool, dtype: str) -> Products:
@@ -100,6 +111,15 @@ def _group_by_queries(batch: Ints, bounds: Ints, query_of: Ints) -> Iterator[tup
         yield np.array(rows, np.int64), np.frombuffer(key, query_of.dtype)
 
 
+def pad_tokens(rows: Sequence[Any], device: Any) -> tuple[Any, Any]:
+    """Return the token vectors of texts as (b, length, dim) on a device, and which of them are real, (b, length)."""
+    import torch
+
+    lengths = torch.tensor([len(row) for row in rows], device=device)
+    padded = torch.nn.utils.rnn.pad_sequence(list(rows), batch_first=True).to(device)
+    return padded, torch.arange(padded.shape[1], device=device) < lengths[:, None]
+
+
 def best_products(query: Any, passages: Any, kept: Any, products: Products) -> Floats:
     """Return, for each query token (t,) and passage (b,), its best inner product: shape (t, b).
 
@@ -116,20 +136,19 @@ def best_products(query: Any, passages: Any, kept: Any, products: Products) -> F
         return ((rows @ flat.T).view(-1, b, length) + mask).amax(dim=2)
 
     best: list[Any] = []
-    device, start = str(passages.device), 0
+    room, start = room_of(str(passages.device)), 0
     with torch.inference_mode():
         while start < len(query):
-            cells = CELLS if device == "cpu" else GPU_CELLS
-            step = max(1, min(cells, _room.get(device, cells)) // (b * length))
+            step = max(1, room.cells // (b * length))
             rows = query[start:start + step]
             part = attempt(partial(best_of, rows))
             if part is not None:
                 best.append(part)
                 start += step
             elif len(rows) > 1:
-                _room[device] = len(rows) // 2 * b * length
+                room.cells = len(rows) // 2 * b * length
             else:
-                raise MemlabError(f"{b} passages of {length} tokens do not fit into the memory of {device}",
+                raise MemlabError(f"{b} passages of {length} tokens do not fit into the memory of {passages.device}",
                                   fix="a smaller cross_encoder.embedder.token_budget")
         return torch.cat(best).cpu().numpy()
 
@@ -159,14 +178,12 @@ class ColbertEncoder(LocalModel):
         def work(model: Any, batch: list[str]) -> tuple[Any, Any]:
             encode = model.encode_query if role == "query" else model.encode_document
             rows = encode(batch, batch_size=len(batch), show_progress_bar=False)
-            padded = torch.nn.utils.rnn.pad_sequence([row.float() for row in rows], batch_first=True)
-            lengths = torch.tensor([len(row) for row in rows], device=padded.device)
-            kept = torch.arange(padded.shape[1], device=padded.device) < lengths[:, None]
+            padded, kept = pad_tokens([row.float() for row in rows], rows[0].device)
             return torch.nn.functional.normalize(padded, dim=2), kept
 
         models = self._load("MultiVectorEncoder")
         budget = CHARACTERS * self._budget()
-        for batch, (vectors, kept) in run_batches([texts], by_characters, budget, models, work):
+        for batch, (vectors, kept) in run_batches([texts], by_characters, budget, models, work, models.room):
             yield batch, vectors, kept, None
 
 

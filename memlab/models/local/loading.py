@@ -20,7 +20,7 @@ from typing import Any
 
 from memlab.errors import MemlabError, error_message
 from memlab.models.local.backend import Runtime, disable_progress_bars
-from memlab.models.local.batching import attempt
+from memlab.models.local.batching import Room, attempt
 
 APART_PAYS = 20_000_000
 """Tokens above which several GPUs get a process each: starting one takes some ten seconds. Estimated, not measured."""
@@ -35,6 +35,7 @@ class LoadedModels(Sequence[Any]):
     def __init__(self, load: Callable[[str], Any], devices: tuple[str, ...]) -> None:
         self._load, self._devices = load, devices
         self._here: dict[int, Any] = {}
+        self.room: Room = {}
 
     def __len__(self) -> int:
         return len(self._devices)
@@ -156,32 +157,28 @@ class RemoteModel:
 
 
 def serve(connection: Connection) -> None:
-    """Load a model and answer calls of its methods until the caller hangs up."""
+    """Load a model and answer calls of its methods until the caller hangs up; each with the error if loading failed."""
     try:
         load, device = connection.recv()
-        respond = _responder(load, device)
+        model, failure = None, ""
+        try:
+            model = load(device)
+        except Exception as error:
+            failure = error_message(error)
         while True:
-            connection.send(respond(*connection.recv()))
+            method, arguments = connection.recv()
+            connection.send(("error", failure) if failure else _result(model, method, arguments))
     except (EOFError, OSError):
         return
 
 
-def _responder(load: Callable[[str], Any], device: str) -> Callable[[str, tuple[Any, ...]], tuple[str, Any]]:
-    """Return a function from (method, arguments) to (status, result); if loading failed, to that error."""
+def _result(model: Any, method: str, arguments: tuple[Any, ...]) -> tuple[str, Any]:
+    """Return the status and the result of a call of a method, or its error."""
     try:
-        model = load(device)
+        result = attempt(partial(getattr(model, method), *arguments))
     except Exception as error:
-        failure = error_message(error)
-        return lambda method, arguments: ("error", failure)  # noqa: ARG005
-
-    def respond(method: str, arguments: tuple[Any, ...]) -> tuple[str, Any]:
-        try:
-            result = attempt(partial(getattr(model, method), *arguments))
-        except Exception as error:
-            return "error", error_message(error)
-        return ("memory", None) if result is None else ("result", result)
-
-    return respond
+        return "error", error_message(error)
+    return ("memory", None) if result is None else ("result", result)
 
 
 def _environment(device: str) -> dict[str, str]:

@@ -10,8 +10,8 @@ import polars as pl
 
 from memlab.judge.cases import Case
 from memlab.judge.llm import TOKENS, ChatJudge, Tokens, fence
-from memlab.models.chat.protocol import Completion, Message, Prompt
 from memlab.models.chat.replies import mend, parse_json
+from memlab.models.protocols import Completion, Message, Prompt
 from memlab.query.classify import TIME_WORDS, PatternClassifier, Patterns
 from memlab.rank.rerank_llm import KINDS, ChatReranker, Judged, Pools, ShownQuestion, ask_listwise, listwise
 from memlab.rank.signals import Classes, flag_units, unit_places

@@ -24,8 +24,9 @@ from memlab.config.instantiate import CONF
 from memlab.errors import MemlabError
 from memlab.models import connection
 from memlab.models.chat.openai import OpenAIChat
-from memlab.models.chat.protocol import Chat, Completion, Message, Prompt
 from memlab.models.chat.replies import parse_completion
+from memlab.models.connection import Reply
+from memlab.models.protocols import Chat, Completion, Message, Prompt
 from memlab.servers import Server, records_folder
 from memlab.store.completions import decode, encode
 from tests.choices import names_of
@@ -486,14 +487,14 @@ def test_a_server_without_log_probabilities_is_asked_without() -> None:
 @pytest.mark.parametrize("content", [None, [], [{"token": "a"}], "odd", [{"logprob": float("-inf")}]])
 def test_odd_log_probabilities_are_none(content: object) -> None:
     choice = {"message": {"content": "a"}, "logprobs": {"content": content}}
-    assert parse_completion(json.dumps({"choices": [choice]}).encode(), 1.0).logprob is None
+    assert parse_completion(Reply(200, json.dumps({"choices": [choice]}).encode(), seconds=1.0)).logprob is None
 
 
 @pytest.mark.parametrize("logprobs", [[], "odd", 3, [{"logprob": 1}], {"content": [{"logprob": 10**400}]},
                                      {"content": [{"logprob": 1e308}] * 3}])
 def test_log_probabilities_in_another_form_are_none(logprobs: object) -> None:
     reply = {"choices": [{"message": {"content": "a"}, "logprobs": logprobs, "finish_reason": "\ud800"}]}
-    completion = parse_completion(json.dumps(reply).encode(), 1.0)
+    completion = parse_completion(Reply(200, json.dumps(reply).encode(), seconds=1.0))
     assert (completion.logprob, completion.finish) == (None, 3 * "\ufffd")
 
 
@@ -501,7 +502,7 @@ def test_log_probabilities_in_another_form_are_none(logprobs: object) -> None:
 def test_a_reply_with_an_impossible_number_of_tokens_is_none(count: object) -> None:
     reply = {"choices": [{"message": {"content": "a"}}], "usage": {"prompt_tokens": count, "completion_tokens": 1}}
     with pytest.raises(ValueError, match="tokens|many|None|infinity"):
-        parse_completion(json.dumps(reply).encode(), 1.0)
+        parse_completion(Reply(200, json.dumps(reply).encode(), seconds=1.0))
 
 
 def test_a_redirect_takes_no_conversation_elsewhere() -> None:
@@ -538,5 +539,5 @@ def test_a_redirect_takes_no_conversation_elsewhere() -> None:
 ])
 def test_what_a_filter_or_a_model_withholds_is_no_answer(choice: dict[str, Any], text: str, finish: str) -> None:
     usage = {"prompt_tokens": 50, "completion_tokens": None}
-    reply = parse_completion(json.dumps({"choices": [choice], "usage": usage}).encode(), 1.0)
+    reply = parse_completion(Reply(200, json.dumps({"choices": [choice], "usage": usage}).encode(), seconds=1.0))
     assert (reply.text, reply.finish, reply.prompt_tokens, reply.completion_tokens) == (text, finish, 50, 0)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from memlab.models.chat.protocol import Completion
 from memlab.models.chat.replies import parse_json, trim
+from memlab.models.protocols import Completion
 from tests.chats import ScriptedChat
 
 SCHEMA = '{"type": "object", "properties": {"k": {"type": "integer"}}, "required": ["k"]}'

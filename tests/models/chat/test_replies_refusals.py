@@ -9,8 +9,8 @@ import pytest
 
 from memlab.errors import MemlabError
 from memlab.models.chat.openai import OpenAIChat
-from memlab.models.chat.protocol import Message, Prompt
-from memlab.models.chat.replies import refused_fields
+from memlab.models.chat.replies import fields_of, refused_fields
+from memlab.models.protocols import Message, Prompt
 from memlab.store import Store
 from memlab.store.completions import decode, encode
 from memlab.tables import Notes
@@ -68,9 +68,9 @@ def deepseek(body: dict[str, Any]) -> Error:
 
 
 @pytest.fixture(autouse=True)
-def nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def nothing_known() -> None:
     """A server may get the port of an earlier one, whose refusals the process knows."""
-    monkeypatch.setattr("memlab.models.chat.replies._known", {})
+    fields_of.cache_clear()
 
 
 def chat(server: ChatServer, **fields: Any) -> OpenAIChat:

@@ -15,8 +15,8 @@ from memlab.errors import MemlabError
 from memlab.models import connection
 from memlab.models.chat import router
 from memlab.models.chat.openai import OpenAIChat
-from memlab.models.chat.protocol import Message, Prompt
 from memlab.models.chat.router import choose, describe_records, prefix_digests
+from memlab.models.protocols import Message, Prompt
 from memlab.servers import running_servers
 from memlab.store import Store, completions
 from tests.models.chatserver import ChatServer, Gate, publish, serving

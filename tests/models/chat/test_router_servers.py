@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from memlab.models.chat.protocol import Message, Prompt
 from memlab.models.chat.router import chat_servers, choose, prefix_digests
+from memlab.models.protocols import Message, Prompt
 from tests.models.chatserver import publish
 
 URLS = [f"http://n{i}:8000/v1" for i in range(4)]

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memlab.models.chat.protocol import Message
 from memlab.models.chat.tokenizer import PER_MESSAGE, HeuristicCounter, Tokenizer, prompt_counter
+from memlab.models.protocols import Message
 
 TEXTS = st.lists(st.text(max_size=40), min_size=1, max_size=3)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from memlab.errors import MemlabError
 from memlab.models.local import batching
-from memlab.models.local.batching import InputWindow, join, pack, padding_share, run_batches, spread, window_slices
+from memlab.models.local.batching import InputWindow, join, pack, run_batches, spread, window_slices
 
 OUT = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
 LENGTHS = st.lists(st.integers(0, 40), max_size=60).map(lambda x: np.array(x, np.int64))
@@ -27,15 +27,6 @@ def test_pack_covers_every_text_once_within_budget(lengths: np.ndarray, budget: 
         assert len(batch) == 1 or len(batch) * max(1, lengths[batch].max()) <= budget
     longest = [lengths[batch].max() for batch in batches]
     assert longest == sorted(longest, reverse=True)
-
-
-@given(LENGTHS.filter(len), st.integers(1, 100))
-def test_padding_share_is_what_padding_costs(lengths: np.ndarray, budget: int) -> None:
-    batches = pack(lengths, budget)
-    tokens = join([np.ones(n) for n in lengths])
-    padded = [tokens.pad_batch(batch, 0)[1] for batch in batches]
-    cells, real = sum(m.size for m in padded), sum(m.sum() for m in padded)
-    assert padding_share(lengths, batches) == pytest.approx(1 - real / cells if cells else 0)
 
 
 @given(st.lists(st.lists(st.integers(1, 99), max_size=6), min_size=1, max_size=8), st.data())
@@ -98,10 +89,12 @@ class Model:
 LONG = np.array([8, 8, 8, 8, 4, 4, 4, 4])
 
 
-def batches_of(lengths: np.ndarray, budget: int, models: list, work: Callable[..., Any], lanes: int = 1) -> list:
+def batches_of(lengths: np.ndarray, budget: int, models: list, work: Callable[..., Any], lanes: int = 1,
+               room: dict | None = None) -> list:
     """Run the batches of one window, whose rows a model takes as they are."""
     window = InputWindow(np.arange(len(lengths)), lengths, lambda batch: batch)
-    return list(run_batches([window], lambda job: job, budget, models, work, lanes=lanes))
+    return list(run_batches([window], lambda job: job, budget, models, work, {} if room is None else room,
+                            lanes=lanes))
 
 
 def run(model: Model, batch: np.ndarray) -> np.ndarray:
@@ -116,13 +109,13 @@ def run(model: Model, batch: np.ndarray) -> np.ndarray:
     OUT, RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
     RuntimeError("[enforce fail at alloc_cpu.cpp:128] . DefaultCPUAllocator: can't allocate memory: you tried to")])
 def test_a_batch_that_does_not_fit_is_halved_and_the_size_is_remembered(error: Exception) -> None:
-    model = Model(room=17, error=error)
-    results = batches_of(LONG, 32, [model], run)
+    model, room = Model(room=17, error=error), {}
+    results = batches_of(LONG, 32, [model], run, room=room)
     assert sorted(i for batch, _ in results for i in batch) == list(range(8))
     assert all((result == LONG[batch] * 10).all() for batch, result in results)
     assert model.tried == [32, 16, 16, 16]  # the second batch, 16, fits: nothing else is tried in vain
     model.tried.clear()
-    assert len(batches_of(LONG[:4], 32, [model], run)) == 2
+    assert len(batches_of(LONG[:4], 32, [model], run, room=room)) == 2
     assert model.tried == [16, 16]
 
 
@@ -181,7 +174,7 @@ def test_windows_hold_every_text_once_in_order(count: int, first: int, budget: i
             positions = np.arange(at.start, at.stop)
             return InputWindow(positions, lengths[at], lambda rows: positions[rows])
 
-        results = run_batches(window_slices(count), prepare, budget, [Model(99)], lambda model, texts: texts)
+        results = run_batches(window_slices(count), prepare, budget, [Model(99)], lambda model, texts: texts, {})
         assert all(at.tolist() == result.tolist() for at, result in results)
     assert [i for window in windows for i in window] == list(range(count))
     assert len(windows) == 1 or not 0 < count <= 10
@@ -215,7 +208,7 @@ def test_the_next_window_is_tokenised_while_a_model_computes(lanes: int) -> None
             tokeniser.may_end.set()
         return job
 
-    results = run_batches(range(3), tokeniser, 9, [Model(9)], work, lanes=lanes)
+    results = run_batches(range(3), tokeniser, 9, [Model(9)], work, {}, lanes=lanes)
     assert sorted((int(at[0]), job) for at, job in results) == [(0, 0), (1, 1), (2, 2)]
 
 
@@ -224,14 +217,14 @@ def test_an_error_of_the_tokeniser_reaches_the_caller(fails_at: int) -> None:
     tokeniser = Tokeniser(fails_at)
     tokeniser.may_end.set()
     with pytest.raises(ValueError, match=f"text {fails_at} is no text"):
-        list(run_batches(range(4), tokeniser, 9, [Model(9)], lambda model, job: job))
+        list(run_batches(range(4), tokeniser, 9, [Model(9)], lambda model, job: job, {}))
     assert not any(thread.is_alive() for thread in tokeniser.threads if thread is not threading.current_thread())
 
 
 @pytest.mark.parametrize("lanes", [1, 2])
 def test_batches_that_are_not_wanted_leave_no_thread(lanes: int) -> None:
     before, tokeniser = set(threading.enumerate()), Tokeniser()
-    results = run_batches(range(20), tokeniser, 9, [Model(9)], lambda model, job: tokeniser.may_end.set() or job,
+    results = run_batches(range(20), tokeniser, 9, [Model(9)], lambda model, job: tokeniser.may_end.set() or job, {},
                           lanes=lanes)
     next(results)
     assert tokeniser.begun.wait(60)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from memlab.models.local.backend import resolve
 from memlab.models.local.embedder import SentenceEmbedder
-from memlab.models.local.late_interaction import LateInteraction
+from memlab.models.local.late_interaction import CELLS, LateInteraction, Room
 from memlab.models.protocols import PairScorer
 from memlab.search.hits import digits_of
 from tests.examples import fewer
@@ -100,7 +100,7 @@ def test_blocks_of_products_are_split_when_memory_is_short(
 ) -> None:
     pairs = np.array([(q, p) for q in range(len(QUERIES)) for p in range(len(PASSAGES))])
     whole = scores(LateInteraction(embedder=embedder), pairs)
-    monkeypatch.setattr("memlab.models.local.late_interaction.CELLS", 1)
+    monkeypatch.setattr("memlab.models.local.late_interaction.room_of", lambda device: Room(1))
     np.testing.assert_allclose(scores(LateInteraction(embedder=embedder), pairs), whole, atol=1e-6)
 
 
@@ -140,7 +140,8 @@ def test_products_that_do_not_fit_are_computed_in_smaller_steps(
         return real(tensor, *args, **kwargs)
 
     monkeypatch.setattr(torch.Tensor, "amax", amax)
-    monkeypatch.setattr("memlab.models.local.late_interaction._room", {})
+    room = Room(CELLS)
+    monkeypatch.setattr("memlab.models.local.late_interaction.room_of", lambda device: room)
     np.testing.assert_allclose(scores(LateInteraction(embedder=embedder), pairs), whole, atol=1e-6)
     first = len(sizes)
     assert max(sizes) > 1600

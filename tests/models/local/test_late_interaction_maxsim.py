@@ -75,7 +75,8 @@ def test_where_not_one_token_fits_is_an_error_with_a_remedy(monkeypatch: pytest.
         raise torch.OutOfMemoryError("CUDA out of memory.")
 
     monkeypatch.setattr(torch.Tensor, "amax", full)
-    monkeypatch.setattr(late_interaction, "_room", {})
+    room = late_interaction.Room(late_interaction.CELLS)
+    monkeypatch.setattr(late_interaction, "room_of", lambda device: room)
     rng = np.random.default_rng(0)
     with pytest.raises(MemlabError, match=r"(?s)2 passages of 3 tokens do not fit.*token_budget"):
         best_products(unit(rng, 4, 8), unit(rng, 2, 3, 8), torch.ones(2, 3, dtype=torch.bool), "fp32")

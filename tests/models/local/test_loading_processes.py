@@ -86,7 +86,7 @@ def test_a_batch_that_does_not_fit_is_halved(remote: RemoteModel) -> None:
         remote.squared(np.arange(8))
     window = InputWindow(np.arange(16), np.ones(16, np.int64), lambda batch: batch)
     results = list(run_batches([window], lambda job: job, 8, [remote], lambda model, batch: model.squared(batch),
-                               lanes=2))
+                               {}, lanes=2))
     assert {int(i): int(r) for batch, squares in results for i, r in zip(batch, squares)} == {
         i: i * i for i in range(16)}
 

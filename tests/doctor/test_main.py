@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from memlab.doctor import machine
+from memlab.doctor import __main__ as machine
 
 Installed = Callable[[dict[str, str]], None]
 
