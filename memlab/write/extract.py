@@ -7,6 +7,7 @@ its date, and its extract is written for each place of the session in a haystack
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
@@ -16,7 +17,8 @@ from pydantic import Field
 
 from memlab.errors import MemlabError
 from memlab.stage import stage
-from memlab.tables import SCHEMAS, SESSION, Tables, add_texts, with_text
+from memlab.store import Store
+from memlab.tables import SCHEMAS, SESSION, Notes, Tables, add_texts, with_text
 from memlab.text.transcript import TURN_SEPARATOR, render_turns
 from memlab.write.chunk import memories
 
@@ -29,7 +31,7 @@ Kind = Literal["person", "organization", "location", "object"]
 class SpokenTurn:
     """A turn of a session: the role and name (or None) of the speaker, the raw text, and the line that shows both."""
 
-    role: str
+    role: Source
     speaker: str | None
     text: str
     line: str
@@ -183,7 +185,7 @@ _DAY = "[%Y-%m-%d] "
 
 
 @stage
-class Extractor:
+class Extractor(ABC):
     """Base of the extractors: settings, and the placement of the facts of each distinct session.
 
     * ``keys``: each fact is a further memory; its key is the fact, its value the lines of its turns.
@@ -205,8 +207,15 @@ class Extractor:
                               f"into={self.into}", where="write.extract.chunked",
                               fix="set into: replace, or chunked: null")
 
-    def place(self, tables: Tables, talks: Sequence[Talk], places: pl.DataFrame, extracts: Sequence[Extract]) -> Tables:
+    @abstractmethod
+    def extracts(self, talks: Sequence[Talk], store: Store, notes: Notes) -> list[Extract]:
+        """Return the extract of each distinct session."""
+
+    def run(self, tables: Tables, store: Store) -> Tables:
         """Return memories, texts, entities and links with the extracts of the distinct sessions in all their places."""
+        notes = Notes()
+        talks, places = distinct_talks(tables)
+        extracts = self.extracts(talks, store, notes)
         rows = _fact_rows(talks, places, extracts)
         day = pl.col("said_on").dt.strftime(_DAY).fill_null("") if self.dated else pl.lit("")
         rows = rows.with_columns((day + pl.col("fact")).alias("key"))
@@ -222,7 +231,8 @@ class Extractor:
             kept = _memories_without_facts(raw, places, extracts)
             out = out.updated({"memories": pl.concat([out["memories"], kept]).sort(SESSION, maintain_order=True)})
         number = pl.int_range(pl.len(), dtype=pl.Int64).alias("memory")
-        return out.updated({"memories": out["memories"].with_columns(number), **name_tables(places, extracts)})
+        return out.updated({"memories": out["memories"].with_columns(number), **name_tables(places, extracts),
+                            "notes": notes.table()})
 
 
 def _fact_rows(talks: Sequence[Talk], places: pl.DataFrame, extracts: Sequence[Extract]) -> pl.DataFrame:

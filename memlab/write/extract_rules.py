@@ -5,26 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import cast
 
 from memlab.stage import stage
 from memlab.store import Store
-from memlab.tables import Tables
+from memlab.tables import Notes
 from memlab.text.display import printable_line
 from memlab.write.chunk import EVERYONE, Roles
-from memlab.write.extract import (
-    Category,
-    Entity,
-    Extract,
-    ExtractedFact,
-    Extractor,
-    Kind,
-    Link,
-    Source,
-    Talk,
-    cuts,
-    distinct_talks,
-)
+from memlab.write.extract import Category, Entity, Extract, ExtractedFact, Extractor, Kind, Link, Source, Talk, cuts
 
 
 def _words(text: str) -> frozenset[str]:
@@ -311,10 +298,9 @@ class RulesExtract(Extractor):
 
     roles: Roles = EVERYONE  # roles to extract from; [user]: a third of the facts on LongMemEval-S
 
-    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
-        """Return memories, entities and links."""
-        talks, places = distinct_talks(tables)
-        return self.place(tables, talks, places, [self._extract(talk) for talk in talks])
+    def extracts(self, talks: Sequence[Talk], store: Store, notes: Notes) -> list[Extract]:  # noqa: ARG002
+        """Return the extract of each distinct session."""
+        return [self._extract(talk) for talk in talks]
 
     def _extract(self, talk: Talk) -> Extract:
         spoken = [(p, turn, sentence[a:b].strip()) for p, turn in enumerate(talk) if turn.role in self.roles
@@ -322,7 +308,7 @@ class RulesExtract(Extractor):
         lines = [(turn.name, sentence) for _, turn, sentence in spoken if turn.role == "user"]
         speakers = list(dict.fromkeys(turn.speaker for turn in talk if turn.speaker))
         people = names(lines, speakers)
-        positions: dict[tuple[str, Category, str], list[int]] = {}
+        positions: dict[tuple[str, Category, Source], list[int]] = {}
         relations: dict[Link, None] = {}
         for p, turn, sentence in spoken:
             own = turn.role == "user"
@@ -330,6 +316,6 @@ class RulesExtract(Extractor):
             if slot := category(sentence, own):
                 fact = f"{turn.name}: {printable_line(sentence)}"
                 positions.setdefault((fact, slot, turn.role), []).append(p)
-        facts = tuple(ExtractedFact(fact, tuple(dict.fromkeys(turns)), slot, cast(Source, role))
+        facts = tuple(ExtractedFact(fact, tuple(dict.fromkeys(turns)), slot, role)
                       for (fact, slot, role), turns in positions.items())
         return Extract(facts, tuple(entities(lines, speakers, people)), tuple(relations))
