@@ -144,7 +144,7 @@ def apply(model: CoverageModel, shape: pl.DataFrame) -> pl.DataFrame:
 
 def load(path: Path) -> CoverageModel:
     """Read a fit; raise MemlabError if the file is missing, damaged, or of another version."""
-    return fits.load(path, CoverageModel, "a coverage fit", "memlab.learn.coverage")
+    return fits.load(path, CoverageModel, "a coverage fit", "fit one with python -m memlab.learn.coverage")
 
 
 def with_coverage(ranking: pl.DataFrame, estimates: pl.DataFrame) -> pl.DataFrame:

@@ -8,7 +8,8 @@ Fitted and applied on disjoint folds, or applied from a saved fit::
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import Annotated, ClassVar, Literal
 
@@ -20,8 +21,15 @@ from memlab.errors import MemlabError
 from memlab.learn import fits
 from memlab.learn.fits import Depth, Matrix, Regression, SavedFit, Values
 from memlab.learn.folds import CrossFitted, evidence_units
-from memlab.learn.probability.model import READS, Blend, ModelName, ProbabilityModel, features, fit, fit_blend, load
-from memlab.learn.probability.threshold import (
+from memlab.learn.probability_model import READS, Blend, ModelName, ProbabilityModel, features, fit, fit_blend, load
+from memlab.learn.ranker.cross_fit import without
+from memlab.learn.ranker.features import NEEDED
+from memlab.learn.ranker.model import Scores, apply
+from memlab.learn.ranker.model import fit as fit_ranker
+from memlab.learn.ranker.sessions import rescore
+from memlab.learn.ranker.signals import FUSED
+from memlab.learn.ranker.stage import LearnedScore, candidates, in_haystacks
+from memlab.learn.threshold import (
     VALUES,
     Prices,
     ValueChoice,
@@ -31,13 +39,6 @@ from memlab.learn.probability.threshold import (
     with_shown_from,
     with_value,
 )
-from memlab.learn.ranker.cross_fit import without
-from memlab.learn.ranker.features import NEEDED
-from memlab.learn.ranker.model import Scores, apply
-from memlab.learn.ranker.model import fit as fit_ranker
-from memlab.learn.ranker.sessions import rescore
-from memlab.learn.ranker.signals import FUSED
-from memlab.learn.ranker.stage import LearnedScore, candidates, in_haystacks
 from memlab.rank.adaptive_k import TopP
 from memlab.rank.select import Count, EachBudget, MeanBudget, need
 from memlab.rank.units import rank_units
@@ -333,3 +334,14 @@ def fit_tables(tables: Tables, depth: int = 200, l2: float = L2) -> ProbabilityM
     costs: dict[str, Prices] = {value: prices(with_always(with_value(ranking, value), 1)) for value in VALUES}
     fitted: ProbabilityModel = ProbabilityModel.of(model, depth, known["question"].n_unique(), prices=costs)
     return fitted
+
+
+def main(words: Sequence[str]) -> int:
+    """Fit on the ranking that the words of memlab.run configure, save it at ``file=``, and return the exit status."""
+    from memlab.learn.command import fit_command
+
+    return fit_command(words, fit_tables)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -9,9 +9,9 @@ import pytest
 from memlab.config.instantiate import options
 from memlab.errors import Faults
 from memlab.harness.sweep import read
-from memlab.learn.reranker.stage import CrossFitRerank, write
+from memlab.learn.cross_fit_rerank import CrossFitRerank, write
 from memlab.rank.rerank import Rerank
-from tests.learn.reranker.worlds import tiny
+from tests.learn.small_rerankers import tiny
 
 pytestmark = pytest.mark.slow
 

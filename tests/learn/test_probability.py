@@ -12,9 +12,7 @@ from memlab import run
 from memlab.errors import MemlabError
 from memlab.learn.fits import save
 from memlab.learn.folds import folds
-from memlab.learn.probability.__main__ import main
-from memlab.learn.probability.model import load
-from memlab.learn.probability.stage import (
+from memlab.learn.probability import (
     CalibratedTopP,
     CrossFitProbability,
     LoadedProbability,
@@ -22,8 +20,10 @@ from memlab.learn.probability.stage import (
     NestedProbability,
     fit_tables,
     labels,
+    main,
     reliability,
 )
+from memlab.learn.probability_model import load
 from memlab.memory import Memory, Session
 from memlab.pipeline import Pipeline
 from memlab.rank.score import Score
@@ -31,9 +31,9 @@ from memlab.read.tokens import TokenCost
 from memlab.stage import spec_digest
 from memlab.store import Store
 from memlab.tables import Tables, frame
-from tests.learn.probability.worlds import world
 from tests.learn.ranker.worlds import learned, searched
 from tests.learn.ranker.worlds import lives as four_lives
+from tests.learn.worlds import world
 from tests.small import lexical, lives
 
 STORE = Store()
