@@ -23,7 +23,7 @@ from pydantic import Field
 from memlab.errors import MemlabError
 from memlab.learn import fits
 from memlab.learn.fits import Depth, LogisticFit, Matrix, SavedFit, fit_regression
-from memlab.learn.folds import CrossFitted, EvidenceLevel, smallest_k
+from memlab.learn.folds import CrossFitted, EvidenceLevel, scored_evidence, smallest_k
 from memlab.query.classify import CLASSES
 from memlab.question_types import FALLBACK, first_of
 from memlab.rank.select import Calibrated, Count
@@ -202,8 +202,8 @@ class LoadedCoverage(SavedFit):
 
 def labels(tables: Tables, level: EvidenceLevel) -> pl.DataFrame:
     """Return (question, complete) for the questions that count: the smallest K with all evidence, or null."""
-    needed = smallest_k(tables["ranking"], tables["units"], tables["evidence"], level)
-    return needed.join(tables["gold"].filter("scored"), on="question", how="semi").select("question", "complete")
+    needed = smallest_k(tables["ranking"], tables["units"], scored_evidence(tables), level)
+    return needed.select("question", "complete")
 
 
 def reliability(ranking: pl.DataFrame, needed: pl.DataFrame, bins: int = 10,

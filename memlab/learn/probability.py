@@ -20,7 +20,7 @@ from pydantic import Field, model_validator
 from memlab.errors import MemlabError
 from memlab.learn import fits
 from memlab.learn.fits import Depth, Matrix, Regression, SavedFit, Values
-from memlab.learn.folds import CrossFitted, evidence_units
+from memlab.learn.folds import CrossFitted, evidence_units, fold_numbers, scored_evidence
 from memlab.learn.probability_model import READS, Blend, ModelName, ProbabilityModel, features, fit, fit_blend, load
 from memlab.learn.ranker.cross_fit import without
 from memlab.learn.ranker.features import NEEDED
@@ -54,7 +54,7 @@ L2 = 10.0
 
 def known_evidence(tables: Tables) -> pl.DataFrame:
     """Return the evidence of the questions that count: known turns; sessions where no turn of any question is known."""
-    evidence = tables["evidence"].join(tables["gold"].filter("scored"), on="question", how="semi")
+    evidence = scored_evidence(tables)
     turns = evidence.filter(pl.col("turn").is_not_null())
     return turns if turns.height else evidence
 
@@ -126,7 +126,7 @@ class CrossFitProbability(CrossFitted):
             if ranking is not last:
                 last = ranking
                 rows, matrix = features(tables.updated({"ranking": ranking}), self.depth)
-                fold = rows.join(fold_of, on="question", how="left", maintain_order="left")["fold"].to_numpy()
+                fold = fold_numbers(rows, fold_of)
                 known = labels(rows.with_row_index("row"), tables).select("row", "held")
                 place, held = known["row"].to_numpy(), known["held"].to_numpy()
             others = np.unique(fold[fold != part])
@@ -196,8 +196,7 @@ class NestedProbability(CrossFitProbability):
         need(shown, FUSED, "choose system=best_learned or rank/score=learned, without a roll-up")
         first = rank_units(shown.with_columns(pl.col(FUSED).alias("score")).drop("rank", "selected"))
         frame, label = candidates(tables.updated({"ranking": first}), self.ranker.depth)
-        fold = frame.select("question").join(fold_of, on="question", how="left", maintain_order="left")[
-            "fold"].to_numpy()
+        fold = fold_numbers(frame, fold_of)
         parts = np.unique(fold).tolist()
         if len(parts) < 3:
             raise MemlabError(f"{len(parts)} folds leave no data without two of them", where="learn/probability=nested",
