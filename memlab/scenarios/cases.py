@@ -1,12 +1,20 @@
-"""Relevance scenarios, three cases each: Gimli's eight with its own expectations, and memlab's four."""
+"""Relevance scenarios, three cases each, and the check of a ranking against their expectations.
+
+Gimli's eight scenarios with its own expectations, and memlab's four: ``cases.yaml``. An expectation is met, not met, or
+not defined for a system. Scores are the system's own. Vector and keyword parts follow Gimli's formula for every system,
+0.7 x cosine and 0.3 x 1/(1 + keyword rank), so that they can be compared; a system without such a lane has none.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Literal
 
+import polars as pl
+
+from memlab.errors import MemlabError
 from memlab.runtime.foreign import load_yaml
 
 
@@ -94,3 +102,126 @@ CASES: dict[str, Scenario] = {scenario.name: scenario for scenario in read_cases
 """Every case by its name; its position is the number of its corpus and of its question."""
 
 CATEGORIES = tuple(dict.fromkeys(scenario.category for scenario in CASES.values()))
+
+VECTOR, TEXT = 0.7, 0.3
+"""Gimli's weights."""
+
+DENSE, LEXICAL = "dense", "lexical"
+"""Prefixes of the signal columns of the two lanes."""
+
+Place = tuple[int, int]
+"""(session, turn)"""
+
+
+@dataclass(frozen=True)
+class RankedPiece:
+    """The best unit that contains a piece; cosine and text are None if no such lane found the unit.
+
+    ``text`` is Gimli's keyword score, 1/(1 + rank), with ranks from 1 among the units in the run folder; for a system
+    that drops low scores it is therefore an upper bound.
+    """
+
+    rank: int
+    score: float
+    selected: bool
+    cosine: float | None
+    text: float | None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of one expectation: ``met`` is None if it is not defined; ``value`` is the figure behind it."""
+
+    category: str
+    case: str
+    expect: Expect
+    met: bool | None
+    value: str
+
+
+def outcomes(ranking: pl.DataFrame, ids: pl.DataFrame) -> list[Outcome]:
+    """Check a run's ranking (question, session, turns, signals, score, rank, selected) against all of its cases."""
+    questions = dict(ids.filter(kind="question").select("name", "question").iter_rows())
+    unknown = sorted(questions.keys() - CASES.keys())
+    if unknown:
+        raise MemlabError(f"there is no scenario '{unknown[0]}'", fix="run the arm again with data=scenarios")
+    places, ranking_with_lanes = piece_places(ids), with_lane_scores(ranking)
+    lanes = tuple(any(c.startswith(lane) for c in ranking.columns) for lane in (DENSE, LEXICAL))
+    results = []
+    for name, scenario in CASES.items():
+        if name not in questions:
+            continue
+        rows = ranking_with_lanes.filter(question=questions[name])
+        pieces = {piece: locate(rows, place) for piece, place in places.get(name, {}).items()}
+        returned = int(rows["selected"].sum())
+        results += [Outcome(scenario.category, scenario.case, expect, *check(expect, pieces, returned, *lanes))
+                for expect in scenario.expect]
+    return results
+
+
+def piece_places(ids: pl.DataFrame) -> dict[str, dict[str, Place]]:
+    """Return case -> piece -> its place; in pooled data, turns are named "corpus/case#piece"."""
+    out: dict[str, dict[str, Place]] = {}
+    turns = ids.filter(kind="turn").filter(pl.col("name").str.contains("#", literal=True))
+    for session, turn, name in turns.select("session", "turn", "name").iter_rows():
+        case, _, piece = name.rpartition("/")[2].rpartition("#")
+        out.setdefault(case, {})[piece] = (session, turn)
+    return out
+
+
+def with_lane_scores(ranking: pl.DataFrame) -> pl.DataFrame:
+    """Add ``cosine`` (the best of the vector lanes) and ``text`` (1/(1 + the best rank of the keyword lanes))."""
+    signals = {lane: [c for c in ranking.columns if c.startswith(lane)] for lane in (DENSE, LEXICAL)}
+    ranks = [1 / (1 + pl.col(c).round(6).rank("min", descending=True).over("question")) for c in signals[LEXICAL]]
+    null = pl.lit(None, pl.Float64)
+    return ranking.with_columns(
+        (pl.max_horizontal(signals[DENSE]) if signals[DENSE] else null).alias("cosine"),
+        (pl.max_horizontal(ranks) if ranks else null).alias("text"))
+
+
+def locate(rows: pl.DataFrame, place: Place) -> RankedPiece | None:
+    """Return the first unit of a question that contains a turn; None if none was ranked."""
+    session, turn = place
+    best = rows.filter(pl.col("session") == session, pl.col("turns").list.contains(turn)).sort("rank").head(1)
+    if best.is_empty():
+        return None
+    return RankedPiece(*best.select("rank", "score", "selected", "cosine", "text").row(0))
+
+
+def check(expect: Expect, pieces: Mapping[str, RankedPiece | None], returned: int, vectors: bool = True,
+          keywords: bool = True) -> tuple[bool | None, str]:
+    """Return whether an expectation is met, and the figure behind it.
+
+    ``returned``: number of units that the system returned; ``vectors``, ``keywords``: whether it has such a lane.
+
+    >>> check(Expect("rank", ("it",), 3), {"it": RankedPiece(4, 0.61, True, 0.8, 0.5)}, 6)
+    (False, '4')
+    """
+    units = [pieces.get(name) for name in expect.pieces]
+    ranked = [unit for unit in units if unit is not None]
+    if expect.kind == "nothing":
+        return returned == 0, f"{returned} returned"
+    if expect.kind == "returned":
+        count = sum(unit.selected for unit in ranked)
+        return count == len(units), f"{count} of {len(units)}"
+    if (expect.kind == "vector" and not vectors) or (expect.kind == "text" and not keywords):
+        return None, "no such lane"
+    if len(ranked) < len(units):
+        # of two pieces, one that is ranked comes before one that is not
+        return expect.kind == "before" and units[0] is not None, "not found" if units[0] is None else "alone"
+    first, last = ranked[0], ranked[-1]
+    if expect.kind == "rank":
+        return first.rank <= expect.bound, f"{first.rank}"
+    if expect.kind == "before":
+        return first.rank < last.rank, f"{first.rank} < {last.rank}" if first.rank < last.rank else (
+            f"{first.rank} > {last.rank}" if first.rank > last.rank else f"both {first.rank}")
+    if expect.kind == "near":
+        distance = abs(first.score - last.score)
+        return distance < expect.bound, f"{distance:.3f}"
+    if expect.kind == "score":
+        return first.score > expect.bound, f"{first.score:.3f}"
+    text = first.text or 0.0
+    if expect.kind == "text":
+        return text > expect.bound, f"{text:.3f}"
+    vector = VECTOR * (first.cosine or 0.0)
+    return vector > TEXT * text, f"{vector:.2f} v {TEXT * text:.2f}"

@@ -23,8 +23,7 @@ from memlab.report.markdown import code, escape, table
 from memlab.runtime.files import atomic_write, os_errors
 from memlab.runtime.paths import path_argument
 from memlab.runtime.terminal import print
-from memlab.scenarios.cases import CASES, CATEGORIES, Scenario
-from memlab.scenarios.check import Outcome, outcomes, piece_places
+from memlab.scenarios.cases import CASES, CATEGORIES, Outcome, Scenario, outcomes, piece_places
 from memlab.text.display import EMPTY, format_number, one_line
 from memlab.text.tokenize import LUCENE_STOP_WORDS
 
