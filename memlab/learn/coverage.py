@@ -11,7 +11,7 @@ or applied from a saved fit::
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -255,12 +255,7 @@ def fit_tables(tables: Tables, depth: int = 100) -> CoverageModel:
     return fit(shape, labels(tables, level), level, depth)
 
 
-def main(words: Sequence[str]) -> int:
-    """Fit on the ranking that the words of memlab.run configure, save it at ``file=``, and return the exit status."""
+if __name__ == "__main__":
     from memlab.learn.command import fit_command
 
-    return fit_command(words, fit_tables)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(fit_command(sys.argv[1:], fit_tables))

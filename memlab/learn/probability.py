@@ -9,7 +9,7 @@ Fitted and applied on disjoint folds, or applied from a saved fit::
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import combinations
 from typing import Annotated, ClassVar, Literal
 
@@ -335,12 +335,7 @@ def fit_tables(tables: Tables, depth: int = 200, l2: float = L2) -> ProbabilityM
     return fitted
 
 
-def main(words: Sequence[str]) -> int:
-    """Fit on the ranking that the words of memlab.run configure, save it at ``file=``, and return the exit status."""
+if __name__ == "__main__":
     from memlab.learn.command import fit_command
 
-    return fit_command(words, fit_tables)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(fit_command(sys.argv[1:], fit_tables))
