@@ -11,19 +11,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from importlib.resources import files
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from memlab.query.decompose import QueryAdder, add_queries, query_texts
-from memlab.runtime.foreign import load_yaml
+from memlab.runtime.foreign import read_yaml
+from memlab.runtime.paths import PACKAGE
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import Tables
 from memlab.text.display import printable_line
 
-WORDS: dict[str, dict[str, Any]] = load_yaml(files("memlab.query").joinpath("words.yaml").read_text("utf-8"))
+WORDS: dict[str, dict[str, Any]] = read_yaml(PACKAGE / "query" / "words.yaml")
 """Tables of words, which that file explains."""
 
 _WHAT = r"(?:(?:my|our|the|your) )?(?P<what>[^?.!;\n]{1,80}?)"

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from importlib.resources import files
 from typing import Literal
 
 import polars as pl
 
 from memlab.errors import MemlabError
-from memlab.runtime.foreign import load_yaml
+from memlab.runtime.foreign import read_yaml
+from memlab.runtime.paths import PACKAGE
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Scenario:
 
 def read_cases() -> Iterator[Scenario]:
     """Yield the cases of ``cases.yaml``; an expectation without pieces is one about all of a case."""
-    for category, scenario in load_yaml(files("memlab.scenarios").joinpath("cases.yaml").read_text("utf-8")).items():
+    for category, scenario in read_yaml(PACKAGE / "scenarios" / "cases.yaml").items():
         expect = [Expect(e["kind"], tuple(e.get("pieces", ())), e.get("bound", 0.0)) for e in scenario["expect"]]
         for case, fields in scenario["cases"].items():
             pieces = tuple(Piece(name, **piece) for name, piece in fields.get("pieces", {}).items())

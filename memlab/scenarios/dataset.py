@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from importlib.resources import files
 from typing import Annotated, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -21,7 +20,8 @@ from memlab.data.dataset import GroupBy
 from memlab.data.subset import Subset, known_types
 from memlab.data.synthetic import lexicon
 from memlab.data.synthetic.dataset import Knobs, Life, chats
-from memlab.runtime.foreign import load_yaml
+from memlab.runtime.foreign import read_yaml
+from memlab.runtime.paths import PACKAGE
 from memlab.scenarios.cases import CASES, CATEGORIES, Piece, Scenario
 from memlab.stage import stage
 from memlab.tables import Tables
@@ -30,7 +30,7 @@ T = TypeVar("T")
 ROUNDS = 2  # per chat, each a user turn and a reply
 NOTES = 12  # notes between two pieces of one file: more than a chunk of 400 tokens
 
-WORDS: dict[str, list[str]] = load_yaml(files("memlab.scenarios").joinpath("haystack.yaml").read_text("utf-8"))
+WORDS: dict[str, list[str]] = read_yaml(PACKAGE / "scenarios" / "haystack.yaml")
 """Words and templates of sessions that are unrelated to a question."""
 
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import polars as pl
 from pydantic import Field
@@ -27,8 +26,7 @@ Source = Literal["user", "assistant"]
 Kind = Literal["person", "organization", "location", "object"]
 
 
-@dataclass(frozen=True)
-class SpokenTurn:
+class SpokenTurn(NamedTuple):
     """A turn of a session: the role and name (or None) of the speaker, the raw text, and the line that shows both."""
 
     role: Source
@@ -46,8 +44,7 @@ Talk = tuple[SpokenTurn, ...]
 """The turns of a session, in order."""
 
 
-@dataclass(frozen=True)
-class ExtractedFact:
+class ExtractedFact(NamedTuple):
     """A sentence that is understood alone; ``turns`` are positions (from 0) in its session, ascending."""
 
     text: str
@@ -56,8 +53,7 @@ class ExtractedFact:
     source: Source
 
 
-@dataclass(frozen=True)
-class Entity:
+class Entity(NamedTuple):
     """A person, place, organisation or thing that a session names, with a summary."""
 
     name: str
@@ -65,8 +61,7 @@ class Entity:
     summary: str
 
 
-@dataclass(frozen=True)
-class Link:
+class Link(NamedTuple):
     """A relationship between two names; ``when`` is in the words of the session, or None."""
 
     source: str
@@ -75,8 +70,7 @@ class Link:
     when: str | None = None
 
 
-@dataclass(frozen=True)
-class Extract:
+class Extract(NamedTuple):
     """The extract of a session; ``unread`` are the positions of turns without a readable reply."""
 
     facts: tuple[ExtractedFact, ...] = ()
@@ -102,14 +96,13 @@ def distinct_talks(tables: Tables) -> tuple[list[Talk], pl.DataFrame]:
 
 def name_tables(places: pl.DataFrame, extracts: Sequence[Extract]) -> dict[str, pl.DataFrame]:
     """Return the tables ``entities`` and ``links``, with the names of each distinct session in all its places."""
-    def place_rows(columns: Sequence[str], rows: list[tuple[Any, ...]]) -> pl.DataFrame:
-        table = pl.DataFrame(rows, schema={"talk": pl.Int32, **dict.fromkeys(columns, pl.String)}, orient="row")
+    def place_rows(columns: Sequence[str], rows: Sequence[Sequence[tuple[str | None, ...]]]) -> pl.DataFrame:
+        table = pl.DataFrame([(talk, *row) for talk, own in enumerate(rows) for row in own], orient="row",
+                             schema={"talk": pl.Int32, **dict.fromkeys(columns, pl.String)})
         return places.join(table, on="talk", maintain_order="left_right")
 
-    entities = place_rows(("name", "kind", "summary"), [
-        (talk, e.name, e.kind, e.summary) for talk, extract in enumerate(extracts) for e in extract.entities])
-    links = place_rows(("source", "relation", "target", "when"), [
-        (talk, r.source, r.relation, r.target, r.when) for talk, extract in enumerate(extracts) for r in extract.links])
+    entities = place_rows(Entity._fields, [extract.entities for extract in extracts])
+    links = place_rows(Link._fields, [extract.links for extract in extracts])
     # only a full date counts; for other words of time the session's day stands
     day = pl.col("when").str.extract(r"\b(\d{4}-\d{2}-\d{2})\b").str.to_datetime(
         "%Y-%m-%d", strict=False, time_unit="us")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from importlib.resources import files
 
-from memlab.runtime.foreign import load_yaml
+from memlab.runtime.foreign import read_yaml
+from memlab.runtime.paths import PACKAGE
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import Notes
@@ -15,8 +15,7 @@ from memlab.text.display import printable_line
 from memlab.write.chunk import EVERYONE, Roles
 from memlab.write.extract import Category, Entity, Extract, ExtractedFact, Extractor, Kind, Link, Source, Talk, cuts
 
-WORDS = {name: frozenset(words.split()) for name, words in
-         load_yaml(files("memlab.write").joinpath("words.yaml").read_text("utf-8")).items()}
+WORDS = {name: frozenset(words.split()) for name, words in read_yaml(PACKAGE / "write" / "words.yaml").items()}
 """Sets of words, which that file explains."""
 
 SUMMARY = 200
