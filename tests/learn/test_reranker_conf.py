@@ -26,7 +26,7 @@ def test_without_weights_the_experiment_has_two_arms() -> None:
 
 
 def test_every_arm_has_the_same_pool_and_its_own_opinion(tmp_path: Path) -> None:
-    write(tiny(tmp_path / "m"), {"fold": "all", "learnt": []})
+    write(tiny(tmp_path / "m"), {"fold": "all", "held_out": [], "learnt": []})
     sweep = read(["+exp=rerank", f"+arm/rerank={','.join(ARMS)}", f"learn.reranker.paths=[{tmp_path / 'm'}]",
                   "learn.reranker.pool=7"])
     stages = {a.name: a.pipeline.rerank for a in sweep.arms}
