@@ -10,7 +10,7 @@ import pytest
 from pydantic import Field, ValidationError
 
 from memlab.learn.coverage import CrossFitCoverage, LearnedK
-from memlab.learn.probability.stage import CrossFitProbability, LoadedProbability, Marginal
+from memlab.learn.probability import CrossFitProbability, LoadedProbability, Marginal
 from memlab.oracle.upper_bounds import OracleSelect
 from memlab.rank.select import Fixed
 from memlab.stage import (
@@ -89,7 +89,7 @@ def test_a_stage_learns_unless_its_fit_is_saved(monkeypatch: pytest.MonkeyPatch)
     assert learns(LearnedK(coverage=CrossFitCoverage()))
     assert learns(Marginal(probability=CrossFitProbability()))
     assert not learns(OracleSelect())
-    monkeypatch.setattr("memlab.learn.probability.stage.load", lambda path: None)
+    monkeypatch.setattr("memlab.learn.probability.load", lambda path: None)
     assert not learns(Marginal(probability=LoadedProbability(path=Path("fit.json"))))
 
 

@@ -63,6 +63,11 @@ class ArmRun:
         return self._table("classes")
 
     @cached_property
+    def ids(self) -> pl.DataFrame:
+        """Return the data's own names of questions, sessions and turns."""
+        return self._table("ids")
+
+    @cached_property
     def attribution(self) -> pl.DataFrame | None:
         """Return why answers are wrong; None without an attribution."""
         return self._table("attribution") if (self.folder / "attribution.parquet").is_file() else None

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from memlab.data.dataset import GroupBy, groups
-from memlab.learn.folds import EvidenceLevel, smallest_k
+from memlab.learn.folds import EvidenceLevel, scored_evidence, smallest_k
 from memlab.rank.adaptive_k import with_share
 from memlab.rank.select import POINTS, Count, cut
 from memlab.stage import stage
@@ -84,10 +84,9 @@ class ConformalSelect:
         if not ranking.height:
             return Tables(ranking=ranking)
         rows = self._knobs(ranking)
-        known = smallest_k(rows, tables["units"], tables["evidence"], self.level).join(
-            tables["gold"].filter("scored"), on="question", how="semi").select("question", rank="complete").join(
-            rows.select("question", "rank", "knob"), on=["question", "rank"], how="left").select(
-            "question", pl.col("knob").fill_null(float("inf")))
+        needed = smallest_k(rows, tables["units"], scored_evidence(tables), self.level)
+        known = needed.select("question", rank="complete").join(
+            rows, on=["question", "rank"], how="left").select("question", pl.col("knob").fill_null(float("inf")))
         of_question = groups(tables["questions"], tables["evidence"], tables["turns"], self.by)
         calibration = known.join(of_question, on="question").sort("group", "knob")
         critical, group = calibration["knob"].to_numpy(), calibration["group"].to_numpy()

@@ -11,7 +11,7 @@ or applied from a saved fit::
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -23,7 +23,7 @@ from pydantic import Field
 from memlab.errors import MemlabError
 from memlab.learn import fits
 from memlab.learn.fits import Depth, LogisticFit, Matrix, SavedFit, fit_regression
-from memlab.learn.folds import CrossFitted, EvidenceLevel, smallest_k
+from memlab.learn.folds import CrossFitted, EvidenceLevel, scored_evidence, smallest_k
 from memlab.query.classify import CLASSES
 from memlab.question_types import FALLBACK, first_of
 from memlab.rank.select import Calibrated, Count
@@ -144,7 +144,7 @@ def apply(model: CoverageModel, shape: pl.DataFrame) -> pl.DataFrame:
 
 def load(path: Path) -> CoverageModel:
     """Read a fit; raise MemlabError if the file is missing, damaged, or of another version."""
-    return fits.load(path, CoverageModel, "a coverage fit", "memlab.learn.coverage")
+    return fits.load(path, CoverageModel, "a coverage fit", "fit one with python -m memlab.learn.coverage")
 
 
 def with_coverage(ranking: pl.DataFrame, estimates: pl.DataFrame) -> pl.DataFrame:
@@ -202,8 +202,8 @@ class LoadedCoverage(SavedFit):
 
 def labels(tables: Tables, level: EvidenceLevel) -> pl.DataFrame:
     """Return (question, complete) for the questions that count: the smallest K with all evidence, or null."""
-    needed = smallest_k(tables["ranking"], tables["units"], tables["evidence"], level)
-    return needed.join(tables["gold"].filter("scored"), on="question", how="semi").select("question", "complete")
+    needed = smallest_k(tables["ranking"], tables["units"], scored_evidence(tables), level)
+    return needed.select("question", "complete")
 
 
 def reliability(ranking: pl.DataFrame, needed: pl.DataFrame, bins: int = 10,
@@ -255,12 +255,7 @@ def fit_tables(tables: Tables, depth: int = 100) -> CoverageModel:
     return fit(shape, labels(tables, level), level, depth)
 
 
-def main(words: Sequence[str]) -> int:
-    """Fit on the ranking that the words of memlab.run configure, save it at ``file=``, and return the exit status."""
+if __name__ == "__main__":
     from memlab.learn.command import fit_command
 
-    return fit_command(words, fit_tables)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(fit_command(sys.argv[1:], fit_tables))

@@ -125,16 +125,15 @@ def save(fit: Any, path: Path) -> None:
     path.write_text(json.dumps(dataclasses.asdict(fit), separators=(",", ":")) + "\n", encoding="utf-8")
 
 
-def load(path: Path, kind: type[Fit], what: str, command: str) -> Fit:
+def load(path: Path, kind: type[Fit], what: str, fix: str) -> Fit:
     """Read a fit; raise MemlabError if the file is missing, too large, damaged, or of another version.
 
     Args:
         path: A file that ``save`` wrote.
         kind: The class of the fit.
         what: What the file should hold, for the message.
-        command: The module that writes such files, for the message.
+        fix: How to get such a file, for the message.
     """
-    fix = f"fit one with python -m {command}"
     try:
         if path.stat().st_size > MAX_BYTES:
             raise MemlabError(f"is too large for {what}", where=str(path), fix=fix)

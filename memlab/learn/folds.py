@@ -68,6 +68,11 @@ class CrossFitted:
         return folds(tables["questions"], tables["evidence"], tables["turns"], self.folds, self.seed, self.by)
 
 
+def fold_numbers(rows: pl.DataFrame, fold_of: pl.DataFrame) -> NDArray[np.int32]:
+    """Return the fold of each row's question, (n,)."""
+    return rows.select("question").join(fold_of, on="question", how="left", maintain_order="left")["fold"].to_numpy()
+
+
 def in_folds(rows: pl.DataFrame, questions: pl.DataFrame, turns: pl.DataFrame,
              fold_of: pl.DataFrame) -> NDArray[np.bool_]:
     """Return whether each row's session has the content of a session in a haystack of each fold, (folds, rows).
@@ -104,6 +109,11 @@ def first_holders(ranking: pl.DataFrame, units: pl.DataFrame, evidence: pl.DataF
     first = holders.join(items, on=keys, how="semi").sort("question", "rank").group_by(
         keys, maintain_order=True).agg(pl.col("unit").first(), pl.col("rank").first())
     return items.join(first, on=keys, how="left").sort(keys)
+
+
+def scored_evidence(tables: Tables) -> pl.DataFrame:
+    """Return the evidence of the questions that count in retrieval averages."""
+    return tables["evidence"].join(tables["gold"].filter("scored"), on="question", how="semi")
 
 
 def smallest_k(ranking: pl.DataFrame, units: pl.DataFrame, evidence: pl.DataFrame,

@@ -14,9 +14,8 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
 
-from memlab.data.dataset import GroupBy
 from memlab.errors import MemlabError
-from memlab.learn.folds import FoldCount, folds
+from memlab.learn.folds import CrossFitted, FoldCount, scored_evidence
 from memlab.rank.fusion import fits, normalise
 from memlab.rank.score import lanes_of
 from memlab.rank.units import Level, rank_units
@@ -29,7 +28,7 @@ LANES = ("lexical", "dense")
 
 
 @stage(sees=("gold",), fits="all")
-class CrossFitWeight:
+class CrossFitWeight(CrossFitted):
     """Rank units by w z(lexical) + (1 - w) z(dense); a question's w is the best one on the other folds.
 
     The z-scores are those of ``memlab.rank.fusion`` over the units of one question. The best w has the most questions
@@ -44,8 +43,6 @@ class CrossFitWeight:
     level: Level = "session"  # what is ranked; a session has the best score of its turns in each lane
     step: Annotated[float, Field(gt=0, le=1)] = 0.05  # between the weights that are tried, from 0 to 1
     folds: FoldCount = "all"  # all: leave one group out
-    by: GroupBy = "auto"  # groups: corpus where a corpus has several questions, else evidence sessions of one text
-    seed: int = 0
     rrf_k: Annotated[int, Field(ge=1)] = 60  # where a question has several queries, whose ranks are fused
 
     def run(self, tables: Tables, store: Store) -> Tables:
@@ -68,9 +65,8 @@ class CrossFitWeight:
     def _chosen(self, tables: Tables, units: pl.DataFrame, scaled: pl.DataFrame) -> pl.DataFrame:
         """Return (question, weight): for each question the best weight on the other folds."""
         weights = np.append(np.arange(0, 1, self.step), 1.0).round(DIGITS)
-        fold_of = folds(tables["questions"], tables["evidence"], tables["turns"], self.folds, self.seed, self.by)
-        evidence = tables["evidence"].join(tables["gold"].filter("scored"), on="question", how="semi").select(
-            "question", "session").unique()
+        fold_of = self.fold_of(tables)
+        evidence = scored_evidence(tables).select("question", "session").unique()
         known = fold_of.join(evidence, on="question", how="semi")
         hits = first_hits(scaled, units, evidence, known["question"], weights)
         fold = known["fold"].to_numpy()

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import MemlabError
-from memlab.learn.folds import CrossFitted
+from memlab.learn.folds import CrossFitted, fold_numbers
 from memlab.models.protocols import Embedder, Floats
 from memlab.question_types import OF_TYPE
 from memlab.stage import stage
@@ -35,13 +35,11 @@ class Centroids(CrossFitted):
         """Return the class of every question; raise MemlabError if no type in the other folds has a class."""
         questions = with_text(tables["questions"], tables["texts"]).with_columns(pl.col("text").fill_null(""))
         vectors = store.vectors(self.embedder, questions.select("text_id", "text"), "query")
-        fold_of = self.fold_of(tables)
         gold_classes = tables["gold"].select("question", pl.col("category").replace_strict(
             OF_TYPE, default=None, return_dtype=pl.String).alias("class"))
-        rows = questions.select("question").join(fold_of, on="question", how="left", maintain_order="left").join(
-            gold_classes, on="question", how="left", maintain_order="left")
+        rows = questions.select("question").join(gold_classes, on="question", how="left", maintain_order="left")
         predicted = np.empty(rows.height, object)
-        fold = rows["fold"].to_numpy()
+        fold = fold_numbers(rows, self.fold_of(tables))
         for held_out in np.unique(fold):
             names, centres = centroids(vectors[fold != held_out], rows["class"].filter(pl.Series(fold != held_out)))
             predicted[fold == held_out] = nearest(vectors[fold == held_out], names, centres)

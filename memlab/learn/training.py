@@ -35,8 +35,8 @@ from torch.utils.data import SequentialSampler
 from transformers import PrinterCallback, TrainerCallback
 
 from memlab.errors import MemlabError
+from memlab.learn.cross_fit_rerank import TrainConfig
 from memlab.learn.pairs import TrainingLists
-from memlab.learn.reranker.stage import TrainConfig
 from memlab.models.local.backend import disable_progress_bars, resolve
 from memlab.models.local.batching import attempt
 from memlab.runtime.progress import Step, progress

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import nn
 
-from memlab.learn.folds import CrossFitted, EvidenceLevel, smallest_k
+from memlab.learn.folds import CrossFitted, EvidenceLevel, scored_evidence, smallest_k
 from memlab.rank.select import Count, need
 from memlab.stage import stage
 from memlab.store import Store
@@ -211,10 +211,9 @@ class LearnedTruncation(CrossFitted):
     def _cut_costs(self, near: pl.DataFrame, tables: Tables) -> Reals:
         """Return the cut cost of each row of ``near``."""
         fold_of = self.fold_of(tables)
-        needed = smallest_k(near, tables["units"], tables["evidence"], self.level).join(
-            tables["gold"].filter("scored"), on="question", how="semi").select("question", "complete")
+        needed = smallest_k(near, tables["units"], scored_evidence(tables), self.level)
         known = near.select(pl.col("question").unique().sort()).join(fold_of, on="question", how="left").join(
-            needed.with_columns(pl.lit(True).alias("counts")), on="question", how="left").sort("question")
+            needed.with_columns(counts=True), on="question", how="left").sort("question")
         lists, q, r = _lists(near, known["complete"].cast(pl.Float64).fill_null(float("inf")).to_numpy(), self.depth)
         counts, fold = known["counts"].fill_null(False).to_numpy(), known["fold"].to_numpy()
         costs = np.zeros(lists.scores.shape)

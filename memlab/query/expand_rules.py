@@ -11,26 +11,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from memlab.query.decompose import QueryAdder, add_queries, query_texts
+from memlab.runtime.foreign import read_yaml
+from memlab.runtime.paths import PACKAGE
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import Tables
 from memlab.text.display import printable_line
 
-_NOUNS = dict(re.findall(r"(\w+)/([\w ]+)", """
-far/distance to, old/age of, tall/height of, high/height of, heavy/weight of, big/size of, large/size of, wide/width of,
-deep/depth of, fast/speed of, hot/temperature of, expensive/price of, loud/volume of"""))
-"""Adjective -> the noun of "How old is my cat?"."""
-
-_TIMES = dict(re.findall(r"(\w+)/([\w ]+)", """
-commute/travel time to work, drive/driving time, flight/flight time, walk/walking time, ride/travel time,
-trip/travel time, journey/travel time, shift/working hours, workday/working hours, wait/waiting time,
-run/running time, workout/exercise time"""))
-"""Thing -> the usual name of its duration; "length of" it for all others."""
+WORDS: dict[str, dict[str, Any]] = read_yaml(PACKAGE / "query" / "words.yaml")
+"""Tables of words, which that file explains."""
 
 _WHAT = r"(?:(?:my|our|the|your) )?(?P<what>[^?.!;\n]{1,80}?)"
 _BE = r"(?:is|are|was|were)"
@@ -46,7 +40,7 @@ _FORMS = tuple((re.compile(rf"^{question}{_END}", re.IGNORECASE), phrases) for q
      rf"walk) to {_WORK})", ("duration of commute", "travel time to work")),
     (rf"how long {_BE} {_WHAT}", ("duration of {what}", "{time}")),
     (rf"how long {_DO} {_WHAT} (?:take|last)", ("duration of {what}", "{time}")),
-    (rf"how (?P<adjective>{'|'.join(_NOUNS)}) {_BE} {_WHAT}", ("{noun} {what}",)),
+    (rf"how (?P<adjective>{'|'.join(WORDS['nouns'])}) {_BE} {_WHAT}", ("{noun} {what}",)),
     (rf"how much {_DO} {_WHAT} cost", ("price of {what}", "cost of {what}")),
     (rf"how much {_DO} (?:i|we) (?:pay|spend) (?:for|on) {_WHAT}", ("price of {what}", "cost of {what}")),
     (rf"how much {_BE} {_WHAT}", ("price of {what}", "amount of {what}")),
@@ -72,21 +66,11 @@ def phrasings(question: str) -> list[str]:
     for form, phrases in _FORMS:
         if match := form.match(text):
             what = match["what"]
-            time = _TIMES.get(_HEAD.search(what.lower())[0], f"length of {what}")  # type: ignore[index]
-            noun = _NOUNS.get((match.groupdict().get("adjective") or "").lower(), "")
+            time = WORDS["times"].get(_HEAD.search(what.lower())[0], f"length of {what}")  # type: ignore[index]
+            noun = WORDS["nouns"].get((match.groupdict().get("adjective") or "").lower(), "")
             return [phrase.format(what=what, time=time, noun=noun) for phrase in phrases]
     return []
 
-
-_PAST: dict[str, str] = dict(re.findall(r"(\w+)/(\w+)", """
-be/was become/became begin/began break/broke bring/brought build/built buy/bought catch/caught choose/chose come/came
-cost/cost cut/cut do/did draw/drew drink/drank drive/drove eat/ate fall/fell feed/fed feel/felt fight/fought find/found
-fly/flew forget/forgot get/got give/gave go/went grow/grew hang/hung have/had hear/heard hide/hid hit/hit hold/held
-hurt/hurt keep/kept know/knew lead/led learn/learned leave/left lend/lent let/let lose/lost make/made mean/meant
-meet/met pay/paid plan/planned put/put quit/quit read/read ride/rode run/ran say/said see/saw sell/sold send/sent
-set/set shoot/shot shop/shopped sing/sang sit/sat sleep/slept speak/spoke spend/spent stand/stood stop/stopped
-swim/swam take/took teach/taught tell/told think/thought throw/threw try/tried understand/understood wake/woke
-wear/wore win/won write/wrote jog/jogged travel/travelled prefer/preferred refer/referred"""))
 
 _SUBJECT = (r"(?P<subject>(?:I|i|you|he|she|we|they|it)\b|(?:my|our|his|her|their|the|your) [\w'’-]+|"
             r"[A-Z][\w'’-]*(?: and (?:I|[A-Z][\w'’-]*))?)")
@@ -137,8 +121,8 @@ def past(verb: str) -> str:
     >>> [past(v) for v in ("buy", "paint", "bake", "study", "stay")]
     ['bought', 'painted', 'baked', 'studied', 'stayed']
     """
-    if verb in _PAST:
-        return _PAST[verb]
+    if verb in WORDS["past"]:
+        return str(WORDS["past"][verb])
     if verb.endswith("e"):
         return verb + "d"
     if re.search(r"[^aeiou]y$", verb):
@@ -146,65 +130,8 @@ def past(verb: str) -> str:
     return verb + "ed"
 
 
-_TABLE = """
-buy purchase; buys purchases; bought purchased; buying purchasing; doctor physician; doctors physicians; movie film
-movies films; car vehicle automobile; cars vehicles automobiles; bike bicycle; bikes bicycles; phone smartphone
-phones smartphones; laptop notebook; tv television; house home; apartment flat; job position; jobs positions
-boss manager; coworker colleague; coworkers colleagues; company employer; teacher instructor; teachers instructors
-class course; classes courses; trip journey vacation; trips journeys vacations; vacation holiday trip
-vacations holidays trips; hotel accommodation; hotels accommodations; restaurant diner eatery; restaurants eateries
-meal dish; meals dishes; recipe dish; recipes dishes; groceries food; kid child; kids children; child kid
-children kids; mom mother; mother mom; dad father; father dad; grandma grandmother; grandmother grandma
-grandpa grandfather; grandfather grandpa; wife spouse; husband spouse; boyfriend partner; girlfriend partner
-friend buddy; friends buddies; workout exercise training; workouts exercises; exercise workout; jog run
-jogging running; hike trek; hikes treks; hiking trekking; marathon race; medicine medication; medication medicine
-sick ill; ill sick; illness disease; surgery operation; pain ache; picture photo; pictures photos
-photo picture; photos pictures; photograph photo; painting artwork; song track; songs tracks; concert gig show
-concerts gigs shows; books novels; author writer; gift present; gifts presents; present gift; wedding marriage
-party celebration; event occasion; events occasions; festival fair; meeting appointment; meetings appointments
-appointment meeting; conversation talk chat; discussion talk; suggest recommend; suggested recommended advised
-recommend suggest; recommended suggested advised; advice tips suggestions; tips advice; suggestion recommendation
-suggestions recommendations; favorite favourite preferred; favourite favorite preferred; hobby pastime interest
-hobbies pastimes interests; money cash; price cost; expensive costly; cheap inexpensive; salary pay income
-rent lease; spend pay; spent paid; spending paying; earn make; earned made; save put aside; amount sum; begin start
-began started; beginning starting; start begin; started began; starting beginning; finish complete
-finished completed; finishing completing; complete finish; completed finished; repair fix; repaired fixed; fix repair
-fixed repaired; broken damaged; move relocate; moved relocated; moving relocating; visit go to; visited went to
-attend go to; attended went to; join sign up; joined signed up; quit leave; travel go; traveled went travelled
-receive get; received got; obtain get; obtained got; adopt get; adopted got; acquire get; acquired got; live reside
-lives resides; lived resided; living residing; current present; currently now; recent latest; recently lately
-often frequently; frequently often; big large; large big; small little; quick fast; happy glad; sad upset
-scared afraid; difficult hard; garden yard; clothes clothing outfit; shoes footwear sneakers; sneakers shoes
-jacket coat; sofa couch; couch sofa; fridge refrigerator; luggage suitcase; suitcase luggage; stores shops
-shop store; shops stores; city town; country nation; neighbor neighbour; neighbors neighbours; volunteer charity
-connection link; connections links; credential token; credentials tokens; settings configuration; setup configuration
-invalid expired; error failure; errors failures; bug defect; bugs defects
-"""
-"""A word and its synonyms in the same form, the last of which may be two words ("visited went to")."""
-
-
-def _read(table: str) -> dict[str, tuple[str, ...]]:
-    entries = filter(None, map(str.split, re.split(r"[;\n]", table)))
-    return {word: (" ".join(synonyms),) if synonyms[-1] in ("to", "up", "aside") else tuple(synonyms)
-            for word, *synonyms in entries}
-
-
-_SHORT = dict(re.findall(r"(\w+)/([\w ]+)", """
-db/database, dbs/databases, config/configuration, configs/configurations, auth/authentication, env/environment,
-envs/environments, repo/repository, repos/repositories, creds/credentials, pwd/password, docs/documentation,
-k8s/Kubernetes, postgres/PostgreSQL, js/JavaScript, app/application, apps/applications, info/information,
-admin/administrator, msg/message, msgs/messages, pic/picture, pics/pictures, pc/computer, param/parameter,
-params/parameters, dev/development, prod/production, lib/library, libs/libraries, dir/directory, vm/virtual machine,
-vms/virtual machines, cert/certificate, certs/certificates, url/web address, urls/web addresses, ui/user interface,
-os/operating system, cpu/processor, api/programming interface, apis/programming interfaces, ci/continuous integration,
-vpn/private network, dob/date of birth, bday/birthday, appt/appointment, appts/appointments, apt/apartment,
-dept/department, mgr/manager, uni/university, exam/examination, exams/examinations, lab/laboratory"""))
-"""Abbreviation -> what it stands for; read in small letters and in capitals."""
-
-SYNONYMS: dict[str, tuple[str, ...]] = _read(_TABLE) | {
-    "database": ("DB",), "databases": ("DBs",), "configuration": ("config", "settings"), "authentication": ("auth",),
-    "repository": ("repo",), "credentials": ("creds", "tokens"), "documentation": ("docs",)} | {
-    written: (long,) for short, long in _SHORT.items() for written in (short, short.upper())}
+SYNONYMS: dict[str, list[str]] = WORDS["synonyms"] | {
+    written: [long] for short, long in WORDS["abbreviations"].items() for written in (short, short.upper())}
 """Word -> its synonyms, the closest first."""
 
 _QUOTED = r"(?<!\w)(?:'[^']+'|\"[^\"]+\"|“[^”]+”|‘[^’]+’)(?!\w)"

@@ -20,6 +20,8 @@ from memlab.data.dataset import GroupBy
 from memlab.data.subset import Subset, known_types
 from memlab.data.synthetic import lexicon
 from memlab.data.synthetic.dataset import Knobs, Life, chats
+from memlab.runtime.foreign import read_yaml
+from memlab.runtime.paths import PACKAGE
 from memlab.scenarios.cases import CASES, CATEGORIES, Piece, Scenario
 from memlab.stage import stage
 from memlab.tables import Tables
@@ -28,36 +30,8 @@ T = TypeVar("T")
 ROUNDS = 2  # per chat, each a user turn and a reply
 NOTES = 12  # notes between two pieces of one file: more than a chunk of 400 tokens
 
-SERVICES = ("catalogue", "mailer", "thumbnail", "login", "translation", "export", "geocoder", "calendar",
-            "newsletter", "telemetry", "coupon", "warehouse")
-TOOLS = ("the linter", "the profiler", "the message queue", "the load balancer", "the feature branch", "the test suite",
-         "the dashboard", "the style guide", "the container image", "the bug tracker")
-TASKS = ("writing the release notes", "moving the old tickets", "the German wording", "cleaning the test data",
-         "a flaky integration test", "the colours of the charts", "the memory use", "a slow start", "dead links",
-         "naming the columns", "the icons on small screens", "the permissions of guests")
-USER_TEMPLATES = (
-    "Can you look at {task} in the {service} service?", "{who} wants to know how {task} is going.",
-    "I spent the morning on {task}, and {tool} did not help.", "Is {tool} ready for the {service} service?",
-    "{who} and I disagree about {task}.", "How would you begin with {task}?",
-    "The {service} service has a new owner, {who}.", "We postponed {task} by {number} days.",
-)
-REPLY_TEMPLATES = (
-    "For {task} I would start with a list.", "{who} knows {tool} better than anybody.",
-    "Give the {service} service a small test first.", "I can draft something about {task}.",
-    "With {tool}, less is often more.", "Then {number} days should be enough.",
-)
-NOTE_TEMPLATES = (
-    "Notes on the {service} service: {who} is going to look at {task} before {tool} is changed, and after that "
-    "the numbers are compared with those of the week before, as {other} proposed when we last spoke about it.",
-    "About {task}: {tool} shows {number} open points for the {service} service, most of them small, and {who} has "
-    "taken on half of them while {other} writes down what we learn on the way.",
-    "{who} explained how {tool} and the {service} service fit together; {task} stays open until {other} is back, "
-    "and nobody should touch the defaults before then, however tempting it may look.",
-    "For the next {number} weeks {task} comes first. {who} keeps an eye on {tool}, {other} on the {service} "
-    "service, and both write a line here whenever something surprising turns up.",
-)
-ACKNOWLEDGEMENTS = ("Thanks, noted.", "Good to know.", "I will keep that in mind.", "All right, I have that.")
-GROUPS = ("Silver", "Harbour", "Falcon", "Meadow", "Compass", "Raven", "Garden", "Mirror")
+WORDS: dict[str, list[str]] = read_yaml(PACKAGE / "scenarios" / "haystack.yaml")
+"""Words and templates of sessions that are unrelated to a question."""
 
 
 class HaystackTurn(NamedTuple):
@@ -86,12 +60,12 @@ class Haystack:
         small = next(self._small)
         rounds = [(small[2 * i], small[2 * i + 1]) for i in range(ROUNDS)]
         if self.random.random() < 0.5:
-            rounds = [(self._work(USER_TEMPLATES), self._work(REPLY_TEMPLATES)) for _ in range(ROUNDS)]
+            rounds = [(self._work("user"), self._work("reply")) for _ in range(ROUNDS)]
         turns = [HaystackTurn(role, None, text) for pair in rounds for role, text in zip(("user", "assistant"), pair)]
         if piece is not None:
             at = 2 * int(self.random.integers(ROUNDS))
             turns[at] = HaystackTurn("user", None, *piece)
-            turns[at + 1] = HaystackTurn("assistant", None, self.pick(ACKNOWLEDGEMENTS))
+            turns[at + 1] = HaystackTurn("assistant", None, self.pick(WORDS["acknowledgement"]))
         return turns
 
     def file(self, path: str, pieces: Sequence[tuple[str, str]] = ()) -> list[HaystackTurn]:
@@ -104,15 +78,15 @@ class Haystack:
 
     def path(self) -> str:
         """Draw a name for a file of notes."""
-        return f"memory/{self.pick(SERVICES)}-{self.pick(GROUPS).lower()}.md"
+        return f"memory/{self.pick(WORDS['service'])}-{self.pick(WORDS['group']).lower()}.md"
 
     def _note(self, path: str) -> HaystackTurn:
-        return HaystackTurn("user", path, self._work(NOTE_TEMPLATES))
+        return HaystackTurn("user", path, self._work("note"))
 
-    def _work(self, templates: Sequence[str]) -> str:
+    def _work(self, kind: str) -> str:
         who, other = (lexicon.NAMES[int(i)] for i in self.random.choice(len(lexicon.NAMES), 2, replace=False))
-        return self.pick(templates).format(
-            service=self.pick(SERVICES), tool=self.pick(TOOLS), task=self.pick(TASKS), who=who, other=other,
+        return self.pick(WORDS[kind]).format(
+            **{name: self.pick(WORDS[name]) for name in ("service", "tool", "task")}, who=who, other=other,
             number=int(self.random.integers(3, 19)))
 
 

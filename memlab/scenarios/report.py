@@ -15,16 +15,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import polars as pl
-
 from memlab.errors import MemlabError
 from memlab.harness.results import ArmRun, finished_arms
 from memlab.report.markdown import code, escape, table
 from memlab.runtime.files import atomic_write, os_errors
 from memlab.runtime.paths import path_argument
 from memlab.runtime.terminal import print
-from memlab.scenarios.cases import CASES, CATEGORIES, Scenario
-from memlab.scenarios.check import Outcome, outcomes, piece_places
+from memlab.scenarios.cases import CASES, CATEGORIES, Outcome, Scenario, outcomes, piece_places
 from memlab.text.display import EMPTY, format_number, one_line
 from memlab.text.tokenize import LUCENE_STOP_WORDS
 
@@ -60,7 +57,6 @@ class System:
     """One arm on the scenarios, with the outcome of every expectation."""
 
     arm: ArmRun
-    ids: pl.DataFrame
     outcomes: tuple[Outcome, ...]
 
     @property
@@ -79,9 +75,9 @@ class System:
     def units(self, case: str, top: int) -> list[ReturnedUnit]:
         """Return the first ``top`` returned units of a case, and those of the 20 in the run folder with a piece."""
         question, corpus, text = self.arm.questions.join(
-            self.ids.filter(kind="question", name=case), on="question").select("question", "corpus", "text").row(0)
-        names = {place: name for name, place in piece_places(self.ids).get(case, {}).items()}
-        sources = dict(self.ids.filter(kind="session", corpus=corpus).select("session", "name").iter_rows())
+            self.arm.ids.filter(kind="question", name=case), on="question").select("question", "corpus", "text").row(0)
+        names = {place: name for name, place in piece_places(self.arm.ids).get(case, {}).items()}
+        sources = dict(self.arm.ids.filter(kind="session", corpus=corpus).select("session", "name").iter_rows())
         scores = self.arm.ranking.select("question", "rank", "score")
         rows = self.arm.shown.filter(question=question).join(scores, on=["question", "rank"], how="left").sort("rank")
         units = []
@@ -109,12 +105,7 @@ def systems(folder: Path) -> tuple[list[System], list[str]]:
         if benchmark != "scenarios":
             raise MemlabError(f"the data of '{arm.name}' is {benchmark}", where=str(folder),
                               fix="run the arms with data=scenarios")
-        try:
-            ids = pl.read_parquet(arm.folder / "ids.parquet")
-        except (OSError, pl.exceptions.PolarsError) as error:
-            raise MemlabError(f"cannot be read ({error})", where=str(arm.folder / "ids.parquet"),
-                              fix=f"delete the folder {arm.folder} and run the arm again") from error
-        out.append(System(arm, ids, tuple(outcomes(arm.ranking, ids))))
+        out.append(System(arm, tuple(outcomes(arm.ranking, arm.ids))))
     return out, list(runs.broken)
 
 

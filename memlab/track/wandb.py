@@ -25,6 +25,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -129,8 +130,6 @@ INIT_TIMEOUT, FINISH_TIMEOUT = 30.0, 300.0
 PATIENCE = 3
 """Failures in a row after which a server is given up, so that 200 arms do not wait for it one by one."""
 
-_refused: list[str] = []  # arms that the server has refused since it last accepted one, in this process
-
 
 @stage
 class WandbTrack:
@@ -148,6 +147,11 @@ class WandbTrack:
     group: str | None = None  # null = the experiment's name, so that its arms stand together
     tags: Names = ()  # beside experiment and data, which are always tags
     dir: LocalPath | None = None  # where W&B keeps its files; null = <out>/wandb
+
+    @cached_property
+    def refused(self) -> list[str]:
+        """Names of the arms that the server has refused since it last accepted one."""
+        return []
 
     def publish(self, folder: Path) -> str | None:
         """Publish one run folder, finished or failed; return where, or None with a warning."""
@@ -170,12 +174,12 @@ class WandbTrack:
     def _send_unless_given_up(self, record: PublishRecord, arm: ArmRun | None) -> str:
         if self.mode == "offline":
             return self._send(record, arm)
-        if server_given_up():
+        if len(self.refused) >= PATIENCE:
             raise MemlabError(f"not tried, since W&B did not accept the last {PATIENCE} arms",
                               fix="memlab track RUNS --mode online, when it answers")
-        _refused.append(record.folder.name)
+        self.refused.append(record.folder.name)
         where = self._send(record, arm)
-        _refused.clear()
+        self.refused.clear()
         return where
 
     def _send(self, record: PublishRecord, arm: ArmRun | None) -> str:
@@ -205,16 +209,6 @@ class WandbTrack:
         finally:
             run.finish(exit_code=status)
         return str(run.url) if self.mode == "online" and run.url else str(Path(run.dir).parent)
-
-
-def server_given_up() -> bool:
-    """Return whether the server has refused so many arms in a row that this process tries no more."""
-    return len(_refused) >= PATIENCE
-
-
-def reset_refusals() -> None:
-    """Forget the server's refusals, so that it is tried again."""
-    _refused.clear()
 
 
 def run_id(folder: Path) -> str:
@@ -272,9 +266,9 @@ def pending(root: Path) -> list[PublishRecord]:
 
 def sync(records: list[PublishRecord], project: str | None = None, entity: str | None = None) -> Iterator[Sent]:
     """Send arms, with the project, entity, group and tags of their offline run unless others are given."""
-    reset_refusals()
+    refused: list[str] = []
     for record in records:
-        if server_given_up():
+        if len(refused) >= PATIENCE:
             yield Sent(record.folder, None, tried=False)
             continue
         before = record.read_marker()
@@ -282,6 +276,7 @@ def sync(records: list[PublishRecord], project: str | None = None, entity: str |
                            entity=entity or before.get("entity"), group=before.get("group"),
                            tags=tuple(before.get("tags") or ()))
         where = track.publish(record.folder)
+        refused = [] if where else refused + track.refused
         if where and before:
             _mark_synced(Path(before["where"]))
         yield Sent(record.folder, where)

@@ -13,10 +13,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from itertools import takewhile
 from typing import NamedTuple
 
-from memlab.write.similarity import STOP, stem
+STOP = tuple(re.findall(r"\S+", """
+    a about after again all also am an and any are as at be because been before being but by can could
+    did do does doing done down for from further get gets getting go going got had has have having he her here hers
+    him his how i if im in into is it its ive just let like lot make many maybe me more most much my myself no nor
+    not now of off oh ok okay on once one only or other our ours out over own please quite really s same she should
+    so some such t than thank thanks that the their them then there these they thing things this those through to
+    too under until up us very want was way we well were what when where which while who whom why will with would
+    yeah yes you your yours user assistant"""))
+"""Stop words; the other words of a text, stemmed, are its key terms."""
+
+WORD = r"[\w']*\w"
 
 SAME = 0.5
 """Two objects are the same if they share at least this part of their words (Jaccard)."""
@@ -79,6 +90,18 @@ class Claim(NamedTuple):
         """Return whether this claim and an older one about the same thing contradict each other."""
         common = len(self.terms & older.terms) / len(self.terms | older.terms)
         return self.holds != older.holds and common >= SAME
+
+
+@cache
+def stem(word: str) -> str:
+    """Stem one English word.
+
+    >>> stem("stories")
+    'stori'
+    """
+    import Stemmer
+
+    return str(Stemmer.Stemmer("english").stemWord(word))
 
 
 def claims(text: str, speaker: str = "user") -> Iterator[Claim]:

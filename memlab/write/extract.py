@@ -7,16 +7,17 @@ its date, and its extract is written for each place of the session in a haystack
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import polars as pl
 from pydantic import Field
 
 from memlab.errors import MemlabError
 from memlab.stage import stage
-from memlab.tables import SCHEMAS, SESSION, Tables, add_texts, with_text
+from memlab.store import Store
+from memlab.tables import SCHEMAS, SESSION, Notes, Tables, add_texts, with_text
 from memlab.text.transcript import TURN_SEPARATOR, render_turns
 from memlab.write.chunk import memories
 
@@ -25,11 +26,10 @@ Source = Literal["user", "assistant"]
 Kind = Literal["person", "organization", "location", "object"]
 
 
-@dataclass(frozen=True)
-class SpokenTurn:
+class SpokenTurn(NamedTuple):
     """A turn of a session: the role and name (or None) of the speaker, the raw text, and the line that shows both."""
 
-    role: str
+    role: Source
     speaker: str | None
     text: str
     line: str
@@ -44,8 +44,7 @@ Talk = tuple[SpokenTurn, ...]
 """The turns of a session, in order."""
 
 
-@dataclass(frozen=True)
-class ExtractedFact:
+class ExtractedFact(NamedTuple):
     """A sentence that is understood alone; ``turns`` are positions (from 0) in its session, ascending."""
 
     text: str
@@ -54,8 +53,7 @@ class ExtractedFact:
     source: Source
 
 
-@dataclass(frozen=True)
-class Entity:
+class Entity(NamedTuple):
     """A person, place, organisation or thing that a session names, with a summary."""
 
     name: str
@@ -63,8 +61,7 @@ class Entity:
     summary: str
 
 
-@dataclass(frozen=True)
-class Link:
+class Link(NamedTuple):
     """A relationship between two names; ``when`` is in the words of the session, or None."""
 
     source: str
@@ -73,8 +70,7 @@ class Link:
     when: str | None = None
 
 
-@dataclass(frozen=True)
-class Extract:
+class Extract(NamedTuple):
     """The extract of a session; ``unread`` are the positions of turns without a readable reply."""
 
     facts: tuple[ExtractedFact, ...] = ()
@@ -100,14 +96,13 @@ def distinct_talks(tables: Tables) -> tuple[list[Talk], pl.DataFrame]:
 
 def name_tables(places: pl.DataFrame, extracts: Sequence[Extract]) -> dict[str, pl.DataFrame]:
     """Return the tables ``entities`` and ``links``, with the names of each distinct session in all its places."""
-    def place_rows(columns: Sequence[str], rows: list[tuple[Any, ...]]) -> pl.DataFrame:
-        table = pl.DataFrame(rows, schema={"talk": pl.Int32, **dict.fromkeys(columns, pl.String)}, orient="row")
+    def place_rows(columns: Sequence[str], rows: Sequence[Sequence[tuple[str | None, ...]]]) -> pl.DataFrame:
+        table = pl.DataFrame([(talk, *row) for talk, own in enumerate(rows) for row in own], orient="row",
+                             schema={"talk": pl.Int32, **dict.fromkeys(columns, pl.String)})
         return places.join(table, on="talk", maintain_order="left_right")
 
-    entities = place_rows(("name", "kind", "summary"), [
-        (talk, e.name, e.kind, e.summary) for talk, extract in enumerate(extracts) for e in extract.entities])
-    links = place_rows(("source", "relation", "target", "when"), [
-        (talk, r.source, r.relation, r.target, r.when) for talk, extract in enumerate(extracts) for r in extract.links])
+    entities = place_rows(Entity._fields, [extract.entities for extract in extracts])
+    links = place_rows(Link._fields, [extract.links for extract in extracts])
     # only a full date counts; for other words of time the session's day stands
     day = pl.col("when").str.extract(r"\b(\d{4}-\d{2}-\d{2})\b").str.to_datetime(
         "%Y-%m-%d", strict=False, time_unit="us")
@@ -183,7 +178,7 @@ _DAY = "[%Y-%m-%d] "
 
 
 @stage
-class Extractor:
+class Extractor(ABC):
     """Base of the extractors: settings, and the placement of the facts of each distinct session.
 
     * ``keys``: each fact is a further memory; its key is the fact, its value the lines of its turns.
@@ -205,8 +200,15 @@ class Extractor:
                               f"into={self.into}", where="write.extract.chunked",
                               fix="set into: replace, or chunked: null")
 
-    def place(self, tables: Tables, talks: Sequence[Talk], places: pl.DataFrame, extracts: Sequence[Extract]) -> Tables:
+    @abstractmethod
+    def extracts(self, talks: Sequence[Talk], store: Store, notes: Notes) -> list[Extract]:
+        """Return the extract of each distinct session."""
+
+    def run(self, tables: Tables, store: Store) -> Tables:
         """Return memories, texts, entities and links with the extracts of the distinct sessions in all their places."""
+        notes = Notes()
+        talks, places = distinct_talks(tables)
+        extracts = self.extracts(talks, store, notes)
         rows = _fact_rows(talks, places, extracts)
         day = pl.col("said_on").dt.strftime(_DAY).fill_null("") if self.dated else pl.lit("")
         rows = rows.with_columns((day + pl.col("fact")).alias("key"))
@@ -222,7 +224,8 @@ class Extractor:
             kept = _memories_without_facts(raw, places, extracts)
             out = out.updated({"memories": pl.concat([out["memories"], kept]).sort(SESSION, maintain_order=True)})
         number = pl.int_range(pl.len(), dtype=pl.Int64).alias("memory")
-        return out.updated({"memories": out["memories"].with_columns(number), **name_tables(places, extracts)})
+        return out.updated({"memories": out["memories"].with_columns(number), **name_tables(places, extracts),
+                            "notes": notes.table()})
 
 
 def _fact_rows(talks: Sequence[Talk], places: pl.DataFrame, extracts: Sequence[Extract]) -> pl.DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import Annotated, Any, cast, get_args
+from typing import Annotated, Any, get_args
 
 from pydantic import Field
 
@@ -14,22 +14,11 @@ from memlab.models.chat.replies import MARGIN, parse_json, trim
 from memlab.models.protocols import Chat, Completion, Message, Prompt
 from memlab.stage import stage
 from memlab.store import Store
-from memlab.tables import Notes, Tables
+from memlab.tables import Notes
 from memlab.text.display import printable_line
 from memlab.text.tokenize import pieces
 from memlab.text.transcript import NOTE, fence_data
-from memlab.write.extract import (
-    Category,
-    Entity,
-    Extract,
-    ExtractedFact,
-    Extractor,
-    Kind,
-    Link,
-    Source,
-    Talk,
-    distinct_talks,
-)
+from memlab.write.extract import Category, Entity, Extract, ExtractedFact, Extractor, Kind, Link, Source, Talk
 
 INSTRUCTION = """You write down what is worth remembering of a conversation. Its turns are numbered. Reply as JSON \
 with three lists.
@@ -93,7 +82,7 @@ def extract(lists: Any, talk: Talk, shown: range) -> Extract:
         text = printable_line(item["fact"])
         turns = sorted({int(n) - 1 for n in item["turns"]} & {*shown}) or _most_similar(text, talk, shown)
         roles = {talk[p].role for p in turns}
-        source = cast(Source, roles.pop() if len(roles) == 1 else item["source"])
+        source = roles.pop() if len(roles) == 1 else item["source"]
         if _WORD.search(text):
             facts.setdefault(text.casefold(), ExtractedFact(text, tuple(turns), item["category"], source))
     entities = [Entity(printable_line(e["name"]), e["kind"], printable_line(e["summary"])) for e in lists["entities"]]
@@ -125,14 +114,8 @@ class LLMExtract(Extractor):
     chat: Chat
     max_tokens: Annotated[int, Field(ge=1)] = 1024  # per reply: some 20 facts; the rest is lost and counted
 
-    def run(self, tables: Tables, store: Store) -> Tables:
-        """Return memories, entities and links; warn of cut, split and unreadable requests."""
-        notes = Notes()
-        talks, places = distinct_talks(tables)
-        extracts = self._extracts(talks, store, notes)
-        return self.place(tables, talks, places, extracts).updated({"notes": notes.table()})
-
-    def _extracts(self, talks: Sequence[Talk], store: Store, notes: Notes) -> list[Extract]:
+    def extracts(self, talks: Sequence[Talk], store: Store, notes: Notes) -> list[Extract]:
+        """Return the extract of each distinct session; warn of cut, split and unreadable requests."""
         room = self.chat.window - self.max_tokens - MARGIN - self.chat.count(
             f"{INSTRUCTION}\n{NOTE}{fence_data({'CONVERSATION': ''})}")
         if room < LEAST:

@@ -5,76 +5,29 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import cast
 
+from memlab.runtime.foreign import read_yaml
+from memlab.runtime.paths import PACKAGE
 from memlab.stage import stage
 from memlab.store import Store
-from memlab.tables import Tables
+from memlab.tables import Notes
 from memlab.text.display import printable_line
 from memlab.write.chunk import EVERYONE, Roles
-from memlab.write.extract import (
-    Category,
-    Entity,
-    Extract,
-    ExtractedFact,
-    Extractor,
-    Kind,
-    Link,
-    Source,
-    Talk,
-    cuts,
-    distinct_talks,
-)
+from memlab.write.extract import Category, Entity, Extract, ExtractedFact, Extractor, Kind, Link, Source, Talk, cuts
 
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-# small words within a name
-LOWER = _words("of the de la van von")
-# capitalised words that are no names
-NOT_NAMES = _words("""I I'm I've I'd I'll Im Ive OK Ok Okay TV PS Oh Hi Hey Hello Wow Yeah Yes Yep No Nope Thanks
-    Thank Well So And But Or The A An This That These Those It It's He She They We We're We've You You're Your My
-    Our His Her Their What When Where Who Why How Also Then Just Btw BTW LOL Haha Congrats Good Great Nice Sure
-    Please Let Let's Do Did Can Is Are Was Were If In On At For With From Dr Mr Mrs Ms AM PM Mon Tue Tues Wed Thu
-    Thurs Fri Sat Sun January February March April May June July August September October November December Monday
-    Tuesday Wednesday Thursday Friday Saturday Sunday Mondays Tuesdays Wednesdays Thursdays Fridays Saturdays
-    Sundays""")
-# last words of an organisation's name
-ORGANIZATION = _words("""University College School Academy Inc Corp Corporation Company Co Ltd LLC Bank Hospital
-    Clinic Institute Foundation Association Agency Department Club Church Studio Studios Airlines Group Team League
-    Society""")
-# first or last words of a place's name
-LOCATION = _words("""Park Lake River Mountain Mountains Mount Beach Street Avenue Road City Island Islands Bay
-    Canyon Valley Forest Falls County State States Country Village Town Square Bridge Coast Ocean Sea Desert Hotel
-    Airport Museum Garden Gardens Cafe""")
-# words that end the object of a verb
-STOP = _words("""and but or because when while which that who where for with since so if as at on in to from by
-    about after before how every lots last this yesterday today tomorrow next then too now here there it them him me
-    you us is are was were will would can could""")
-# objects without information: "I love the idea" names no taste
-EMPTY = _words("idea ideas plan plans suggestion suggestions tip tips way lot thought fact best hear see sound look")
-# first words of an object that are left out
-OPENING = _words("a an the my our his her their some any this that these those to it you")
-# family, friends and pets
-KIN = _words("""friend sister brother mom mother dad father wife husband son daughter cousin aunt uncle boss
-    colleague coworker roommate neighbor partner girlfriend boyfriend teacher coach niece nephew grandma grandmother
-    grandpa grandfather dog cat puppy pup kitten""")
-# possessions, unlike fun in "have fun"
-THINGS = _words("""dog dogs cat cats puppy puppies kitten kittens turtle turtles horse horses rabbit rabbits fish
-    bird birds bike bikes car cars house houses apartment apartments piano pianos guitar guitars violin violins""")
+WORDS = {name: frozenset(words.split()) for name, words in read_yaml(PACKAGE / "write" / "words.yaml").items()}
+"""Sets of words, which that file explains."""
 
 SUMMARY = 200
 """Most characters in the summary of a name."""
 
-_NO_PART = NOT_NAMES | LOWER
+_NO_PART = WORDS["not_names"] | WORDS["lower"]
 _WORD = r"[A-Z\u00c0-\u00d6\u00d8-\u00de\u0391-\u03a9\u0410-\u042f][\w'&-]*"
 _NAME_SPAN = re.compile(rf"(?<![\w'-]){_WORD}(?: (?:(?:of|the|de|la|van|von) )?{_WORD})*")
 
 _AT = re.compile(r"\b(?:in|to|from|near|around|across|visit|visited|visiting|toward|towards)(?: the)? $")
 _WORKS = re.compile(r"\bwork(?:s|ed|ing)? (?:at|for|with)(?: the)? $|\bjob at(?: the)? $")
-_WITH = re.compile(rf"\b(?:[Mm]y|[Oo]ur|[Hh]is|[Hh]er) (?:\w+ )?(?:{'|'.join(sorted(KIN))}),? $|"
+_WITH = re.compile(rf"\b(?:[Mm]y|[Oo]ur|[Hh]is|[Hh]er) (?:\w+ )?(?:{'|'.join(sorted(WORDS['kin']))}),? $|"
                    r"\b(?:named|called|[Hh]ey|[Hh]i|[Tt]hanks|[Dd]r\.|[Mm]rs?\.|[Mm]s\.|met|told|asked)[ ,]*$")
 _SAYS = re.compile(r"^ (?:said|says|told|and I|is my|loves|likes|thinks|wants|asked|called|graduated|got married)\b")
 
@@ -134,9 +87,9 @@ def entities(lines: Sequence[tuple[str, str]], speakers: Iterable[str], names: f
 
 def _kind(name: str, before: str, after: str) -> Kind:
     words = name.split(" ")
-    if words[-1] in ORGANIZATION or _WORKS.search(before):
+    if words[-1] in WORDS["organization"] or _WORKS.search(before):
         return "organization"
-    if words[-1] in LOCATION or words[0] in LOCATION:
+    if words[-1] in WORDS["location"] or words[0] in WORDS["location"]:
         return "location"
     if _WITH.search(before) or _SAYS.search(after):
         return "person"
@@ -160,13 +113,13 @@ _VERBS: tuple[tuple[str, str], ...] = (
     ("moved from", r"moved(?: here| away| back)? from"),
     ("moved to", r"moved(?: here from [\w' -]{1,40}?| from [\w' -]{1,40}?| back)? to"),
     ("owns", r"(?:owns?|adopted|bought|purchased|got(?= (?:an?|my) new )|"
-             rf"(?:have|has)(?= (?:an?|two|three|four) (?:[a-z]+ )?(?:{'|'.join(sorted(THINGS))})\b))"),
+             rf"(?:have|has)(?= (?:an?|two|three|four) (?:[a-z]+ )?(?:{'|'.join(sorted(WORDS['things']))})\b))"),
     ("likes", r"(?:love|loves|like|likes|enjoy|enjoys|prefer|prefers|adore|adores)"),
     ("dislikes", r"(?:hate|hates|dislike|dislikes|can't stand)"),
 )
 _PATTERNS = tuple((relation, re.compile(rf"{_WHO}(?:'m|'ve| am| is| was| have| has)?{_FILLERS} (?:{verb})\s+{_WHAT}"))
                   for relation, verb in _VERBS)
-_KIN = re.compile(rf"\b[Mm]y (?:[a-z]+ )?(?P<what>{'|'.join(sorted(KIN))}),? (?P<who>{_NAME})\b")
+_KIN = re.compile(rf"\b[Mm]y (?:[a-z]+ )?(?P<what>{'|'.join(sorted(WORDS['kin']))}),? (?P<who>{_NAME})\b")
 _HINT = re.compile(r"\b(?:liv|work|married|move|own|adopt|bought|purch|ha[vs]|got|lov|like|enjoy|prefer|adore|hate|"
                    r"dislike|stand)")
 
@@ -190,7 +143,7 @@ def links(sentence: str, speaker: str, names: frozenset[str], about_speaker: boo
                     yield Link(source, relation, target)
     if about_speaker and "my " in sentence.lower():
         for match in _KIN.finditer(sentence):
-            if match["who"] not in NOT_NAMES:
+            if match["who"] not in WORDS["not_names"]:
                 yield Link(speaker, f"has {match['what']}", match["who"])
 
 
@@ -204,11 +157,11 @@ def _source(who: str, speaker: str, names: frozenset[str], about_speaker: bool) 
 
 def _target(what: str) -> str:
     words = what.split(" ")
-    while words and words[0].lower() in OPENING:
+    while words and words[0].lower() in WORDS["opening"]:
         words.pop(0)
-    if words and words[0].lower() in EMPTY:
+    if words and words[0].lower() in WORDS["empty"]:
         return ""
-    end = next((i for i, word in enumerate(words) if word.lower() in STOP), len(words))
+    end = next((i for i, word in enumerate(words) if word.lower() in WORDS["stop"]), len(words))
     return re.sub(r"(?:'s|'|-)$", "", " ".join(words[:end][:4]))
 
 
@@ -311,10 +264,9 @@ class RulesExtract(Extractor):
 
     roles: Roles = EVERYONE  # roles to extract from; [user]: a third of the facts on LongMemEval-S
 
-    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
-        """Return memories, entities and links."""
-        talks, places = distinct_talks(tables)
-        return self.place(tables, talks, places, [self._extract(talk) for talk in talks])
+    def extracts(self, talks: Sequence[Talk], store: Store, notes: Notes) -> list[Extract]:  # noqa: ARG002
+        """Return the extract of each distinct session."""
+        return [self._extract(talk) for talk in talks]
 
     def _extract(self, talk: Talk) -> Extract:
         spoken = [(p, turn, sentence[a:b].strip()) for p, turn in enumerate(talk) if turn.role in self.roles
@@ -322,7 +274,7 @@ class RulesExtract(Extractor):
         lines = [(turn.name, sentence) for _, turn, sentence in spoken if turn.role == "user"]
         speakers = list(dict.fromkeys(turn.speaker for turn in talk if turn.speaker))
         people = names(lines, speakers)
-        positions: dict[tuple[str, Category, str], list[int]] = {}
+        positions: dict[tuple[str, Category, Source], list[int]] = {}
         relations: dict[Link, None] = {}
         for p, turn, sentence in spoken:
             own = turn.role == "user"
@@ -330,6 +282,6 @@ class RulesExtract(Extractor):
             if slot := category(sentence, own):
                 fact = f"{turn.name}: {printable_line(sentence)}"
                 positions.setdefault((fact, slot, turn.role), []).append(p)
-        facts = tuple(ExtractedFact(fact, tuple(dict.fromkeys(turns)), slot, cast(Source, role))
+        facts = tuple(ExtractedFact(fact, tuple(dict.fromkeys(turns)), slot, role)
                       for (fact, slot, role), turns in positions.items())
         return Extract(facts, tuple(entities(lines, speakers, people)), tuple(relations))

@@ -12,7 +12,7 @@ from pydantic import Field
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import SCHEMAS, Tables, with_text
-from memlab.write.similarity import STOP, WORD
+from memlab.write.contradiction import STOP, WORD
 
 ASKED = (r"(?i)\b(?:remember|don['\u2019]t forget|do not forget|important|never forget|keep in mind|note that|"
          r"make sure|must not|urgent|critical)\b")

@@ -25,15 +25,17 @@ from memlab.stage import stage
 from memlab.store import Store
 from memlab.store.vectors import encode
 from memlab.tables import DIGITS, SCHEMAS, Tables, distinct_texts, with_text
+from memlab.text.tokenize import words
 from memlab.text.transcript import TURN_SEPARATOR
-from memlab.write.contradiction import claims, states
-from memlab.write.similarity import Near, concat_pairs, count_shared, key_terms, nearest
+from memlab.write.contradiction import STOP, WORD, claims, states
 
 READS = ("texts", "turns", "memories")
 LEAST, MOST, FULL_DAYS = 0.75, 0.95, 60.0
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=1)]
 Pairs = tuple[Ints, Ints]
+Near = tuple[Ints, Ints, Floats]
+"""Pairs of rows: later (m,), earlier (m,), cosine (m,)."""
 
 
 class TimelineStatement(Protocol):
@@ -61,6 +63,61 @@ def confidence(days: Any) -> Any:
     [0.75, 0.85, 0.95, 0.95]
     """
     return LEAST + (MOST - LEAST) * np.clip(days, 0.0, FULL_DAYS) / FULL_DAYS
+
+
+def concat_pairs(parts: Iterable[Near]) -> Near:
+    """Concatenate groups of pairs; there may be none."""
+    none = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))
+    later, earlier, cosine = (np.concatenate(column) for column in zip(none, *parts))
+    return later, earlier, cosine
+
+
+def key_terms(texts: pl.Series) -> scipy.sparse.csr_array:
+    """Return the key terms of each text: a row per text with ones where a term occurs, (n, terms).
+
+    >>> key_terms(pl.Series(["My cats sleep", "the cat"])).toarray().sum(axis=1).tolist()
+    [2, 1]
+    """
+    rows = words(texts, WORD, STOP, "english").unique().sort("row", "term")
+    at = rows["term"].rank("dense").cast(pl.Int64).to_numpy() - 1
+    shape = (len(texts), int(at.max()) + 1 if len(at) else 1)
+    ones = np.ones(len(at), np.int32)
+    return scipy.sparse.csr_array((ones, (rows["row"].to_numpy().astype(np.int64), at)), shape=shape)
+
+
+def nearest(vectors: Any, count: int, block: int = 512) -> Near:
+    """Return the ``count`` nearest earlier rows of each row.
+
+    ``vectors`` (n, dim) are unit vectors in the order of time. Cosines are rounded to six decimals; the earlier of two
+    equal ones comes first. At most ``block`` x n cosines are in memory at a time.
+
+    >>> later, earlier, _ = nearest(np.eye(3, dtype=np.float32)[[0, 1, 0]], 1)
+    >>> list(zip(later.tolist(), earlier.tolist()))
+    [(1, 0), (2, 0)]
+    """
+    parts: list[Near] = []
+    for start in range(0, len(vectors), block):
+        rows = np.arange(start, min(start + block, len(vectors)))
+        cosine = np.round(vectors[rows] @ vectors[:rows[-1] + 1].T, DIGITS)
+        cosine[np.arange(cosine.shape[1])[None, :] >= rows[:, None]] = -np.inf
+        # rows that tie with the last one stay until the cut in the order of time below
+        least = np.partition(cosine, -count, axis=1)[:, -count] if count < cosine.shape[1] else -np.inf
+        at, earlier = np.nonzero((cosine >= np.reshape(least, (-1, 1))) & (cosine > -np.inf))
+        value = cosine[at, earlier]
+        order = np.lexsort((earlier, -value, at))
+        at, earlier, value = at[order], earlier[order], value[order]
+        kept = np.arange(len(at)) - np.searchsorted(at, at) < count
+        parts.append((rows[at[kept]], earlier[kept], value[kept]))
+    return concat_pairs(parts)
+
+
+def count_shared(terms: scipy.sparse.csr_array, one: Ints, other: Ints, block: int = 50_000) -> Ints:
+    """Count the key terms that row ``one[i]`` and row ``other[i]`` share, (m,)."""
+    counts = np.zeros(len(one), np.int64)
+    for start in range(0, len(one), block):
+        part = slice(start, start + block)
+        counts[part] = terms[one[part]].multiply(terms[other[part]]).sum(axis=1)
+    return counts
 
 
 @dataclass(frozen=True)

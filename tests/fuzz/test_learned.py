@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.learn import coverage
-from memlab.learn.probability import model as probability
+from memlab.learn import cross_fit_rerank as record
+from memlab.learn import probability_model as probability
 from memlab.learn.ranker import model as ranker
 from memlab.learn.ranker.trees import Tree, trees_of
-from memlab.learn.reranker import stage as record
 from tests.fuzz.mutation import as_json, damaged, fuzz, mutated, outcome
 
 pytestmark = pytest.mark.slow
@@ -85,7 +85,7 @@ def test_records_of_rerankers(tmp_path: Path, content: bytes) -> None:
     found: Any = outcome(lambda: record.read(tmp_path))
     if isinstance(found, record.TrainingRecord):
         assert found.may_score("ab", "text") in (True, False)
-        assert all(isinstance(key, str) for key in found.learnt | (found.held_out or frozenset()))
+        assert all(isinstance(key, str) for key in found.learnt | found.held_out)
 
 
 @fuzz

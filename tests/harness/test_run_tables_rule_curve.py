@@ -10,7 +10,7 @@ from memlab.evaluate.evidence import selection
 from memlab.harness.run_tables import rule_curve
 from memlab.learn.conformal import ConformalSelect
 from memlab.learn.coverage import CrossFitCoverage, LearnedK
-from memlab.learn.probability.stage import CalibratedTopP, CrossFitProbability, Marginal
+from memlab.learn.probability import CalibratedTopP, CrossFitProbability, Marginal
 from memlab.learn.truncation import LearnedTruncation
 from memlab.pipeline import apply
 from memlab.rank.adaptive_k import AdaptiveK, TopP

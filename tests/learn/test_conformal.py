@@ -10,7 +10,7 @@ from memlab.data.synthetic.dataset import Synthetic
 from memlab.learn.conformal import ConformalSelect, smallest_knob
 from memlab.store import Store
 from memlab.tables import Tables, frame
-from tests.learn.probability.worlds import world
+from tests.learn.worlds import world
 from tests.small import lexical
 
 INF = float("inf")

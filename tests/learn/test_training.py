@@ -10,11 +10,11 @@ import pytest
 
 from memlab.errors import MemlabError
 from memlab.learn import training
+from memlab.learn.cross_fit_rerank import TrainConfig
 from memlab.learn.pairs import TrainingLists, draw
-from memlab.learn.reranker.stage import TrainConfig
 from memlab.models.local.backend import Runtime
 from memlab.models.local.cross_encoder import CrossEncoderScorer
-from tests.learn.reranker.worlds import tiny
+from tests.learn.small_rerankers import tiny
 from tests.learn.test_pairs import toy
 
 pytestmark = pytest.mark.slow

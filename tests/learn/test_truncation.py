@@ -11,7 +11,7 @@ from memlab.learn.truncation import COSTS, CutAtCost, LearnedTruncation, Lists, 
 from memlab.store import Store
 from memlab.tables import Tables, frame
 from tests.examples import fewer
-from tests.learn.probability.worlds import world
+from tests.learn.worlds import world
 
 DEPTH = 12
 

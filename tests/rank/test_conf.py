@@ -25,7 +25,7 @@ GIVEN = ["+embedder._target_=memlab.models.local.embedder.SentenceEmbedder",
           "+chat._target_=memlab.models.chat.openai.OpenAIChat", "+chat.model=some",
          "++rank.score._target_=memlab.learn.ranker.stage.LearnedScore",
          "++learn.coverage._target_=memlab.learn.coverage.CrossFitCoverage",
-         "++learn.probability._target_=memlab.learn.probability.stage.CrossFitProbability"]
+         "++learn.probability._target_=memlab.learn.probability.CrossFitProbability"]
 
 
 def stages_of(package) -> list[type]:

@@ -10,7 +10,7 @@ from memlab.config.instantiate import make_dataset
 from memlab.data.dataset import Dataset
 from memlab.errors import MemlabError
 from memlab.scenarios.cases import CASES, CATEGORIES, Expect
-from memlab.scenarios.dataset import ASKED_ON, NOTE_TEMPLATES, Scenarios
+from memlab.scenarios.dataset import ASKED_ON, WORDS, Scenarios
 from memlab.tables import GOLD, SCHEMAS, with_text
 from memlab.text.token_counter import count_tokens
 
@@ -102,7 +102,7 @@ def test_nothing_in_a_haystack_answers_a_question(tables):
     for word in ("saturn", "brazil", "chess", "passport", "lyon", "mortgage", "landlord", "emma", "idx_", "kubectl",
                  "staging", "webhook", "monolith", "osteria", "peanuts", "certificate", "ghent", "oksana"):
         assert word not in said
-    assert all(re.search(r"\{(service|task)\}", note) for note in NOTE_TEMPLATES)
+    assert all(re.search(r"\{(service|task)\}", note) for note in WORDS["note"])
 
 
 def test_a_haystack_is_as_large_as_asked_and_small_enough_for_a_run_folder(tables):

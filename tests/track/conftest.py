@@ -52,9 +52,6 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A W&B server on the loopback device, and an account on it that this test alone has."""
     wandb = pytest.importorskip("wandb", reason="wandb is not installed: pip install -e .")
     loopback = module(HERE / "loopback.py", "wandb_loopback")
-    from memlab.track.wandb import reset_refusals
-
-    reset_refusals()
     wandb.teardown()  # the client remembers the server of the test before
     with loopback.loopback() as state:
         for name, value in {"WANDB_BASE_URL": state.url, "WANDB_API_KEY": loopback.KEY, "HOME": tmp_path / "home",

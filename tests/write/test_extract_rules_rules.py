@@ -26,7 +26,7 @@ CHAT = talk([("user", "Hi! I moved to Oslo. I love tea, and it rains. Nice?"),
 def after(stage: RulesExtract, tables: Tables = CHAT, chunk: object = None) -> Tables:
     chunked = tables.updated((chunk or TurnChunker()).run(tables, None))  # type: ignore[attr-defined]
     made = stage.run(chunked.only(stage.reads), None)
-    assert set(made) == set(stage.writes)
+    assert set(made) == {*stage.writes, "notes"}
     out = chunked.updated(made)
     assert out["memories"]["memory"].to_list() == list(range(out["memories"].height))
     known = set(out["texts"]["text_id"])

@@ -44,6 +44,15 @@ FLAGS = {
 """Name -> expression that the text of a turn matches."""
 
 
+QUESTION_FLAGS = {
+    "question in first person": r"\b(?:i|my|me|we)\b",
+    "asks the first": r"\b(?:first|earliest|before|initially)\b",
+    "asks the last": r"\b(?:last|latest|current(?:ly)?|now|most recent(?:ly)?)\b",
+    "question to the assistant": r"\b(?:you|your)\b", "asks advice": r"\b(?:recommend|suggest|tips|advice|ideas)",
+    "asks time": r"\b(?:days?|weeks?|months?|years?|date|time)\b",
+}
+"""Name -> expression that the text of a question matches, in small letters."""
+
 NEAR = ("ends with ?", "words", "time word")
 """Features that the turns before and behind have as well."""
 
@@ -131,14 +140,7 @@ def question_features(head: pl.DataFrame, tables: Tables) -> pl.DataFrame:
     made = asked.select(
         "question", *(pl.col("lower").str.contains(rf"\b{word}\b").alias(f"asks {word}") for word in QUESTION_WORDS),
         pl.col("lower").str.count_matches(r"\w+").log1p().alias("question words"),
-        pl.col("lower").str.contains(r"\b(?:i|my|me|we)\b").alias("question in first person"),
-        pl.col("lower").str.contains(r"\b(?:first|earliest|before|initially)\b").alias("asks the first"),
-        pl.col("lower").str.contains(r"\b(?:last|latest|current(?:ly)?|now|most recent(?:ly)?)\b").alias(
-            "asks the last"),
-        pl.col("lower").str.contains(r"\b(?:you|your)\b").alias("question to the assistant"),
-        pl.col("lower").str.contains(r"\b(?:recommend|suggest|tips|advice|ideas)").alias("asks advice"),
-        pl.col("lower").str.contains(r"\b(?:days?|weeks?|months?|years?|date|time)\b").alias("asks time"),
-    )
+        *(pl.col("lower").str.contains(pattern).alias(name) for name, pattern in QUESTION_FLAGS.items()))
     return head.select("question").join(made, on="question", how="left", maintain_order="left").drop("question")
 
 

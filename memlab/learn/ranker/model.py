@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 
 from memlab.errors import MemlabError
 from memlab.learn import fits
-from memlab.learn.ranker.sessions import SessionModel
+from memlab.learn.ranker.sessions import SessionModel, need_features
 from memlab.learn.ranker.trees import Columns, Tree, boosted_trees, lightgbm, trees_of
 from memlab.stage import Names, stage
 
@@ -113,10 +113,7 @@ def fit(frame: pl.DataFrame, label: NDArray[np.int32], depth: int, recipe: Recip
 
 def inputs(model: RankModel, frame: pl.DataFrame) -> Columns:
     """Return the model's features of these rows, (n,) each; raise MemlabError for a feature that is missing."""
-    missing = [name for name in model.features if name not in frame.columns]
-    if missing:
-        raise MemlabError(f"the fit needs {len(missing)} features that this ranking lacks (the first: '{missing[0]}')",
-                          where="learn/ranker", fix="use the searches that it was fitted with, or fit anew")
+    need_features(model.features, frame, "features")
     numbers = frame.select(pl.col(model.features).cast(pl.Float32).fill_null(np.nan))  # nulls cost more later
     return [column.to_numpy() for column in numbers]
 
@@ -133,4 +130,4 @@ def leads(model: RankModel, ahead: pl.DataFrame, behind: pl.DataFrame) -> NDArra
 
 def load(path: Path) -> RankModel:
     """Read a fit; raise MemlabError if the file is missing, damaged, or of another version."""
-    return fits.load(path, RankModel, "a ranking model", "memlab.learn.ranker")
+    return fits.load(path, RankModel, "a ranking model", "fit one with python -m memlab.learn.ranker")

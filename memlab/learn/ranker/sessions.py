@@ -8,6 +8,7 @@ the sessions behind the first by their two best learned turns and their likeness
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
@@ -54,6 +55,14 @@ class SessionModel:
         if not all(map(math.isfinite, self.mean + self.scale + self.weights)) or min(self.scale) <= 0:
             raise ValueError("the session model holds an impossible number")
         return self
+
+
+def need_features(names: Sequence[str], table: pl.DataFrame, what: str) -> None:
+    """Raise MemlabError unless the table has all features of a fit; ``what`` names them in the message."""
+    missing = [name for name in names if name not in table.columns]
+    if missing:
+        raise MemlabError(f"the fit needs {len(missing)} {what} that this ranking lacks (the first: '{missing[0]}')",
+                          where="learn/ranker", fix="use the searches that it was fitted with, or fit anew")
 
 
 def session_table(frame: pl.DataFrame, session: Ints, scores: Floats) -> pl.DataFrame:
@@ -149,10 +158,7 @@ def _equal_weights(question: Ints, dataset: NDArray[np.int32]) -> Floats:
 
 def session_values(model: SessionModel, table: pl.DataFrame) -> pl.DataFrame:
     """Return (question, session, value), higher first; raise MemlabError for a feature that is missing."""
-    missing = [name for name in model.features if name not in table.columns]
-    if missing:
-        raise MemlabError(f"the fit needs {len(missing)} signals that this ranking lacks (the first: '{missing[0]}')",
-                          where="learn/ranker", fix="use the searches that it was fitted with, or fit anew")
+    need_features(model.features, table, "signals")
     x = (table.select(model.features).to_numpy() - np.asarray(model.mean)) / np.asarray(model.scale)
     return table.select(*KEY, pl.Series("value", np.round(x @ np.asarray(model.weights), DIGITS)))
 

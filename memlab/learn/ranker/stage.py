@@ -18,7 +18,7 @@ from pydantic import Field, model_validator
 from memlab.data.dataset import GroupBy
 from memlab.data.numbering import question_digests
 from memlab.learn.fits import fit_digest
-from memlab.learn.folds import FoldCount, evidence_units, folds, in_folds
+from memlab.learn.folds import FoldCount, evidence_units, fold_numbers, folds, in_folds, scored_evidence
 from memlab.learn.ranker.cross_fit import Fits, Learnable, apply_fits, crossfit_both, places
 from memlab.learn.ranker.explain import importances, reasons
 from memlab.learn.ranker.features import NEEDED, PAIR, features
@@ -108,13 +108,12 @@ class LearnedScore(Score):
         """Return the candidates with their gold and folds; ``tables`` are those after the first step."""
         frame, label = candidates(tables, self.depth, self.alone)
         fold_of = folds(tables["questions"], tables["evidence"], tables["turns"], self.folds, self.recipe.seed, self.by)
-        fold = frame.select("question").join(fold_of, on="question", how="left", maintain_order="left")["fold"]
         session = session_numbers(frame, tables["units"])
+        evidence = scored_evidence(tables).select("question", pl.col("session").cast(pl.Int64), held=True).unique()
         held = frame.select("question").with_columns(pl.Series("session", session)).join(
-            tables["evidence"].join(tables["gold"].filter("scored"), on="question", how="semi").select(
-                "question", pl.col("session").cast(pl.Int64)).unique().with_columns(held=True),
-            on=["question", "session"], how="left", maintain_order="left")["held"].fill_null(False)
-        return Learnable(frame, label, turn_terms(frame, tables), session, held.to_numpy(), fold.to_numpy(),
+            evidence, on=["question", "session"], how="left", maintain_order="left")["held"].fill_null(False)
+        fold = fold_numbers(frame, fold_of)
+        return Learnable(frame, label, turn_terms(frame, tables), session, held.to_numpy(), fold,
                          np.zeros(frame.height, np.int32), in_haystacks(frame, tables, fold_of))
 
     def first(self, tables: Tables, store: Store) -> Tables:
@@ -147,8 +146,7 @@ def candidates(tables: Tables, depth: int, alone: bool = False) -> tuple[pl.Data
         "question", pl.col("digest").rank("ordinal").alias("\0order"))
     frame = frame.join(order, on="question", how="left", maintain_order="left").sort(
         "\0order", maintain_order=True).drop("\0order")
-    known = tables["evidence"].filter(pl.col("turn").is_not_null()).join(
-        tables["gold"].filter("scored"), on="question", how="semi")
+    known = scored_evidence(tables).filter(pl.col("turn").is_not_null())
     evidence = evidence_units(frame, tables["units"], known).with_columns(label=pl.lit(1, pl.Int32))
     label = frame.select("question", "unit").join(evidence, on=["question", "unit"], how="left",
                                                   maintain_order="left")["label"].fill_null(0)

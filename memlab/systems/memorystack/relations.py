@@ -18,8 +18,7 @@ from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import Tables
 from memlab.write.contradiction import ADVERBS, WHO, claims, clauses, subject_of, terms_of
-from memlab.write.relations import LEAST, READS, Count, Pairs, Share, Timeline, confidence
-from memlab.write.similarity import count_shared
+from memlab.write.relations import LEAST, READS, Count, Pairs, Share, Timeline, confidence, count_shared
 
 
 def _words(text: str) -> frozenset[str]:

@@ -14,8 +14,7 @@ from memlab.store import Store
 from memlab.systems.memorystack.relations import MemoryStack
 from memlab.tables import frame, texts_frame
 from memlab.write.contradiction import Claim, claims
-from memlab.write.relations import confidence
-from memlab.write.similarity import nearest
+from memlab.write.relations import confidence, nearest
 from tests.search.world import WordEmbedder
 from tests.write.relations.worlds import Angles, done, edges, told
 

@@ -10,11 +10,10 @@ from pydantic import ValidationError
 
 from memlab import run
 from memlab.errors import MemlabError
+from memlab.learn.command import fit_command
 from memlab.learn.fits import save
 from memlab.learn.folds import folds
-from memlab.learn.probability.__main__ import main
-from memlab.learn.probability.model import load
-from memlab.learn.probability.stage import (
+from memlab.learn.probability import (
     CalibratedTopP,
     CrossFitProbability,
     LoadedProbability,
@@ -24,6 +23,7 @@ from memlab.learn.probability.stage import (
     labels,
     reliability,
 )
+from memlab.learn.probability_model import load
 from memlab.memory import Memory, Session
 from memlab.pipeline import Pipeline
 from memlab.rank.score import Score
@@ -31,9 +31,9 @@ from memlab.read.tokens import TokenCost
 from memlab.stage import spec_digest
 from memlab.store import Store
 from memlab.tables import Tables, frame
-from tests.learn.probability.worlds import world
 from tests.learn.ranker.worlds import learned, searched
 from tests.learn.ranker.worlds import lives as four_lives
+from tests.learn.worlds import world
 from tests.small import lexical, lives
 
 STORE = Store()
@@ -271,12 +271,12 @@ def test_reliability_by_hand() -> None:
 
 def test_a_saved_fit_is_applied_by_the_command_that_names_it(tmp_path: Path) -> None:
     lives = ["data.lives=4", "data.questions=6", "data.sessions=8", "search/dense=none", f"store={tmp_path / 'store'}"]
-    assert main([f"file={tmp_path / 'fit.json'}", *lives]) == 0
+    assert fit_command([f"file={tmp_path / 'fit.json'}", *lives], fit_tables) == 0
     assert run.main([*lives, "rank/select=marginal", "learn/probability=loaded", f"out={tmp_path}", "track=none",
                      f"learn.probability.path={tmp_path / 'fit.json'}", "name=transferred"]) == 0
     folder, = tmp_path.glob("single/*/transferred-*")
     assert {"probability", "value", "shown_from"} <= set(pl.read_parquet(folder / "ranking.parquet").columns)
-    assert main(lives) == 2
+    assert fit_command(lives, fit_tables) == 2
 
 
 def test_a_live_memory_selects_by_a_saved_fit_and_refuses_a_cross_fit(tmp_path: Path) -> None:

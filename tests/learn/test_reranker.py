@@ -9,10 +9,10 @@ from pydantic import ValidationError
 from safetensors.numpy import load_file
 
 from memlab.errors import MemlabError
-from memlab.learn.reranker import __main__
-from memlab.learn.reranker.stage import TrainConfig, read
+from memlab.learn import reranker
+from memlab.learn.cross_fit_rerank import TrainConfig, read
 from memlab.store import Store
-from tests.learn.reranker.worlds import DATA, LEXICAL, lives, tiny
+from tests.learn.small_rerankers import DATA, LEXICAL, lives, tiny
 
 pytestmark = pytest.mark.slow
 
@@ -25,7 +25,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def train(folder: Path, base: Path, watch=None, **fields) -> dict:
     settings = {"limit": 12, "epochs": 1, "batch": 4, "negatives": 2, **fields}
     config = TrainConfig(out_model=folder, base=base, **settings)
-    return __main__.train(lives(), DATA.identity(), LEXICAL, config, Store(), watch)
+    return reranker.train(lives(), DATA.identity(), LEXICAL, config, Store(), watch)
 
 
 def weights(folder: Path) -> dict[str, np.ndarray]:
@@ -85,7 +85,7 @@ def test_the_record_tells_what_was_learnt_and_what_was_not(base: Path, tmp_path:
     assert made["data"]["benchmark"] == "synthetic"
     assert str(tmp_path) not in (tmp_path / "a" / "training.json").read_text()
     train(tmp_path / "b", base)
-    assert read(tmp_path / "b").held_out is None
+    assert read(tmp_path / "b").fold == "all"
     assert read(tmp_path / "b").learnt == frozenset(texts["text_id"])
     (tmp_path / "a" / "training.json").write_text('{"format": "memlab-rer')
     with pytest.raises(MemlabError, match="is not a reranker's record"):
@@ -97,17 +97,17 @@ def test_the_record_tells_what_was_learnt_and_what_was_not(base: Path, tmp_path:
 def test_the_command_line(base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["data.lives=3", "data.sessions=12", "data.questions=6", "search/dense=none", f"base={base}",
              f"out_model={tmp_path / 'm'}", "fold=1/3", "limit=4", "batch=2", "epochs=1", f"store={tmp_path / 's'}"]
-    assert __main__.main(words) == 0
+    assert reranker.main(words) == 0
     assert "6 questions held out" in capsys.readouterr().out
-    assert __main__.main([*words, "epochs=2"]) == 1  # the last word counts, and the folder is another model's
+    assert reranker.main([*words, "epochs=2"]) == 1  # the last word counts, and the folder is another model's
     assert "delete this one" in capsys.readouterr().err
-    assert __main__.main(["epocs=1", "data=locmo"]) == 2
+    assert reranker.main(["epocs=1", "data=locmo"]) == 2
     assert "did you mean 'epochs'" in capsys.readouterr().err
-    assert __main__.main(["out_model=x", "data=locmo"]) == 2
+    assert reranker.main(["out_model=x", "data=locmo"]) == 2
     assert "did you mean 'locomo'" in capsys.readouterr().err
-    assert __main__.main(["out_model=x", "epochs=0", "fold=3"]) == 2
+    assert reranker.main(["out_model=x", "epochs=0", "fold=3"]) == 2
     assert "epochs" in capsys.readouterr().err
-    assert __main__.main(["--help"]) == 0
+    assert reranker.main(["--help"]) == 0
 
 
 def test_what_cannot_work_is_refused(base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -115,11 +115,11 @@ def test_what_cannot_work_is_refused(base: Path, tmp_path: Path, capsys: pytest.
         TrainConfig(out_model=tmp_path, fold="4/3")
     with pytest.raises(ValidationError, match="no model folder"):
         TrainConfig(out_model=tmp_path, base=tmp_path / "gone")
-    assert __main__.main(["data=synthetic"]) == 2
+    assert reranker.main(["data=synthetic"]) == 2
     assert "out_model: Field required" in capsys.readouterr().err
     blind = lives().updated({"evidence": lives()["evidence"].head(0)})
     with pytest.raises(MemlabError, match="no question has an evidence turn"):
-        __main__.train(blind, {}, LEXICAL, TrainConfig(out_model=tmp_path / "m", base=base), Store())
+        reranker.train(blind, {}, LEXICAL, TrainConfig(out_model=tmp_path / "m", base=base), Store())
     with pytest.raises(ValidationError, match="device"):
         TrainConfig(out_model=tmp_path / "m", base=base, device="gpu")
 

@@ -9,9 +9,9 @@ import pytest
 from memlab.config.instantiate import options
 from memlab.errors import Faults
 from memlab.harness.sweep import read
-from memlab.learn.reranker.stage import CrossFitRerank, write
+from memlab.learn.cross_fit_rerank import CrossFitRerank, write
 from memlab.rank.rerank import Rerank
-from tests.learn.reranker.worlds import tiny
+from tests.learn.small_rerankers import tiny
 
 pytestmark = pytest.mark.slow
 
@@ -26,7 +26,7 @@ def test_without_weights_the_experiment_has_two_arms() -> None:
 
 
 def test_every_arm_has_the_same_pool_and_its_own_opinion(tmp_path: Path) -> None:
-    write(tiny(tmp_path / "m"), {"fold": "all", "learnt": []})
+    write(tiny(tmp_path / "m"), {"fold": "all", "held_out": [], "learnt": []})
     sweep = read(["+exp=rerank", f"+arm/rerank={','.join(ARMS)}", f"learn.reranker.paths=[{tmp_path / 'm'}]",
                   "learn.reranker.pool=7"])
     stages = {a.name: a.pipeline.rerank for a in sweep.arms}

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from memlab.errors import MemlabError
+from memlab.learn import probability
 from memlab.learn.fits import save
 from memlab.learn.folds import folds
-from memlab.learn.probability import stage
-from memlab.learn.probability.stage import CrossFitProbability, LoadedProbability, Marginal, fit_tables
-from memlab.learn.probability.threshold import (
+from memlab.learn.probability import CrossFitProbability, LoadedProbability, Marginal, fit_tables
+from memlab.learn.threshold import (
     Prices,
     Value,
     best_value,
@@ -26,7 +26,7 @@ from memlab.learn.probability.threshold import (
 )
 from memlab.store import Store
 from memlab.tables import Tables, frame
-from tests.learn.probability.worlds import world
+from tests.learn.worlds import world
 
 
 def rows(p: list[float], tokens: list[float | None], questions: list[int] | None = None) -> pl.DataFrame:
@@ -144,7 +144,7 @@ def test_the_choice_for_a_fold_sees_the_other_folds_alone(monkeypatch: pytest.Mo
         seen.append(set(rows["question"]))
         return best_value(rows, *rest)
 
-    monkeypatch.setattr(stage, "best_value", record)
+    monkeypatch.setattr(probability, "best_value", record)
     selected(tables, value="auto")
     fold_of = folds(tables["questions"], tables["evidence"], tables["turns"], 5)
     assert seen == [set(fold_of.filter(pl.col("fold") != part)["question"]) for part in range(5)]

@@ -4,8 +4,16 @@ import polars as pl
 import pytest
 
 from memlab.errors import MemlabError
-from memlab.scenarios.cases import CASES, Expect
-from memlab.scenarios.check import RankedPiece, check, locate, outcomes, piece_places, with_lane_scores
+from memlab.scenarios.cases import (
+    CASES,
+    Expect,
+    RankedPiece,
+    check,
+    locate,
+    outcomes,
+    piece_places,
+    with_lane_scores,
+)
 from memlab.scenarios.dataset import Scenarios
 
 

@@ -21,8 +21,8 @@ from pydantic import model_validator
 from memlab.errors import MemlabError
 from memlab.learn import fits
 from memlab.learn.fits import LogisticFit, Matrix, Regression, Values, fit_regression
-from memlab.learn.probability.threshold import VALUES, Prices
 from memlab.learn.ranker.trees import lightgbm
+from memlab.learn.threshold import VALUES, Prices
 from memlab.query.classify import CLASSES
 from memlab.question_types import FALLBACK, first_of
 from memlab.rank.units import signals_of
@@ -174,7 +174,7 @@ class ProbabilityModel(LogisticFit):
 
 def load(path: Path) -> ProbabilityModel:
     """Read a fit; raise MemlabError if the file is missing, damaged, or of another version."""
-    return fits.load(path, ProbabilityModel, "a probability fit", "memlab.learn.probability")
+    return fits.load(path, ProbabilityModel, "a probability fit", "fit one with python -m memlab.learn.probability")
 
 
 def fit(matrix: Matrix, labels: Values, l2: float) -> Regression:

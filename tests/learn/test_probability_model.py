@@ -12,7 +12,8 @@ from scipy.special import expit, logit
 
 from memlab.errors import MemlabError
 from memlab.learn.fits import Values
-from memlab.learn.probability.model import (
+from memlab.learn.probability import CrossFitProbability
+from memlab.learn.probability_model import (
     FEATURES,
     PLAIN,
     READS,
@@ -23,10 +24,9 @@ from memlab.learn.probability.model import (
     fit_blend,
     load,
 )
-from memlab.learn.probability.stage import CrossFitProbability
-from memlab.learn.probability.threshold import VALUES
+from memlab.learn.threshold import VALUES
 from memlab.tables import Tables, text_hash, texts_frame
-from tests.learn.probability.worlds import UNITS, world
+from tests.learn.worlds import UNITS, world
 
 
 def column(name: str, tables, depth: int = 10) -> tuple[pl.DataFrame, np.ndarray]:

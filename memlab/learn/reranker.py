@@ -31,8 +31,8 @@ from memlab.errors import Faults, MemlabError, did_you_mean
 from memlab.harness import manifest
 from memlab.harness.arm import load
 from memlab.learn.command import read_arm, report
+from memlab.learn.cross_fit_rerank import FILE, TrainConfig, write
 from memlab.learn.pairs import NEEDED, draw, draw_examples, examples, split
-from memlab.learn.reranker.stage import FILE, TrainConfig, write
 from memlab.models.local.base import files_digest
 from memlab.pipeline import Pipeline
 from memlab.runtime.files import atomic_dir

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from memlab.errors import MemlabError
-from memlab.learn.reranker.stage import FILE, FORMAT, read
+from memlab.learn.cross_fit_rerank import FILE, FORMAT, read
 
-RECORD = {"format": FORMAT, "fold": 0, "held_out": ["ab", "cd"], "learnt": ["ef"]}
+RECORD = {"format": FORMAT, "fold": "1/3", "held_out": ["ab", "cd"], "learnt": ["ef"]}
 
 
 @pytest.mark.parametrize("changes", [

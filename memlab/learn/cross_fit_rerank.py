@@ -7,17 +7,17 @@ arm can score a question with a model trained on it.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import polars as pl
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
+from pydantic.dataclasses import dataclass
 
 from memlab.errors import MemlabError
+from memlab.learn import fits
 from memlab.learn.pairs import parse_fold, question_keys
 from memlab.models.local.backend import Device
 from memlab.models.local.base import check_path, model_folder
@@ -80,20 +80,23 @@ class TrainConfig:
         return bundled_encoder() if self.base is None else model_folder(self.base, None, "base")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=ConfigDict(strict=True))
 class TrainingRecord:
     """The part of a record that decides which questions a model may score.
 
-    held_out: keys (``memlab.learn.pairs.question_keys``) of the held-out fold; None where the model was
-        trained on all questions of its data. learnt: hashes of the question texts that it was trained on.
+    fold: ``all`` where the model was trained on all questions of its data. held_out: keys
+    (``memlab.learn.pairs.question_keys``) of the held-out fold. learnt: hashes of the question texts that it was
+    trained on.
     """
 
-    held_out: frozenset[str] | None
+    format: Literal["memlab-reranker-1"]
+    fold: str
+    held_out: frozenset[str]
     learnt: frozenset[str]
 
     def may_score(self, key: str, text: str) -> bool:
         """Return whether a question is held out, or, for a model trained on all of its data, not among them."""
-        return key in self.held_out if self.held_out is not None else text not in self.learnt
+        return text not in self.learnt if self.fold == "all" else key in self.held_out
 
 
 def write(folder: Path, content: dict[str, Any]) -> None:
@@ -104,23 +107,7 @@ def write(folder: Path, content: dict[str, Any]) -> None:
 def read(folder: Path) -> TrainingRecord:
     """Read the record of a model; raise MemlabError if there is none, or it cannot be read."""
     fix = "train one with python -m memlab.learn.reranker; rank/rerank=cross_encoder takes models from elsewhere"
-    try:
-        content = json.loads((folder / FILE).read_text(encoding="utf-8"))
-        if content["format"] != FORMAT:
-            raise ValueError(f"format {content['format']}, expected {FORMAT}")
-        held_out = None if content["fold"] == "all" else _texts(content["held_out"], "held_out")
-        return TrainingRecord(held_out, _texts(content["learnt"], "learnt"))
-    except OSError as error:
-        raise MemlabError(f"cannot be read ({error.strerror})", where=str(folder / FILE), fix=fix) from error
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-        raise MemlabError(f"is not a reranker's record: {reason}", where=str(folder / FILE), fix=fix) from error
-
-
-def _texts(value: object, name: str) -> frozenset[str]:
-    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-        raise ValueError(f"{name} is no list of texts")
-    return frozenset(value)
+    return fits.load(folder / FILE, TrainingRecord, "a reranker's record", fix)
 
 
 @stage(fits="all")  # its controls draw questions of other corpora

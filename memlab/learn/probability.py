@@ -8,6 +8,7 @@ Fitted and applied on disjoint folds, or applied from a saved fit::
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from itertools import combinations
 from typing import Annotated, ClassVar, Literal
@@ -19,9 +20,16 @@ from pydantic import Field, model_validator
 from memlab.errors import MemlabError
 from memlab.learn import fits
 from memlab.learn.fits import Depth, Matrix, Regression, SavedFit, Values
-from memlab.learn.folds import CrossFitted, evidence_units
-from memlab.learn.probability.model import READS, Blend, ModelName, ProbabilityModel, features, fit, fit_blend, load
-from memlab.learn.probability.threshold import (
+from memlab.learn.folds import CrossFitted, evidence_units, fold_numbers, scored_evidence
+from memlab.learn.probability_model import READS, Blend, ModelName, ProbabilityModel, features, fit, fit_blend, load
+from memlab.learn.ranker.cross_fit import without
+from memlab.learn.ranker.features import NEEDED
+from memlab.learn.ranker.model import Scores, apply
+from memlab.learn.ranker.model import fit as fit_ranker
+from memlab.learn.ranker.sessions import rescore
+from memlab.learn.ranker.signals import FUSED
+from memlab.learn.ranker.stage import LearnedScore, candidates, in_haystacks
+from memlab.learn.threshold import (
     VALUES,
     Prices,
     ValueChoice,
@@ -31,13 +39,6 @@ from memlab.learn.probability.threshold import (
     with_shown_from,
     with_value,
 )
-from memlab.learn.ranker.cross_fit import without
-from memlab.learn.ranker.features import NEEDED
-from memlab.learn.ranker.model import Scores, apply
-from memlab.learn.ranker.model import fit as fit_ranker
-from memlab.learn.ranker.sessions import rescore
-from memlab.learn.ranker.signals import FUSED
-from memlab.learn.ranker.stage import LearnedScore, candidates, in_haystacks
 from memlab.rank.adaptive_k import TopP
 from memlab.rank.select import Count, EachBudget, MeanBudget, need
 from memlab.rank.units import rank_units
@@ -53,7 +54,7 @@ L2 = 10.0
 
 def known_evidence(tables: Tables) -> pl.DataFrame:
     """Return the evidence of the questions that count: known turns; sessions where no turn of any question is known."""
-    evidence = tables["evidence"].join(tables["gold"].filter("scored"), on="question", how="semi")
+    evidence = scored_evidence(tables)
     turns = evidence.filter(pl.col("turn").is_not_null())
     return turns if turns.height else evidence
 
@@ -125,7 +126,7 @@ class CrossFitProbability(CrossFitted):
             if ranking is not last:
                 last = ranking
                 rows, matrix = features(tables.updated({"ranking": ranking}), self.depth)
-                fold = rows.join(fold_of, on="question", how="left", maintain_order="left")["fold"].to_numpy()
+                fold = fold_numbers(rows, fold_of)
                 known = labels(rows.with_row_index("row"), tables).select("row", "held")
                 place, held = known["row"].to_numpy(), known["held"].to_numpy()
             others = np.unique(fold[fold != part])
@@ -195,8 +196,7 @@ class NestedProbability(CrossFitProbability):
         need(shown, FUSED, "choose system=best_learned or rank/score=learned, without a roll-up")
         first = rank_units(shown.with_columns(pl.col(FUSED).alias("score")).drop("rank", "selected"))
         frame, label = candidates(tables.updated({"ranking": first}), self.ranker.depth)
-        fold = frame.select("question").join(fold_of, on="question", how="left", maintain_order="left")[
-            "fold"].to_numpy()
+        fold = fold_numbers(frame, fold_of)
         parts = np.unique(fold).tolist()
         if len(parts) < 3:
             raise MemlabError(f"{len(parts)} folds leave no data without two of them", where="learn/probability=nested",
@@ -333,3 +333,9 @@ def fit_tables(tables: Tables, depth: int = 200, l2: float = L2) -> ProbabilityM
     costs: dict[str, Prices] = {value: prices(with_always(with_value(ranking, value), 1)) for value in VALUES}
     fitted: ProbabilityModel = ProbabilityModel.of(model, depth, known["question"].n_unique(), prices=costs)
     return fitted
+
+
+if __name__ == "__main__":
+    from memlab.learn.command import fit_command
+
+    sys.exit(fit_command(sys.argv[1:], fit_tables))

@@ -9,15 +9,15 @@ import polars as pl
 import pytest
 
 from memlab.errors import MemlabError
+from memlab.learn.cross_fit_rerank import BlankQuestion, Chance, CrossFitRerank, write
 from memlab.learn.pairs import split
-from memlab.learn.reranker.stage import BlankQuestion, Chance, CrossFitRerank, write
 from memlab.models.local.cross_encoder import CrossEncoderScorer
 from memlab.models.protocols import PairScorer
 from memlab.rank.rerank import Rerank
 from memlab.stage import spec_digest
 from memlab.store import Store
 from memlab.tables import GOLD, Tables
-from tests.learn.reranker.worlds import LEXICAL, lives, ranked, tiny
+from tests.learn.small_rerankers import LEXICAL, lives, ranked, tiny
 from tests.search.world import Overlap
 
 pytestmark = pytest.mark.slow
