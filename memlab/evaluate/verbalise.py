@@ -25,8 +25,7 @@ def sentence(row: ContrastResult) -> str:
         return (f"{arm} {_finding(row, difference)} {other}, but nothing can be tested: all {row['n']:,} questions "
                 "belong to one group, which gives no measure of chance.")
     facts = [f"{row['metric']}, {_count(row['n'], 'question')}"]
-    if row["low"] is not None and row["high"] is not None:
-        facts.append(f"95 % interval {bound(row, row['low'])} to {bound(row, row['high'])}")
+    facts += interval(row)
     if row["wins"] is not None:
         facts.append(f"{_count(row['wins'], 'win')}, {_count(row['losses'], 'loss', 'losses')}")
     if row["tokens"] is not None:
@@ -88,10 +87,12 @@ def _size(row: ContrastResult, value: float) -> str:
     return f"{value:,.1f} {_unit(row)}" if _unit(row) != "points" else f"{100 * value:.1f} points"
 
 
-def bound(row: ContrastResult, value: float) -> str:
-    """Return one end of the interval with its sign, in the metric's unit."""
-    shown = value if _unit(row) != "points" else 100 * value
-    return f"{shown:+,.1f}".replace("-", "−") if round(shown, 1) else "0.0"
+def interval(row: ContrastResult) -> list[str]:
+    """Return the interval in words, its ends with their signs in the metric's unit; none where there is none."""
+    scale = 1 if _unit(row) != "points" else 100
+    ends = [f"{scale * value:+,.1f}".replace("-", "−") if round(scale * value, 1) else "0.0"
+            for value in (row["low"], row["high"]) if value is not None]
+    return [f"95 % interval {ends[0]} to {ends[1]}"] if len(ends) == 2 else []
 
 
 def p_value(p: float) -> str:
