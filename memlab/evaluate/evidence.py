@@ -265,14 +265,15 @@ class Pieces:
     @classmethod
     def of(cls, held: pl.DataFrame, question: pl.Series, questions: int) -> Pieces:
         """Return the pieces of these questions; held: (row, piece), question: the place of each piece's question."""
-        return cls(*(rows.to_numpy().astype(np.int64) for rows in (held["row"], held["piece"], question)), questions)
+        row, piece, place = (rows.to_numpy().astype(np.int64) for rows in (held["row"], held["piece"], question))
+        return cls(row, piece, place, questions)
 
-    def count(self, shown: NDArray[np.bool_]) -> tuple[Values, NDArray[np.int64]]:
+    def count(self, shown: NDArray[np.bool_]) -> tuple[Values, Values]:
         """Return how many pieces of each question the shown rows hold, and how many there are: (questions,) each."""
         held = np.zeros(len(self.question), bool)
         held[self.piece[shown[self.row]]] = True
-        return (np.bincount(self.question, held, self.questions),
-                np.bincount(self.question, minlength=self.questions))
+        held_by, pieces = (np.bincount(self.question, weights, self.questions) for weights in (held, None))
+        return held_by.astype(np.float64), pieces.astype(np.float64)
 
     def share(self, shown: NDArray[np.bool_]) -> Values:
         """Return for each question the share of its pieces that the shown rows hold, (questions,)."""
