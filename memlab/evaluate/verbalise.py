@@ -57,23 +57,21 @@ def opponent(row: ContrastResult) -> str:
     return names.get(row["comparator"], row["comparator"])
 
 
+_FINDINGS = {
+    "recall_all": ("finds complete evidence in {} {} questions than", "more", "fewer"),
+    "recall_any": ("finds some evidence in {} {} questions than", "more", "fewer"),
+    "answer_words": ("shows {} {} of the answers' words than", "more", "less"),
+    "recall": ("finds {} {} of the evidence than", "more", "less"),
+    "tokens": ("shows {} {} than", "more", "fewer"), "k": ("selects {} {} than", "more", "fewer")}
+"""Last part of a metric's name -> what a difference in it means, and the words for one above and below 0."""
+
+
 def _finding(row: ContrastResult, difference: float) -> str:
-    size, up = _size(row, abs(difference)), difference > 0
     measure = row["metric"].rsplit("/", 1)[-1].split("@")[0].removesuffix("_mean")
     if difference == 0:
         return f"has the same {row['metric']} as"
-    if measure in ("recall_all", "recall_any"):
-        extent = "complete" if measure == "recall_all" else "some"
-        return f"finds {extent} evidence in {size} {'more' if up else 'fewer'} questions than"
-    if measure == "answer_words":
-        return f"shows {size} {'more' if up else 'less'} of the answers' words than"
-    if measure == "recall":
-        return f"finds {size} {'more' if up else 'less'} of the evidence than"
-    if measure == "tokens":
-        return f"shows {size} {'more' if up else 'fewer'} than"
-    if measure == "k":
-        return f"selects {size} {'more' if up else 'fewer'} than"
-    return f"scores {size} {'higher' if up else 'lower'} than"
+    phrase, above, below = _FINDINGS.get(measure, ("scores {} {} than", "higher", "lower"))
+    return phrase.format(_size(row, abs(difference)), above if difference > 0 else below)
 
 
 def _unit(row: ContrastResult) -> str:
@@ -112,15 +110,15 @@ def _count(n: int | None, one: str, many: str = "") -> str:
     return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
+_ENDINGS = {
+    "exploratory": "exploratory, not tested for.", "shown": "shown.",
+    "opposite": "the opposite of what was claimed is shown.",
+    "likely": "likely: the interval excludes 0, but p does not pass the correction for several contrasts."}
+
+
 def _ending(row: ContrastResult) -> str:
-    if row["verdict"] == "exploratory":
-        return "exploratory, not tested for."
-    if row["verdict"] == "shown":
-        return "shown."
-    if row["verdict"] == "opposite":
-        return "the opposite of what was claimed is shown."
-    if row["verdict"] == "likely":
-        return "likely: the interval excludes 0, but p does not pass the correction for several contrasts."
+    if row["verdict"] in _ENDINGS:
+        return _ENDINGS[row["verdict"]]
     if row["power"] is None or row["planned"] is None:
         return "open."
     power = f"{100 * row['power']:.0f} %" if row["power"] >= 0.01 else "less than 1 %"
