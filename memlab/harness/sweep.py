@@ -129,9 +129,9 @@ def read(arguments: Sequence[str], multirun: bool = False, without: Sequence[str
         if not base.plan:
             faults += dict.fromkeys(unready.values())
     if not faults:
-        ready = [arm for arm in arms if arm.name not in unready]
-        dropped = {arm.name for arm in ready} - {arm.name for arm in _drop_unchanged(ready, left_out)}
-        arms = [arm for arm in arms if arm.name not in dropped]
+        unchanged = _unchanged([arm for arm in arms if arm.name not in unready])
+        left_out |= unchanged
+        arms = [arm for arm in arms if arm.name not in unchanged]
         faults += _duplicates(arms, unready)
     if faults:
         raise Faults(faults)
@@ -202,13 +202,11 @@ def _contrasts(base: DictConfig, faults: list[str]) -> list[Contrast]:
     return contrasts
 
 
-def _drop_unchanged(arms: list[Arm], left_out: dict[str, str]) -> list[Arm]:
-    """Leave out the ablations that change no setting: the system does not have that part, or has the plain one."""
+def _unchanged(arms: list[Arm]) -> dict[str, str]:
+    """Return ablation -> why, for those that change no setting: the system lacks that part, or has the plain one."""
     bases = {arm.digest(): arm.name for arm in reversed(arms) if arm.name in ("whole", ablation.PLAIN)}
-    for arm in arms:
-        if arm.name.startswith(ablation.SWAPPED) and arm.digest() in bases:
-            left_out[arm.name] = f"the same settings as {bases[arm.digest()]}"
-    return [arm for arm in arms if arm.name not in left_out]
+    return {arm.name: f"the same settings as {bases[arm.digest()]}" for arm in arms
+            if arm.name.startswith(ablation.SWAPPED) and arm.digest() in bases}
 
 
 def _duplicates(arms: list[Arm], unready: Container[str] = ()) -> list[str]:
