@@ -24,8 +24,8 @@ import polars as pl
 import pytest
 from rich.console import Console
 
+from memlab.cluster.worker import run_arm
 from memlab.data.locomo import LoCoMo
-from memlab.harness.runner import run_arm
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.rank.score import LengthBaseline, RandomScore
 from memlab.report.build import build

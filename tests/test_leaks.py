@@ -19,7 +19,7 @@ from memlab.data import numbering
 from memlab.data.longmemeval import LongMemEval
 from memlab.errors import MemlabError
 from memlab.harness.arm import load
-from memlab.harness.build import PLACES
+from memlab.harness.sweep import PLACES
 from memlab.learn.coverage import CrossFitCoverage, LearnedK
 from memlab.oracle.upper_bounds import OracleSelect
 from memlab.pipeline import HIDDEN, Pipeline

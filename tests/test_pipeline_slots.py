@@ -15,8 +15,8 @@ from memlab.cluster.shards import LAST_WRITTEN
 from memlab.config.ablation import PARTS
 from memlab.config.choices import EMPTY
 from memlab.config.instantiate import CONF, construct, options
-from memlab.harness.build import PLACES
 from memlab.harness.plan import CHEAP
+from memlab.harness.sweep import PLACES
 from memlab.live.working_set import ENCODING
 from memlab.pipeline import Pipeline
 from memlab.slots import LANES, LAST_RANKED, PER_SESSION, SLOTS, Slot
@@ -44,7 +44,7 @@ for name, source in (("slots", slots), ("pipeline", pipeline)):
 from memlab import slots
 from memlab.config.ablation import PARTS
 from memlab.config.choices import EMPTY
-from memlab.harness.build import PLACES
+from memlab.harness.sweep import PLACES
 from memlab.harness.plan import CHEAP
 from memlab.live.working_set import ENCODING
 print(json.dumps({

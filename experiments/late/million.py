@@ -39,7 +39,7 @@ from memlab.search.late_index import LateIndex
 from memlab.search.late_interaction import Queries
 from memlab.search.maxsim import DocumentFrequencies, best_matches
 from memlab.search.token_lists import TokenLists
-from memlab.search.token_pools import TokenPool, session_numbers
+from memlab.search.token_pools import Places, TokenPool, session_numbers
 from memlab.store import Store, segment, store_at
 from memlab.store.token_vectors import BITS, Precision, TokenBlock, TokenVectors, merge, quantise
 from memlab.tables import Tables, distinct_texts, frame
@@ -176,9 +176,10 @@ def exact_best(stage: LateIndex, pool: TokenPool, queries: Queries, turns: int) 
         for part in parts:
             some, text_of = np.unique(pool.text_of[part], return_inverse=True)
             matches = best_matches(matrix, pool.texts.take(some))[text_of]
+            places = Places(pool.sessions[part], part, stage.window)
             for i, (begin, end) in enumerate(zip(ends, ends[1:])):
                 weight = stage.weights(frequencies[begin:end], len(numbers))
-                for lane, rows in stage._lanes(matches[:, begin:end], pool.sessions[part], part):
+                for lane, rows in stage._lanes(matches[:, begin:end], places):
                     best = topk(scores := rows @ weight, part, BEST)
                     found[i][lane].append((scores[best], part[best]))
             step(1)

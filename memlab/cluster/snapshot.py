@@ -25,8 +25,8 @@ from memlab.config import choices, plugins
 from memlab.config.instantiate import CONF
 from memlab.errors import Faults, MemlabError
 from memlab.harness.arm import Arm
-from memlab.harness.build import build
 from memlab.harness.manifest import COMMIT, commit
+from memlab.harness.sweep import build
 from memlab.runtime.files import write_json
 from memlab.runtime.foreign import read_json
 from memlab.runtime.paths import PACKAGE, shipped_path, store_root

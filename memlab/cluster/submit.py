@@ -19,12 +19,12 @@ from memlab.cluster.shards import asks_before_search, shared_groups
 from memlab.cluster.slurm import JobState, Slurm, Unreachable
 from memlab.cluster.snapshot import Job, Snapshot, sweeps, take_snapshot
 from memlab.cluster.status import ARM_TASKS, arm_statuses, job_states
+from memlab.cluster.worker import run_arm
 from memlab.errors import Faults, MemlabError
 from memlab.harness.arm import Arm, load
 from memlab.harness.gpu_searches import check_cards
 from memlab.harness.plan import Cost, cost, print_plan
 from memlab.harness.results import failure_file
-from memlab.harness.runner import run_arm
 from memlab.harness.sweep import Sweep, read
 from memlab.report.build import publish, reported_runs, show
 from memlab.report.sizes import table_file

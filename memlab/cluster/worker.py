@@ -1,4 +1,6 @@
-"""Worker of a submitted sweep: ``python -m memlab.cluster.worker SWEEP STEP`` runs one step on any machine.
+"""Running one arm in any process, and the worker of a submitted sweep.
+
+``python -m memlab.cluster.worker SWEEP STEP`` runs one step on any machine.
 
 Exit status 1 if part of the step failed. The results of a step are files (run folders, shards, the store), so a job
 may be killed at any moment and started again.
@@ -8,24 +10,32 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
+import traceback
 import warnings
+from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from rich.markup import escape
 
 from memlab.cluster import shards
 from memlab.cluster.schedule import Step, parse_step
 from memlab.cluster.shards import prepare, score, write
 from memlab.cluster.snapshot import Snapshot
 from memlab.config.instantiate import part
-from memlab.errors import Faults, MemlabError
+from memlab.errors import Faults, MemlabError, error_message
 from memlab.evaluate.contrast import Contrast
-from memlab.harness.arm import Arm
-from memlab.harness.runner import run_arm
+from memlab.harness.arm import Arm, Ranked
+from memlab.harness.plan import in_plan_terms
+from memlab.harness.results import failure_file
 from memlab.report.build import publish
 from memlab.runtime.console import Console
 from memlab.runtime.machine import OF_A_RUN, enough_memory
+from memlab.runtime.redaction import redact
 from memlab.runtime.terminal import clean_logs
 from memlab.store import Store, store_at
 
@@ -65,6 +75,47 @@ def run_step(snapshot: Snapshot, step: Step) -> bool:
     if step.task == "report":
         return _report(snapshot, arms, out)
     return all([_run(arm, store, step, out) for arm in arms])
+
+
+def run_arm(arm: Arm, store: Store, out: Console, ranked: Callable[[], Ranked] | None = None) -> bool:
+    """Run one arm, print how it ended, and return whether it finished.
+
+    The traceback of an arm that fails goes to a file beside its folder, and stops no other arm. ``ranked`` returns the
+    result of the arm's shards, if it has any.
+    """
+    start, before = time.perf_counter(), Counter(store.made)
+    if arm.is_finished():
+        out.print(f"  [dim]{escape(arm.name)}: finished before[/dim]")
+        return True
+    try:
+        with enough_memory(OF_A_RUN):
+            arm.run(store, ranked=ranked() if ranked else None)
+        failure_file(arm.folder()).unlink(missing_ok=True)
+    except Exception as error:
+        out.print(f"  [red]{escape(arm.name)} failed[/red]: {escape(error_message(error))}")
+        if details := keep_traceback(failure_file(arm.folder()), error):
+            out.print(f"    {escape(details)}")
+        return False
+    made = ", ".join(f"{n:,} {what}" for what, n in in_plan_terms(store.made - before).items())
+    out.print(f"  [green]{escape(arm.name)}[/green]: {time.perf_counter() - start:.1f} s "
+              f"({f'{made} made' if made else 'no model was asked anything new'})")
+    return True
+
+
+def keep_traceback(path: Path, error: Exception) -> str:
+    """Write an exception's traceback, without keys, to a file and return its path.
+
+    Where writing fails, return the traceback itself, or "" for a MemlabError, whose message says all.
+    """
+    trace = redact("".join(traceback.format_exception(error)))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(trace, encoding="utf-8")
+    except OSError:
+        with suppress(OSError):
+            path.unlink()  # half a traceback helps nobody; the log and the exit status do
+        return "" if isinstance(error, MemlabError) else trace
+    return f"details: {path}"
 
 
 def _run(arm: Arm, store: Store, step: Step, out: Console) -> bool:

@@ -22,7 +22,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -69,9 +69,18 @@ class Choice:
 Choices = dict[str, Choice]
 """Choices by their slot and name, ``rank/select/gap``."""
 
-_more: Choices = {}
-_folders: list[Path] = []
-_stamps: list[FileStamp] = []
+
+@dataclass(frozen=True)
+class Beside:
+    """What is read beside memlab's files: folders, their choices, and the stamps of all files, memlab's too."""
+
+    folders: tuple[Path, ...] = ()
+    choices: Mapping[str, Choice] = field(default_factory=dict)
+    stamps: tuple[FileStamp, ...] = ()
+
+
+_beside = Beside()
+"""Of the last command line: Hydra's store of choices, which follows it, is the process's too."""
 
 
 @cache
@@ -104,14 +113,16 @@ def _tables(file: str, content: Mapping[str, Any]) -> dict[str, Any]:
 
 def use(folders: Sequence[Path], own: Path) -> list[str]:
     """Replace the folders that are read beside ``own``, memlab's; return the faults of their files."""
-    _more.clear()
-    faults = [fault for folder in folders for fault in _read(folder, own)]
+    global _beside
+    more: Choices = {}
+    faults = [fault for folder in folders for fault in _read(folder, own, more)]
+    used = tuple(folder for folder in folders if any(one.path.is_relative_to(folder) for one in more.values()))
+    _beside = Beside(used, more, _beside.stamps)
     slots.cache_clear()
-    _folders[:] = [folder for folder in folders if any(more.path.is_relative_to(folder) for more in _more.values())]
-    if _stamps != (stamps := list(_stamps_of((own, *_folders)))):
+    if _beside.stamps != (stamps := tuple(_stamps_of((own, *used)))):
         own_choices.cache_clear()
         _register(all_choices(own))
-        _stamps[:] = stamps
+        _beside = Beside(used, more, stamps)
     return faults
 
 
@@ -127,8 +138,8 @@ def _register(choices: Choices) -> None:
                         package="_global_" if group.startswith(f"{ARM}/") else None)
 
 
-def _read(folder: Path, own: Path) -> Iterator[str]:
-    """Take the choices of one folder; yield what is wrong with them."""
+def _read(folder: Path, own: Path, more: Choices) -> Iterator[str]:
+    """Add the choices of one folder to ``more``; yield what is wrong with them."""
     if not folder.is_dir():
         yield f"there is no folder {folder}"
         return
@@ -145,7 +156,7 @@ def _read(folder: Path, own: Path) -> Iterator[str]:
             yield f"{path}: expected a name that ends in .yaml"
         elif name != TECHNIQUES and group not in groups and place.parts[0] != ARM:
             yield f"{path}: there is no slot '{group}'; {did_you_mean(group, groups)}"
-        elif name != TECHNIQUES and (fault := _taken(name, own)):
+        elif name != TECHNIQUES and (fault := _taken(name, {**own_choices(own), **more})):
             yield f"{path}: {fault}"
         else:
             try:
@@ -153,17 +164,17 @@ def _read(folder: Path, own: Path) -> Iterator[str]:
             except ValueError as error:
                 yield f"{path}: {error}"
             else:  # each table of several folders has a name of its own
-                _more[f"{name}-{len(_more)}" if name in _more else name] = Choice(path)
+                more[f"{name}-{len(more)}" if name in more else name] = Choice(path)
     for name, content in contents.items():
         path = folder / f"{name}.yaml"
         if ARMS in content and not name.startswith("exp/"):
             yield f"{path}: {ARMS}: only the file of an experiment declares arms"
             continue
         for group, table in _tables(name, content).items():
-            faults = list(_table_faults(group, table, own))
+            faults = list(_table_faults(group, table, groups, {**own_choices(own), **more}))
             yield from (f"{path}: {fault}" for fault in faults)
             if not faults:
-                _more.update({f"{group}/{entry}": Choice(path, settings) for entry, settings in table.items()})
+                more.update({f"{group}/{entry}": Choice(path, settings) for entry, settings in table.items()})
 
 
 def _content(path: Path) -> dict[str, Any]:
@@ -182,16 +193,16 @@ def _content(path: Path) -> dict[str, Any]:
     return {str(key): value for key, value in plain.items()}
 
 
-def _taken(name: str, own: Path) -> str:
+def _taken(name: str, choices: Choices) -> str:
     """Return the fault of a choice whose name another one has; empty if none has it."""
-    other = all_choices(own).get(name)
+    other = choices.get(name)
     return f"there is such a choice already, in {other.path}; choose another name" if other else ""
 
 
-def _table_faults(group: str, table: Any, own: Path) -> Iterator[str]:
-    """Yield what is wrong with the entries of a user's file for one group."""
+def _table_faults(group: str, table: Any, own: frozenset[str], choices: Choices) -> Iterator[str]:
+    """Yield what is wrong with the entries of a user's file for one group, beside memlab's own groups and choices."""
     where = ARMS if group.startswith(f"{ARM}/") else group
-    groups = groups_of(own_choices(own)) - GLOBAL
+    groups = own - GLOBAL
     if where != ARMS and (group not in groups or group.startswith("hydra/")):
         yield (f"{group} has a file for each choice, {group}/NAME.yaml" if group in GLOBAL else
                f"there is no slot '{group}'; {did_you_mean(group, groups)}")
@@ -200,12 +211,12 @@ def _table_faults(group: str, table: Any, own: Path) -> Iterator[str]:
     for name, settings in table.items() if isinstance(table, Mapping) else ():
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             yield f"{where}.{name}: expected a name of letters, digits, _ and -; quote one that is a number"
-        elif fault := _taken(f"{group}/{name}", own):
+        elif fault := _taken(f"{group}/{name}", choices):
             yield f"{where}.{name}: {fault}"
         elif not isinstance(settings, Mapping):
             yield f"{where}.{name}: expected settings, key: value"
         else:
-            names = {*all_choices(own), *(f"{group}/{other}" for other in table)}
+            names = {*choices, *(f"{group}/{other}" for other in table)}
             yield from (f"{where}.{name}: {fault}" for fault in _default_faults(settings.get("defaults", []), names))
 
 
@@ -240,12 +251,12 @@ def holds(folder: Path, slot: str, name: str) -> bool:
 
 def all_choices(own: Path) -> Choices:
     """Return the choices of memlab and of the folders beside it."""
-    return {**own_choices(own), **_more}
+    return {**own_choices(own), **_beside.choices}
 
 
 def more_choices() -> Choices:
     """Return the choices of the folders beside memlab's, and each table of techniques as a whole."""
-    return dict(_more)
+    return dict(_beside.choices)
 
 
 @cache
@@ -274,13 +285,13 @@ def read_choice(name: str, own: Path) -> Any:
 
 def search_path() -> list[str]:
     """Return the override that makes Hydra read the folders; [] if there is none."""
-    quoted = (str(folder).replace("\\", "\\\\").replace('"', '\\"') for folder in _folders)
-    return ["hydra.searchpath=[" + ",".join(f'"file://{name}"' for name in quoted) + "]"] if _folders else []
+    quoted = (str(folder).replace("\\", "\\\\").replace('"', '\\"') for folder in _beside.folders)
+    return ["hydra.searchpath=[" + ",".join(f'"file://{name}"' for name in quoted) + "]"] if _beside.folders else []
 
 
 def stamps() -> tuple[FileStamp, ...]:
     """Return path, time and size of all files that are read, as they were when the folders were named."""
-    return tuple(_stamps)
+    return _beside.stamps
 
 
 def _stamps_of(folders: Sequence[Path]) -> Iterator[FileStamp]:

@@ -28,8 +28,6 @@ from memlab.config.overrides import Fault, faults, groups, jobs, parse, try_pars
 from memlab.config.unread import Place, origin, unread_settings
 from memlab.runtime.paths import expand, path_refusal, refusal_message
 
-instantiate.remember_environment()
-
 CONFIG = "config"
 """Name of the file of all defaults in ``conf``."""
 

@@ -33,14 +33,13 @@ from memlab.runtime.redaction import remember
 from memlab.text.display import sanitise
 
 
-def remember_environment() -> None:
-    """Replace the resolver ``oc.env`` by one that returns the same values and remembers them."""
-    OmegaConf.register_new_resolver("oc.env", _env, replace=True)
-
-
 def _env(key: str, *default: str | None) -> str | None:
+    """Return what ``oc.env`` does, and remember it as a secret."""
     remember([os.environ[key]] if key in os.environ else [])
     return oc.env(key, *default)
+
+
+OmegaConf.register_new_resolver("oc.env", _env, replace=True)
 
 
 def resolve_plain(config: DictConfig, left_out: Container[str]) -> dict[str, Any]:

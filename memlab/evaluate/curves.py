@@ -12,11 +12,10 @@ from typing import TypedDict
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from memlab.errors import MemlabError
 from memlab.evaluate.contrast import Contrast
-from memlab.evaluate.evidence import ANSWER_WORDS, within
+from memlab.evaluate.evidence import ANSWER_WORDS, Pieces, within
 from memlab.evaluate.retrieval import Level, at_level, grain, holders, matrix, scored_evidence, unit_ranks
 from memlab.evaluate.statistics import Values, mean
 from memlab.tables import Tables
@@ -194,34 +193,15 @@ def _points(rankings: Iterable[pl.DataFrame], tables: Tables) -> Iterator[pl.Dat
             **{value_column(level): pieces[level].complete(selected) for level in levels}})
 
 
-@dataclass(frozen=True)
-class _Pieces:
-    """The evidence of one level: the rows of the ranking that hold each piece, and the question of each piece."""
-
-    row: NDArray[np.int64]
-    piece: NDArray[np.int64]
-    question: NDArray[np.int64]
-    questions: int
-
-    def complete(self, selected: NDArray[np.bool_]) -> Values:
-        """Return 1 for each question all of whose pieces are selected, 0 for others, NaN without pieces."""
-        shown = np.zeros(len(self.question), bool)
-        shown[self.piece[selected[self.row]]] = True
-        pieces = np.bincount(self.question, minlength=self.questions)
-        hits = np.bincount(self.question, shown, self.questions)
-        return np.where(pieces > 0, (hits == pieces).astype(np.float64), np.nan)
-
-
 def _pieces(rows: pl.DataFrame, place: pl.DataFrame, units: pl.DataFrame, evidence: pl.DataFrame,
-            level: Level) -> _Pieces:
+            level: Level) -> Pieces:
     wanted = at_level(evidence, level).sort("question", "session", "turn").with_row_index("piece")
     ranked = rows.select("question", "unit").with_row_index("row")
     held = holders(units, wanted.drop("piece")).join(
         wanted.select("question", "session", "turn", "piece"), on=["question", "session", "turn"],
         nulls_equal=True).join(ranked, on=["question", "unit"])
     of_piece = wanted.select("question").join(place, on="question", how="left", maintain_order="left")["place"]
-    return _Pieces(held["row"].to_numpy().astype(np.int64), held["piece"].to_numpy().astype(np.int64),
-                   of_piece.to_numpy().astype(np.int64), place.height)
+    return Pieces.of(held, of_piece, place.height)
 
 
 Range = tuple[float, float]

@@ -25,6 +25,7 @@ from memlab.evaluate.retrieval import (
     recall_any,
     scored_evidence,
     unit_ranks,
+    with_corpus,
 )
 from memlab.evaluate.statistics import Values
 from memlab.tables import SESSION, Tables, with_text
@@ -132,8 +133,7 @@ def evidence_steps(tables: Tables, deep: int = DEEP) -> pl.DataFrame:
     A piece is a turn, or a session where only that is known. Evidence is written if a memory covers it, in the pool if
     a unit that holds it was ranked, and shown if its text is in the part of ``context`` that fits into the prompt.
     """
-    corpus = tables["questions"].select("question", "corpus")
-    evidence = tables["evidence"].join(corpus, on="question").select("question", "corpus", "session", "turn").unique()
+    evidence = with_corpus(tables)
     memories = tables["memories"].select(*SESSION, pl.col("turns").alias("turn")).explode("turn").unique()
     by_turn = evidence.filter(pl.col("turn").is_not_null()).join(memories, on=[*SESSION, "turn"], how="semi")
     by_session = evidence.filter(pl.col("turn").is_null()).join(memories, on=SESSION, how="semi")
@@ -251,25 +251,43 @@ def held_words(shown: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:
 
 
 @dataclass(frozen=True)
-class AnswerWords:
-    """The words of each question's answer, and the rows of a list of texts that hold them."""
+class Pieces:
+    """Pieces that questions ask for, and the rows of a list that hold them: pieces of evidence, or words of answers.
+
+    row, piece: one row and the number of one piece that it holds. question: (pieces,) the place of each one's question.
+    """
 
     row: NDArray[np.int64]
-    word: NDArray[np.int64]
+    piece: NDArray[np.int64]
     question: NDArray[np.int64]
     questions: int
 
-    def share(self, shown: NDArray[np.bool_]) -> Values:
-        """Return for each question the share of its words that the shown rows hold, (questions,)."""
+    @classmethod
+    def of(cls, held: pl.DataFrame, question: pl.Series, questions: int) -> Pieces:
+        """Return the pieces of these questions; held: (row, piece), question: the place of each piece's question."""
+        row, piece, place = (rows.to_numpy().astype(np.int64) for rows in (held["row"], held["piece"], question))
+        return cls(row, piece, place, questions)
+
+    def count(self, shown: NDArray[np.bool_]) -> tuple[Values, Values]:
+        """Return how many pieces of each question the shown rows hold, and how many there are: (questions,) each."""
         held = np.zeros(len(self.question), bool)
-        held[self.word[shown[self.row]]] = True
-        return np.bincount(self.question, held, self.questions) / np.bincount(self.question, minlength=self.questions)
+        held[self.piece[shown[self.row]]] = True
+        held_by, pieces = (np.bincount(self.question, weights, self.questions) for weights in (held, None))
+        return held_by.astype(np.float64), pieces.astype(np.float64)
+
+    def share(self, shown: NDArray[np.bool_]) -> Values:
+        """Return for each question the share of its pieces that the shown rows hold, (questions,)."""
+        held, pieces = self.count(shown)
+        return held / pieces
+
+    def complete(self, shown: NDArray[np.bool_]) -> Values:
+        """Return 1 for each question all of whose pieces are shown, 0 for others, NaN without pieces."""
+        held, pieces = self.count(shown)
+        return np.where(pieces > 0, (held == pieces).astype(np.float64), np.nan)
 
 
-def answer_words(shown: pl.DataFrame, wanted: pl.DataFrame) -> AnswerWords:
+def answer_words(shown: pl.DataFrame, wanted: pl.DataFrame) -> Pieces:
     """Return the words of ``wanted`` in ``shown`` (row from 0, question, text); questions are sorted by number."""
     words = wanted.sort("question", "word").with_row_index("piece")
     held = held_words(shown, wanted).join(words, on=["question", "word"])
-    place = words.select(pl.col("question").rank("dense") - 1).to_series().to_numpy().astype(np.int64)
-    return AnswerWords(held["row"].to_numpy().astype(np.int64), held["piece"].to_numpy().astype(np.int64), place,
-                       wanted["question"].n_unique())
+    return Pieces.of(held, words["question"].rank("dense") - 1, wanted["question"].n_unique())

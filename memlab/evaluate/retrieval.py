@@ -53,9 +53,13 @@ def grain(units: pl.DataFrame) -> Grain:
 def scored_evidence(tables: Tables) -> pl.DataFrame:
     """Return (question, corpus, session, turn) of the questions that count in retrieval averages."""
     scored = tables["gold"].filter("scored").select("question")
-    corpus = tables["questions"].select("question", "corpus")
-    return (tables["evidence"].join(scored, on="question", how="semi").join(corpus, on="question")
-            .select("question", "corpus", "session", "turn").unique(maintain_order=True))
+    return with_corpus(tables).join(scored, on="question", how="semi", maintain_order="left")
+
+
+def with_corpus(tables: Tables) -> pl.DataFrame:
+    """Return (question, corpus, session, turn) of all evidence, each piece once."""
+    return tables["evidence"].join(tables["questions"].select("question", "corpus"), on="question").select(
+        "question", *SESSION, "turn").unique(maintain_order=True)
 
 
 def holders(units: pl.DataFrame, evidence: pl.DataFrame) -> pl.DataFrame:
@@ -296,7 +300,9 @@ def official_metrics(tables: Tables) -> pl.DataFrame:
     if level == "passage" or not turns["speaker"].is_null().all() or set(turns["role"]) != {"user", "assistant"}:
         return as_columns(questions, {})
     answerable = tables["gold"].filter(~pl.col("abstain"))["question"]
-    gold = user_evidence(tables).filter(pl.col("question").is_in(answerable.implode()))
+    user_turns = turns.filter(pl.col("role") == "user")
+    gold = with_corpus(tables).filter(pl.col("question").is_in(answerable.implode())).join(
+        user_turns, on=[*SESSION, "turn"], how="semi")
     if level == "session":
         ranks = whole = matrix(session_ranks(tables["ranking"], tables["units"], gold), questions)
     else:
@@ -342,11 +348,3 @@ def session_appearances(tables: Tables, gold: pl.DataFrame) -> pl.Series:
     lists = first.sort("question", "rank").group_by("question").agg(pl.col("rank").cast(pl.Float64))
     questions = tables["questions"].select("question")
     return questions.join(lists, on="question", how="left", maintain_order="left")["rank"]
-
-
-def user_evidence(tables: Tables) -> pl.DataFrame:
-    """Return (question, corpus, session, turn) of the evidence in user turns."""
-    user_turns = tables["turns"].filter(pl.col("role") == "user").select("corpus", "session", "turn")
-    evidence = tables["evidence"].join(tables["questions"].select("question", "corpus"), on="question")
-    return evidence.join(user_turns, on=["corpus", "session", "turn"], how="semi").select(
-        "question", "corpus", "session", "turn").unique()

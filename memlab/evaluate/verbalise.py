@@ -25,8 +25,7 @@ def sentence(row: ContrastResult) -> str:
         return (f"{arm} {_finding(row, difference)} {other}, but nothing can be tested: all {row['n']:,} questions "
                 "belong to one group, which gives no measure of chance.")
     facts = [f"{row['metric']}, {_count(row['n'], 'question')}"]
-    if row["low"] is not None and row["high"] is not None:
-        facts.append(f"95 % interval {bound(row, row['low'])} to {bound(row, row['high'])}")
+    facts += interval(row)
     if row["wins"] is not None:
         facts.append(f"{_count(row['wins'], 'win')}, {_count(row['losses'], 'loss', 'losses')}")
     if row["tokens"] is not None:
@@ -58,23 +57,21 @@ def opponent(row: ContrastResult) -> str:
     return names.get(row["comparator"], row["comparator"])
 
 
+_FINDINGS = {
+    "recall_all": ("finds complete evidence in {} {} questions than", "more", "fewer"),
+    "recall_any": ("finds some evidence in {} {} questions than", "more", "fewer"),
+    "answer_words": ("shows {} {} of the answers' words than", "more", "less"),
+    "recall": ("finds {} {} of the evidence than", "more", "less"),
+    "tokens": ("shows {} {} than", "more", "fewer"), "k": ("selects {} {} than", "more", "fewer")}
+"""Last part of a metric's name -> what a difference in it means, and the words for one above and below 0."""
+
+
 def _finding(row: ContrastResult, difference: float) -> str:
-    size, up = _size(row, abs(difference)), difference > 0
     measure = row["metric"].rsplit("/", 1)[-1].split("@")[0].removesuffix("_mean")
     if difference == 0:
         return f"has the same {row['metric']} as"
-    if measure in ("recall_all", "recall_any"):
-        extent = "complete" if measure == "recall_all" else "some"
-        return f"finds {extent} evidence in {size} {'more' if up else 'fewer'} questions than"
-    if measure == "answer_words":
-        return f"shows {size} {'more' if up else 'less'} of the answers' words than"
-    if measure == "recall":
-        return f"finds {size} {'more' if up else 'less'} of the evidence than"
-    if measure == "tokens":
-        return f"shows {size} {'more' if up else 'fewer'} than"
-    if measure == "k":
-        return f"selects {size} {'more' if up else 'fewer'} than"
-    return f"scores {size} {'higher' if up else 'lower'} than"
+    phrase, above, below = _FINDINGS.get(measure, ("scores {} {} than", "higher", "lower"))
+    return phrase.format(_size(row, abs(difference)), above if difference > 0 else below)
 
 
 def _unit(row: ContrastResult) -> str:
@@ -88,10 +85,12 @@ def _size(row: ContrastResult, value: float) -> str:
     return f"{value:,.1f} {_unit(row)}" if _unit(row) != "points" else f"{100 * value:.1f} points"
 
 
-def bound(row: ContrastResult, value: float) -> str:
-    """Return one end of the interval with its sign, in the metric's unit."""
-    shown = value if _unit(row) != "points" else 100 * value
-    return f"{shown:+,.1f}".replace("-", "−") if round(shown, 1) else "0.0"
+def interval(row: ContrastResult) -> list[str]:
+    """Return the interval in words, its ends with their signs in the metric's unit; none where there is none."""
+    scale = 1 if _unit(row) != "points" else 100
+    ends = [f"{scale * value:+,.1f}".replace("-", "−") if round(scale * value, 1) else "0.0"
+            for value in (row["low"], row["high"]) if value is not None]
+    return [f"95 % interval {ends[0]} to {ends[1]}"] if len(ends) == 2 else []
 
 
 def p_value(p: float) -> str:
@@ -111,15 +110,15 @@ def _count(n: int | None, one: str, many: str = "") -> str:
     return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
+_ENDINGS = {
+    "exploratory": "exploratory, not tested for.", "shown": "shown.",
+    "opposite": "the opposite of what was claimed is shown.",
+    "likely": "likely: the interval excludes 0, but p does not pass the correction for several contrasts."}
+
+
 def _ending(row: ContrastResult) -> str:
-    if row["verdict"] == "exploratory":
-        return "exploratory, not tested for."
-    if row["verdict"] == "shown":
-        return "shown."
-    if row["verdict"] == "opposite":
-        return "the opposite of what was claimed is shown."
-    if row["verdict"] == "likely":
-        return "likely: the interval excludes 0, but p does not pass the correction for several contrasts."
+    if row["verdict"] in _ENDINGS:
+        return _ENDINGS[row["verdict"]]
     if row["power"] is None or row["planned"] is None:
         return "open."
     power = f"{100 * row['power']:.0f} %" if row["power"] >= 0.01 else "less than 1 %"

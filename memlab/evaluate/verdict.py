@@ -19,7 +19,8 @@ from memlab.evaluate.curves import is_curve
 from memlab.evaluate.evidence import ANSWER_WORDS
 from memlab.evaluate.statistics import holm
 from memlab.evaluate.summary import COSTS, view
-from memlab.evaluate.verbalise import bound, opponent, p_value
+from memlab.evaluate.verbalise import interval, opponent, p_value
+from memlab.text.display import format_signed
 
 
 def winner(contrasts: Sequence[ContrastResult]) -> str:
@@ -77,9 +78,7 @@ def _in_words(row: ContrastResult) -> bool:
 
 
 def _margin(row: ContrastResult, difference: float) -> str:
-    facts = []
-    if row["low"] is not None and row["high"] is not None:
-        facts.append(f"95 % interval {bound(row, row['low'])} to {bound(row, row['high'])}")
+    facts = interval(row)
     facts.append("nothing can be tested" if row["p_adjusted"] is None else f"p {p_value(row['p_adjusted'])} after Holm")
     facts += [] if row["verdict"] == "shown" else ["not shown"]
     more, fewer = ("more of the answers' words", "less of the answers' words") if _in_words(row) else (
@@ -266,7 +265,7 @@ def _size(rival: Rival) -> str:
     '−0.4 points, 95 % interval −1.5 to +0.7'
     """
     def points(value: float) -> str:
-        return f"{100 * value:+.1f}".replace("-", "−") if round(100 * value, 1) else "0.0"
+        return format_signed(100 * value, 1)
 
     interval = "" if rival["low"] is None or rival["high"] is None else (
         f", 95 % interval {points(rival['low'])} to {points(rival['high'])}")

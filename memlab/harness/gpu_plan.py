@@ -6,12 +6,11 @@ machine from ``conf/serve``; the rest of a process's memory is estimated from th
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import urlsplit
 
 from memlab.errors import MemlabError, MissingFiles
@@ -19,7 +18,7 @@ from memlab.harness.arm import Arm
 from memlab.models.chat.client import AUTO
 from memlab.models.local.backend import GPU_BUDGET
 from memlab.models.local.base import ModelFiles
-from memlab.models.protocols import Embedder, PairScorer, models_in
+from memlab.models.protocols import Embedder, PairScorer, models_in, parts
 from memlab.serving.settings import (
     EIGHT_BITS,
     MOST_SHARE,
@@ -47,8 +46,6 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 PARALLEL = (1, 2, 4, 8)
 """Numbers of cards that may share a model's weights."""
-
-Kind = TypeVar("Kind")
 
 
 @dataclass(frozen=True)
@@ -121,23 +118,6 @@ def setting_fault(value: Any) -> str:
     numbers = value if isinstance(value, list) else [value]
     good = value == "auto" or (numbers and all(type(one) in (int, float) and 0 < one < 10_000 for one in numbers))
     return "" if good else f"gpus: {value!r:.60} is neither auto nor the GB of a card (24) or of several ([80,80])"
-
-
-def parts(thing: Any, kind: type[Kind]) -> Iterator[Kind]:
-    """Yield the objects of a class among the fields of a stage and of its parts, models included."""
-    if isinstance(thing, kind):
-        yield thing
-    elif dataclasses.is_dataclass(thing) and not isinstance(thing, type):
-        names = [one.name for one in dataclasses.fields(thing)]
-        if hasattr(thing, "scorer") and "scorer" not in names:  # made when it is used, as a learned reranker's
-            names.append("scorer")
-        for name in names:
-            yield from parts(getattr(thing, name), kind)
-    elif isinstance(thing, list | tuple):
-        for one in thing:
-            yield from parts(one, kind)
-    elif isinstance(thing, dict):
-        yield from parts(list(thing.values()), kind)
 
 
 def run_models(arms: Sequence[Arm]) -> list[Loaded]:

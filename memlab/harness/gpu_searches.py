@@ -27,7 +27,6 @@ from memlab.harness.gpu_plan import (
     lay_out,
     least_gb,
     on_card,
-    parts,
     run_models,
     server_models,
     size,
@@ -35,7 +34,7 @@ from memlab.harness.gpu_plan import (
 from memlab.models.local.backend import gpu_count
 from memlab.models.local.base import ModelFiles
 from memlab.models.local.late_interaction import GPU_CELLS
-from memlab.models.protocols import CHARACTERS, tokens_read
+from memlab.models.protocols import CHARACTERS, parts, tokens_read
 from memlab.pipeline import Pipeline
 from memlab.runtime.console import Console
 from memlab.search import faiss_gpu

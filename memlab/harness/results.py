@@ -161,8 +161,6 @@ def finished_arms(folder: Path, order: Iterable[str] = (), exact: Mapping[str, s
     else of the arms in ``order``, else of the last command; arms of others go to ``other_data``. Errors of folders that
     cannot be read go to ``broken`` and stop nothing.
     """
-    newest: dict[str, ArmRun] = {}
-    older: list[Path] = []
     broken: list[str] = []
     order = list(order)
     readable: list[ArmRun] = []
@@ -173,17 +171,10 @@ def finished_arms(folder: Path, order: Iterable[str] = (), exact: Mapping[str, s
             broken.append(str(error))
     wanted = {_data(arm) for arm in _meant(readable, order, {*(exact or {}).values(), *like})}
     others = [arm for arm in readable if wanted and _data(arm) not in wanted]
-    for arm in [arm for arm in readable if arm not in others]:
-        if exact is not None and exact.get(arm.name, arm.folder.name) != arm.folder.name:
-            older.append(arm.folder)
-            continue
-        rival = newest.get(arm.name)
-        if rival is not None and _written(rival) > _written(arm):
-            older.append(arm.folder)
-            continue
-        if rival is not None:
-            older.append(rival.folder)
-        newest[arm.name] = arm
+    same = [arm for arm in readable if arm not in others]
+    newest = {arm.name: arm for arm in sorted(same, key=_written)
+              if (exact or {}).get(arm.name, arm.folder.name) == arm.folder.name}
+    older = [arm.folder for arm in same if newest.get(arm.name) is not arm]
     place = {name: i for i, name in enumerate(order)}
     twin = ".twin"  # a token-matched constant K, which follows the arm that it matches
 

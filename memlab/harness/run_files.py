@@ -84,15 +84,11 @@ class _Metrics(_Form):
     __pydantic_extra__: dict[str, Finite | None]
 
 
-_KINDS: dict[str, tuple[str, type[pl.DataType] | None]] = {
-    "question": ("whole numbers", None), "unit": ("whole numbers", None), "rank": ("whole numbers", None),
-    "session": ("whole numbers", None), "group": ("whole numbers", None), "corpus": ("whole numbers", None),
-    "position": ("whole numbers", None), "tokens": ("numbers", None), "score": ("numbers", None),
-    "scored": ("true or false", pl.Boolean), "selected": ("true or false", pl.Boolean),
-    "abstain": ("true or false", pl.Boolean), "gold": ("true or false", pl.Boolean), "turns": ("lists", pl.List),
-    "text": ("texts", pl.String), "text_id": ("texts", pl.String), "answer": ("texts", pl.String),
-    "category": ("texts", pl.String), "class": ("texts", pl.String), "level": ("texts", pl.String),
-    "label_error": ("texts", pl.String), "said_on": ("dates", pl.Datetime)}
+_KINDS: dict[str, tuple[str, type[pl.DataType] | None]] = {column: (words, kind) for words, kind, columns in (
+    ("whole numbers", None, "question unit rank session group corpus position"), ("numbers", None, "tokens score"),
+    ("true or false", pl.Boolean, "scored selected abstain gold"), ("lists", pl.List, "turns"),
+    ("texts", pl.String, "text text_id answer category class level label_error"), ("dates", pl.Datetime, "said_on"),
+) for column in columns.split()}
 """Column -> its values in words, and their type; None for numbers."""
 
 _COLUMNS: dict[str, tuple[str, ...]] = {

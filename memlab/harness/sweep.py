@@ -13,6 +13,7 @@ from typing import Any
 
 from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, ListConfig, OmegaConf
+from pydantic import ValidationError
 
 from memlab.config import ablation
 from memlab.config.compose import ArmConfigs, compose, overrides_of
@@ -25,13 +26,16 @@ from memlab.errors import Faults, MemlabError, MissingFiles
 from memlab.evaluate.contrast import Contrast
 from memlab.evaluate.curves import is_curve
 from memlab.harness.arm import Arm, refusal
-from memlab.harness.build import PLACES, build
 from memlab.harness.gpu_plan import setting_fault
 from memlab.pipeline import Pipeline
 from memlab.runtime.machine import no_collection
 from memlab.runtime.paths import path_refusal
 from memlab.runtime.redaction import redact, redact_tree
+from memlab.slots import SLOTS
 from memlab.store import Store
+
+PLACES = {**{slot.name: slot.config for slot in SLOTS}, "tokens": "read.tokens"}
+"""Pipeline field -> place of its configuration."""
 
 PLACES_OF_WORK = ("embedder.device", *(f"{chat}.{field}" for chat in ("chat", "judge_chat") for field in (
     "url", "key_env", "concurrency", "timeout", "patience", "retries")))
@@ -125,9 +129,9 @@ def read(arguments: Sequence[str], multirun: bool = False, without: Sequence[str
         if not base.plan:
             faults += dict.fromkeys(unready.values())
     if not faults:
-        ready = [arm for arm in arms if arm.name not in unready]
-        dropped = {arm.name for arm in ready} - {arm.name for arm in _drop_unchanged(ready, left_out)}
-        arms = [arm for arm in arms if arm.name not in dropped]
+        unchanged = _unchanged([arm for arm in arms if arm.name not in unready])
+        left_out |= unchanged
+        arms = [arm for arm in arms if arm.name not in unchanged]
         faults += _duplicates(arms, unready)
     if faults:
         raise Faults(faults)
@@ -198,13 +202,11 @@ def _contrasts(base: DictConfig, faults: list[str]) -> list[Contrast]:
     return contrasts
 
 
-def _drop_unchanged(arms: list[Arm], left_out: dict[str, str]) -> list[Arm]:
-    """Leave out the ablations that change no setting: the system does not have that part, or has the plain one."""
+def _unchanged(arms: list[Arm]) -> dict[str, str]:
+    """Return ablation -> why, for those that change no setting: the system lacks that part, or has the plain one."""
     bases = {arm.digest(): arm.name for arm in reversed(arms) if arm.name in ("whole", ablation.PLAIN)}
-    for arm in arms:
-        if arm.name.startswith(ablation.SWAPPED) and arm.digest() in bases:
-            left_out[arm.name] = f"the same settings as {bases[arm.digest()]}"
-    return [arm for arm in arms if arm.name not in left_out]
+    return {arm.name: f"the same settings as {bases[arm.digest()]}" for arm in arms
+            if arm.name.startswith(ablation.SWAPPED) and arm.digest() in bases}
 
 
 def _duplicates(arms: list[Arm], unready: Container[str] = ()) -> list[str]:
@@ -216,6 +218,29 @@ def _duplicates(arms: list[Arm], unready: Container[str] = ()) -> list[str]:
     # two ablations of a system of two parts are one configuration with two comparators
     same = [arm.name for arm in ready if digests[arm.digest()] > 1 and not arm.name.startswith(ablation.SWAPPED)]
     return [*faults, f"arms of this sweep are the same configuration: {', '.join(same)}"] if same else faults
+
+
+def build(cfg: DictConfig) -> tuple[Pipeline, Dataset]:
+    """Construct an arm's pipeline and data set; raise Faults with everything that is wrong.
+
+    ``leak_guard: true`` turns the guard of stages on, for as long as the process lives.
+    """
+    if cfg.get("leak_guard"):
+        from memlab.harness import leak_guard
+
+        leak_guard.install()
+    faults: list[str] = []
+    stages = {slot: part(cfg, place, faults) for slot, place in PLACES.items()}
+    dataset = part(cfg, "data", faults)
+    if dataset is not None and not isinstance(dataset, Dataset):
+        faults.append(f"data: {type(dataset).__name__} is not a data set")
+    if not faults:
+        try:
+            return Pipeline(**stages), dataset
+        except ValidationError as error:
+            faults.extend(f"{PLACES.get(str((e['loc'] or ('',))[0]), 'pipeline')}: "
+                          f"{e['msg'].removeprefix('Value error, ')}" for e in error.errors())
+    raise Faults(dict.fromkeys(faults))  # a part that several slots borrow is faulty once
 
 
 def arm_of(config: DictConfig, swept: Sequence[str] = ()) -> Arm:

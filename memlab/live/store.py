@@ -30,13 +30,12 @@ from memlab.live.database import Database
 from memlab.models.protocols import Floats, Ints, Role
 from memlab.runtime.files import TEMPORARY, os_errors
 from memlab.store.index import SegmentIndex
-from memlab.store.kept import SavedCodes
 from memlab.store.segment import DAMAGED, key_columns, store_errors
-from memlab.store.store import Store
+from memlab.store.store import SavedCodes, Store
 
 
 class TokenCodes:
-    """The saved codes of one index (``memlab.store.kept.SavedCodes``); where they cannot be saved, a warning says so.
+    """The saved codes of one index (``memlab.store.store.SavedCodes``); where they cannot be saved, a warning says so.
 
     Args:
         database: That of the memory.

@@ -204,19 +204,24 @@ class Chat(Protocol):
 
 def models_in(thing: Any) -> Iterator[Embedder | PairScorer | TokenMatcher | Chat]:
     """Yield the models in the fields of a stage and of the stages inside it, but none inside a model."""
+    yield from parts(thing, Embedder | PairScorer | TokenMatcher | Chat)
+
+
+def parts(thing: Any, kind: Any) -> Iterator[Any]:
+    """Yield the objects of a class among the fields of a stage and of its parts, but none inside another."""
     if thing is None or isinstance(thing, str | int | float):  # most fields; to ask for a protocol takes longer
         return
-    if isinstance(thing, Embedder | PairScorer | TokenMatcher | Chat):
+    if isinstance(thing, kind):
         yield thing
     elif dataclasses.is_dataclass(thing) and not isinstance(thing, type):
         names = {field.name for field in dataclasses.fields(thing)}
         names |= {"scorer"} if hasattr(thing, "scorer") else set()  # a stage may make its scorer only when it is used
-        yield from models_in([getattr(thing, name) for name in sorted(names)])
+        yield from parts([getattr(thing, name) for name in sorted(names)], kind)
     elif isinstance(thing, list | tuple):
         for part in thing:
-            yield from models_in(part)
+            yield from parts(part, kind)
     elif isinstance(thing, dict):
-        yield from models_in(list(thing.values()))
+        yield from parts(list(thing.values()), kind)
 
 
 def origins(stage: Any) -> list[dict[str, Any]]:

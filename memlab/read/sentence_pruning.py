@@ -22,7 +22,7 @@ from memlab.read.pack import PACK_READS, SelectedPack, make_context, selected_te
 from memlab.read.prompt import HEADER
 from memlab.stage import stage
 from memlab.store import Store
-from memlab.store.vectors import encode
+from memlab.store.store import encode
 from memlab.tables import DIGITS, SESSION, Tables, add_texts, with_text
 from memlab.text.token_counter import count_tokens
 from memlab.text.tokenize import LUCENE_STOP_WORDS, words

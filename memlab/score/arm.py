@@ -16,6 +16,7 @@ import polars as pl
 from pydantic import Field
 
 from memlab.errors import MemlabError
+from memlab.evaluate.export import question_ids
 from memlab.harness.arm import Arm, Ranked, load
 from memlab.rank.units import session_units, turn_units, with_ranks
 from memlab.score.runs import Run
@@ -99,9 +100,8 @@ def match(run: Run, tables: Tables) -> Matched:
 
 def _topics(tables: Tables) -> pl.DataFrame:
     """Return (topic, question, corpus): each question's name, or its number where it has none."""
-    names = tables["ids"].filter(pl.col("kind") == "question").select("question", pl.col("name").alias("topic"))
-    return tables["questions"].select("question", "corpus").join(names, on="question", how="left").with_columns(
-        pl.coalesce("topic", pl.col("question").cast(pl.String)))
+    names = question_ids(tables).rename({"question_id": "topic"})
+    return names.join(tables["questions"].select("question", "corpus"), on="question", maintain_order="left")
 
 
 def _documents(tables: Tables, level: Level, units: pl.DataFrame) -> pl.DataFrame:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from memlab.errors import MemlabError
 from memlab.models.protocols import Floats, Ints
 from memlab.runtime.progress import Step
+from memlab.search.faiss_gpu import load_faiss
 from memlab.search.maxsim import columns
 from memlab.store.token_vectors import TokenVectors, gather_tokens
 
@@ -179,8 +177,9 @@ def _place_centroids(sample: Floats, number: int, seed: int, step: Step | None) 
 
 def _kmeans(vectors: Floats, number: int, seed: int, rounds: int = ROUNDS) -> tuple[Floats, Ints]:
     """Return centroids of unit length (number, dim), and the nearest one of each vector (t,)."""
-    clustering = _faiss().Kmeans(vectors.shape[1], int(number), niter=rounds, seed=seed, spherical=True,
-                                 min_points_per_centroid=1, max_points_per_centroid=len(vectors))
+    faiss = load_faiss("search.late", ", or search.late.exact_below=1000000000")
+    clustering = faiss.Kmeans(vectors.shape[1], int(number), niter=rounds, seed=seed, spherical=True,
+                              min_points_per_centroid=1, max_points_per_centroid=len(vectors))
     clustering.train(np.ascontiguousarray(vectors))
     return clustering.centroids, clustering.index.search(vectors, 1)[1][:, 0]
 
@@ -208,15 +207,3 @@ def _sample(texts: TokenVectors, tokens: int, seed: int) -> Floats:
         _, at = gather_tokens(begins[rows], chosen.lengths[rows])
         sample[at] = vectors
     return sample[:tokens]
-
-
-def _faiss() -> Any:
-    try:
-        import faiss
-    except ModuleNotFoundError:
-        raise MemlabError("an index over token vectors needs FAISS, which is not installed", where="search.late",
-                          fix="pip install 'memlab[cpu]', or search.late.exact_below=1000000000") from None
-    except (ImportError, RuntimeError) as error:  # FAISS for GPUs looks for CUDA's libraries
-        raise MemlabError(f"FAISS cannot be loaded ({error})", where="search.late",
-                          fix="pip install -c constraints-gpu.txt -e '.[gpu]'   (in memlab's folder)") from error
-    return faiss

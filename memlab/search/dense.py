@@ -13,7 +13,7 @@ from memlab.search.exact import Flat, Index
 from memlab.search.hits import MATCH, HitsBuilder, digits_of, pools
 from memlab.stage import Names, stage
 from memlab.store import Store
-from memlab.store.vectors import Rows, encode, index_folder
+from memlab.store.store import Rows, encode
 from memlab.tables import Tables, empty
 
 
@@ -91,7 +91,7 @@ class Dense:
         for pool in layout:
             vectors = Rows(keys.base, keys.rows[np.searchsorted(memory_rows, pool.memories)])
             with store.caching():
-                searcher = self.index.open(vectors, index_folder(store))
+                searcher = self.index.open(vectors, store.root / "indexes")
             questions = query_vectors[np.searchsorted(query_rows, pool.queries)]
             results = searcher.search(questions, pool.visible, self.depth)
             for query, (at, scores) in zip(pool.queries, results):

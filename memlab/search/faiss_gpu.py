@@ -1,4 +1,4 @@
-"""FAISS indexes of inverted lists on GPUs: built on one, and searched on all of them in parts.
+"""FAISS: its import, and indexes of inverted lists on GPUs, built on one and searched on all of them in parts.
 
 A GPU returns at most 2,048 vectors per query. An index is therefore cut into parts, one per GPU or more where more
 candidates are wanted, and each part is searched for its own best. FAISS's replicas are not used, since they refuse
@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from memlab.errors import MemlabError
 from memlab.models.protocols import Floats, Ints
 from memlab.search.exact import note
 
@@ -39,6 +40,19 @@ for gpu in range(faiss.get_num_gpus()):
     assert (index.search(vectors, 1)[1][:, 0] == numpy.arange(64)).all(), "a search found the wrong vectors"
 """
 """A search on every GPU."""
+
+
+def load_faiss(where: str, otherwise: str = "") -> Any:
+    """Import FAISS; raise MemlabError if it cannot be, with the command that installs it, and another way out."""
+    try:
+        import faiss
+    except ModuleNotFoundError:
+        raise MemlabError("this index needs FAISS, which is not installed", where=where,
+                          fix=f"pip install 'memlab[cpu]'{otherwise}") from None
+    except (ImportError, RuntimeError) as error:  # FAISS for GPUs looks for CUDA's libraries
+        raise MemlabError(f"FAISS cannot be loaded ({error})", where=where,
+                          fix="pip install -c constraints-gpu.txt -e '.[gpu]'   (in memlab's folder)") from error
+    return faiss
 
 
 def count_gpus(faiss: Any) -> int:

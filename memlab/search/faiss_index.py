@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +18,19 @@ from memlab.search import faiss_gpu
 from memlab.search.exact import Flat, Neighbours, Searcher, Vectors, note
 from memlab.stage import stage
 from memlab.store.segment import read_index, write_index
-from memlab.store.vectors import BATCH, digest
 
 Positive = Annotated[int, Field(ge=1)]
+
+BATCH = 1 << 16
+"""Vectors that are read at a time."""
+
+
+def digest(vectors: Any, config: dict[str, Any]) -> str:
+    """Return the digest that names an index: of the vectors' bytes and its configuration."""
+    total = hashlib.blake2b(repr(sorted(config.items())).encode(), digest_size=16)
+    for start in range(0, len(vectors), BATCH):
+        total.update(np.ascontiguousarray(vectors[start:start + BATCH], np.float32).data)
+    return total.hexdigest()
 
 
 @stage
@@ -69,7 +80,7 @@ class Approximate:
             note(f"{type(self).__name__}: a pool under {self.exact_below} vectors is searched exactly, "
                  "an index cannot pay there")
             return exact
-        faiss = _faiss()
+        faiss = faiss_gpu.load_faiss("search.dense.index")
         gpu = self._gpus(faiss)
         key = {**self.built_from(), "faiss": faiss.__version__, **({"built_on": "gpu"} if gpu else {})}
         path = folder / f"{digest(vectors, key)}.faiss" if folder else None
@@ -269,15 +280,3 @@ class _FaissSearcher:
         parameters = self.config.parameters(self.faiss, wanted, selector)
         _, positions = self.index.search(rows, wanted, params=parameters)
         return [at[at >= 0] for at in positions]
-
-
-def _faiss() -> Any:
-    try:
-        import faiss
-    except ModuleNotFoundError:
-        raise MemlabError("this index needs FAISS, which is not installed", where="search.dense.index",
-                          fix="pip install 'memlab[cpu]'") from None
-    except (ImportError, RuntimeError) as error:  # FAISS for GPUs looks for CUDA's libraries
-        raise MemlabError(f"FAISS cannot be loaded ({error})", where="search.dense.index",
-                          fix="pip install -c constraints-gpu.txt -e '.[gpu]'   (in memlab's folder)") from error
-    return faiss

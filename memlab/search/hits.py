@@ -8,7 +8,7 @@ it), and a question without a date sees everything.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,6 +125,22 @@ MATCH = 10.0**-DIGITS
 """The lowest score above 0 that a table holds: the floor of searches in which a text of score 0 is no hit."""
 
 
+RRF_K = 60
+"""The constant of reciprocal rank fusion (Cormack et al., SIGIR 2009) of hits."""
+
+
+def reciprocal_ranks(hits: pl.DataFrame, queries: pl.DataFrame, by: Sequence[str] = ("question", "memory")
+                     ) -> pl.DataFrame:
+    """Return (by, score): the sum of 1 / (60 + rank) over the lanes, and over the queries if ``by`` lacks them."""
+    rows = hits.join(queries.select("query", "question"), on="query").sort("query", "lane", "memory")
+    return rows.group_by(by, maintain_order=True).agg((1 / (RRF_K + pl.col("rank"))).sum().round(9).alias("score"))
+
+
+def first_queries(queries: pl.DataFrame) -> dict[int, int]:
+    """Return question -> its first query, by question."""
+    return dict(queries.group_by("question").agg(pl.col("query").min()).sort("question").iter_rows())
+
+
 def digits_of(model: Any) -> int:
     """Return to how many decimals the scores of a model, or of the encoder inside it, are rounded."""
     identity = model.identity()
@@ -184,6 +200,13 @@ class HitsBuilder:
             self._queries.append(query)
             self._memories.append(memories[order])
             self._scores.append(np.round(scores[order].astype(np.float64), self._digits))
+
+    def add_by_kind(self, lane: str, query: int, scores: Mapping[int, float], kinds: Mapping[int, str], depth: int
+                    ) -> None:
+        """Rank the memories of one query, memory -> score, in a lane ``<lane>:<kind>`` for each kind."""
+        for kind in sorted({kinds[memory] for memory in scores}):
+            ids = np.array(sorted(memory for memory in scores if kinds[memory] == kind), np.int64)
+            self.add(f"{lane}:{kind}", query, ids, np.array([scores[int(i)] for i in ids]), depth)
 
     def frame(self) -> pl.DataFrame:
         """Return the ``hits`` table, queries in the order in which they were added, by rank; scores are rounded."""

@@ -6,14 +6,13 @@ import json
 from collections import defaultdict
 from typing import Annotated, ClassVar
 
-import numpy as np
 import polars as pl
 from pydantic import Field
 
 from memlab.models.chat.replies import MARGIN, parse_json, trim
 from memlab.models.protocols import Chat, Message, Prompt
 from memlab.question_types import FALLBACK, check_classes, first_of
-from memlab.search.hits import HitsBuilder
+from memlab.search.hits import HitsBuilder, first_queries, reciprocal_ranks
 from memlab.stage import Names, Stage, stage
 from memlab.store import Store
 from memlab.tables import Notes, Tables, add_texts, frame, with_text
@@ -29,8 +28,6 @@ SCHEMA = json.dumps({"type": "object", "properties": {"queries": {"type": "array
                      "required": ["queries"], "additionalProperties": False})
 _REPLY = 192
 """Tokens of a reply: six phrases in JSON."""
-RRF_K = 60
-"""The constant of reciprocal rank fusion, for the searches of one phrase."""
 
 Scores = dict[int, dict[int, float]]
 """Question -> memory -> score."""
@@ -69,7 +66,11 @@ class Iterate:
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return the hits of all phrases of every question."""
-        notes, found = Notes(), _rrf_scores(tables["hits"], tables["queries"])
+        notes = Notes()
+        found: Scores = {question: {} for question in tables["queries"]["question"].unique()}
+        for question, memory, score in reciprocal_ranks(tables["hits"].filter(pl.col("score") != 0), tables["queries"]
+                                                        ).iter_rows():
+            found[question][memory] = score
         total: Scores = defaultdict(dict)
         asked: dict[int, list[str]] = {question: [] for question in self._chosen(tables)}
         open_questions = list(asked)
@@ -83,7 +84,11 @@ class Iterate:
                 for memory, score in memories.items():
                     total[question][memory] = max(score, total[question].get(memory, 0.0))
                     found[question][memory] = max(score, found[question].get(memory, 0.0))
-        return Tables(hits=self._hits(tables, total), notes=notes.table())
+        kinds, first = dict(tables["memories"].select("memory", "kind").iter_rows()), first_queries(tables["queries"])
+        hits = HitsBuilder()
+        for question, scores in sorted(total.items()):
+            hits.add_by_kind(self.name, first[question], scores, kinds, self.depth)
+        return Tables(hits=hits.frame(), notes=notes.table())
 
     def _chosen(self, tables: Tables) -> list[int]:
         """Return the questions of the classes."""
@@ -135,34 +140,7 @@ class Iterate:
         hits = [notes.include(search.run(inputs.only(search.reads), store))["hits"] for search in self.searches]
         scores: Scores = {}
         matches = pl.concat(hits).filter(pl.col("rank") <= self.per_phrase, pl.col("score") != 0)
-        for question, memory, score in _fuse(matches, queries, ["question", "query", "memory"]).group_by(
+        for question, memory, score in reciprocal_ranks(matches, queries, ["question", "query", "memory"]).group_by(
                 "question", "memory").agg(pl.col("score").max()).sort("question", "memory").iter_rows():
             scores.setdefault(question, {})[memory] = score
         return scores
-
-    def _hits(self, tables: Tables, total: Scores) -> pl.DataFrame:
-        kinds = dict(tables["memories"].select("memory", "kind").iter_rows())
-        first = dict(tables["queries"].group_by("question").agg(pl.col("query").min()).iter_rows())
-        hits = HitsBuilder()
-        for question, scores in sorted(total.items()):
-            for kind in sorted({kinds[memory] for memory in scores}):
-                ids = np.array(sorted(memory for memory in scores if kinds[memory] == kind), np.int64)
-                values = np.array([scores[int(i)] for i in ids])
-                hits.add(f"{self.name}:{kind}", first[question], ids, values, self.depth)
-        return hits.frame()
-
-
-def _fuse(hits: pl.DataFrame, queries: pl.DataFrame, by: list[str]) -> pl.DataFrame:
-    """Return (by, score): the sum of 1 / (60 + rank) over the lanes, and over the queries if ``by`` lacks them."""
-    rows = hits.join(queries.select("query", "question"), on="query")
-    return rows.sort("query", "lane", "memory").group_by(by, maintain_order=True).agg(
-        (1 / (RRF_K + pl.col("rank"))).sum().round(9).alias("score"))
-
-
-def _rrf_scores(hits: pl.DataFrame, queries: pl.DataFrame) -> Scores:
-    """Return the scores of the memories that were found so far, by RRF over all lanes and queries."""
-    scores: Scores = {question: {} for question in queries["question"].unique()}
-    matches = hits.filter(pl.col("score") != 0)
-    for question, memory, score in _fuse(matches, queries, ["question", "memory"]).iter_rows():
-        scores[question][memory] = score
-    return scores

@@ -16,7 +16,7 @@ from memlab.errors import MemlabError
 from memlab.models.protocols import Floats, Ints, PairScorer, TokenMatcher, on_gpu
 from memlab.search.hits import HitsBuilder, VisiblePool, digits_of, of_kinds, pools, visible_pools
 from memlab.search.maxsim import DocumentFrequencies, best_matches, cells, weighted_sums
-from memlab.search.token_pools import CachedTokenPools, TokenPool
+from memlab.search.token_pools import CachedTokenPools, Places, TokenPool
 from memlab.stage import Names, name_of, spec, stage
 from memlab.store import Store
 from memlab.store.token_vectors import Precision, TokenVectors, usual_precision
@@ -184,7 +184,7 @@ class WeightedLate:
                 if seen := int(visible[first + i]):
                     weight = self.weights(df.count(ids, seen), seen)
                     matches = best[pool.text_of[:seen], ends[i]:ends[i + 1]]
-                    for lane, rows in self._lanes(matches, pool.sessions[:seen], pool.memories[:seen]):
+                    for lane, rows in self._lanes(matches, pool.places(seen, self.window)):
                         yield first + i, lane, np.arange(seen), weighted_sums(weight, rows.T)
 
     def weights(self, df: Ints, visible: int) -> Floats:
@@ -208,13 +208,17 @@ class WeightedLate:
     def _keys(self, tables: Tables) -> pl.DataFrame:
         return distinct_texts(tables["texts"], of_kinds(tables["memories"], self.kinds)["key_id"])[0]
 
-    def _lanes(self, rows: Floats, session: Ints, ids: Ints) -> Iterator[tuple[str, Floats]]:
+    def _lanes(self, matches: Floats, places: Places) -> Iterator[tuple[str, Floats]]:
         """Yield the name and the matches (visible, query_tokens) of each lane."""
-        yield self.name, rows
-        if self.window and len(rows):
-            yield f"{self.name}_window", best_in_window(rows, session, ids, self.window)
-        if self.sessions and len(rows):
-            yield f"{self.name}_session", best_in_session(rows, session)
+        yield self.name, matches
+        line = np.full((matches.shape[1], places.width), -np.inf, np.float32)
+        line[:, places.column] = matches.T
+        if self.window:
+            yield f"{self.name}_window", np.ascontiguousarray(places.in_window(line)[:, places.column].T)
+        if self.sessions:
+            session = np.searchsorted(places.begins, places.column, side="right") - 1
+            best = places.in_sessions(line, np.arange(len(places.begins)))
+            yield f"{self.name}_session", np.ascontiguousarray(best[:, session].T)
 
 
 def idf_weights(df: NDArray[np.float64], n: int) -> Floats:
@@ -225,39 +229,3 @@ def idf_weights(df: NDArray[np.float64], n: int) -> Floats:
     """
     idf = np.log1p((n - df + 0.5) / (df + 0.5))
     return np.asarray(idf / idf.sum(), np.float32) if len(idf) else np.empty(0, np.float32)
-
-
-def best_in_session(matches: Floats, session: Ints) -> Floats:
-    """Return for each memory the best matches (n, t) among all memories of its session (n,).
-
-    >>> print(best_in_session(np.array([[.1, .9], [.8, .2], [.5, .5]], np.float32), np.array([3, 3, 4])))
-    [[0.8 0.9]
-     [0.8 0.9]
-     [0.5 0.5]]
-    """
-    order = np.argsort(session, kind="stable")
-    starts = np.flatnonzero(np.diff(session[order], prepend=-1))
-    best = np.empty_like(matches)
-    best[order] = np.repeat(np.maximum.reduceat(matches[order], starts, axis=0),
-                            np.diff(np.append(starts, len(session))), axis=0)
-    return best
-
-
-def best_in_window(matches: Floats, session: Ints, ids: Ints, reach: int) -> Floats:
-    """Return for each memory the best matches (n, t) among those up to ``reach`` places from it in its session.
-
-    Memories of a session follow one another by id.
-
-    >>> print(best_in_window(np.array([[1.], [2.], [3.], [9.]]), np.array([0, 0, 0, 1]), np.arange(4), 1).ravel())
-    [2. 3. 3. 9.]
-    """
-    order = np.lexsort((ids, session))
-    rows, session = matches[order], session[order]
-    wide = rows.copy()
-    for step in range(1, reach + 1):
-        same = (session[step:] == session[:-step])[:, None]
-        np.maximum(wide[step:], rows[:-step], out=wide[step:], where=same)
-        np.maximum(wide[:-step], rows[step:], out=wide[:-step], where=same)
-    best = np.empty_like(matches)
-    best[order] = wide
-    return best

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
 
-import numpy as np
 import polars as pl
 from pydantic import Field
 
-from memlab.search.hits import HitsBuilder
+from memlab.search.hits import HitsBuilder, first_queries, reciprocal_ranks
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import Tables, as_of, with_text
@@ -19,8 +18,6 @@ from memlab.text.entity_graph import Graph, graphs
 Kind = Literal["FOLLOWS", "RELATED_TO", "SAME_TOPIC", "ELABORATES", "CONTRADICTS", "SUPERSEDES"]
 Weight = Annotated[float, Field(ge=0)]
 Count = Annotated[int, Field(ge=1)]
-RRF_K = 60
-"""The constant of reciprocal rank fusion, which ranks the hits of all lanes and queries."""
 
 
 def _weights() -> dict[Kind, Weight]:
@@ -59,7 +56,7 @@ class Neighbours:
         parts = [(self.relations, self._edge_scores(tables)), (self.entities, self._entity_scores(tables, visible))]
         hits = HitsBuilder()
         kinds = dict(tables["memories"].select("memory", "kind").iter_rows())
-        for question, query in _first_queries(tables["queries"]):
+        for question, query in first_queries(tables["queries"]).items():
             total: dict[int, float] = defaultdict(float)
             for weight, scores in parts:
                 own = {memory: score for memory, score in scores.get(question, {}).items()
@@ -67,9 +64,7 @@ class Neighbours:
                 most = max(own.values(), default=1.0)
                 for memory, score in own.items():
                     total[memory] += weight * score / most
-            for kind in sorted({kinds[memory] for memory in total}):
-                ids = np.array(sorted(memory for memory in total if kinds[memory] == kind), np.int64)
-                hits.add(f"{self.name}:{kind}", query, ids, np.array([total[int(i)] for i in ids]), self.depth)
+            hits.add_by_kind(self.name, query, total, kinds, self.depth)
         return Tables(hits=hits.frame())
 
     def _edge_scores(self, tables: Tables) -> dict[int, dict[int, float]]:
@@ -119,15 +114,10 @@ def _entities(graph: Graph, memory: int, text: str, found: dict[tuple[int, int],
 
 def best_hits(tables: Tables, count: int) -> dict[int, list[int]]:
     """Return question -> its best memories over all lanes and queries, by RRF; ties go to the lower id."""
-    ranks = tables["hits"].join(tables["queries"].select("query", "question"), on="query")
-    fused = ranks.group_by("question", "memory").agg((1 / (RRF_K + pl.col("rank"))).sum().round(9).alias("score"))
-    best = fused.sort("question", "score", "memory", descending=[False, True, False]).group_by(
+    best = reciprocal_ranks(tables["hits"], tables["queries"]).sort(
+        "question", "score", "memory", descending=[False, True, False]).group_by(
         "question", maintain_order=True).agg(pl.col("memory").head(count))
     return dict(best.iter_rows())
-
-
-def _first_queries(queries: pl.DataFrame) -> Iterable[tuple[int, int]]:
-    return queries.group_by("question").agg(pl.col("query").min()).sort("question").iter_rows()
 
 
 def _visible(tables: Tables) -> dict[int, set[int]]:

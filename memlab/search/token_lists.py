@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from memlab.models.protocols import Floats, Ints
 from memlab.runtime.progress import progress
 from memlab.search.centroids import InvertedLists, TokenCentroids, suitable_number
-from memlab.store.kept import SavedCodes
 from memlab.store.segment import key_columns
+from memlab.store.store import SavedCodes
 from memlab.store.token_vectors import TokenVectors, gather_tokens
 
 KEYS = ("h0", "h1")

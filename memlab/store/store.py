@@ -16,8 +16,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 import polars as pl
@@ -39,19 +41,48 @@ from memlab.models.protocols import (
 from memlab.runtime.paths import expand, store_root
 from memlab.store.completions import Completions
 from memlab.store.index import Located, SegmentIndex, StoredRows
-from memlab.store.kept import SavedCodes, TextIndex
 from memlab.store.segment import Keys, key_columns
 from memlab.store.token_vectors import BITS, Precision, TokenVectors
 from memlab.store.writer import ArrayWriter, TokenWriter, Writer, model_name
-from memlab.tables import Notes
+from memlab.tables import Notes, distinct_texts
 
 KINDS = ("vectors", "truncated", "pairs", "tokens", "completions")
 """Names of the folders, by what they hold."""
 
-_Index = TypeVar("_Index", bound=TextIndex)
-
 _FORMATS = {"completions": 1}
 _FORMAT = 2  # part of every other fingerprint: a change of the files' layout starts new folders
+
+IN_MEMORY = 2 << 30
+"""Bytes of vectors above which they stay in the store's mapped segments."""
+
+
+class TextIndex(Protocol):
+    """An index over texts. Its ``of(tables, ...)`` adds new texts and returns the part that a search needs."""
+
+    def forget(self, left: pl.Series) -> None:
+        """Forget all texts but those with these ids (n,)."""
+
+
+class SavedCodes(Protocol):
+    """Centroids of token vectors on disk, and the nearest centroid of each token of some texts.
+
+    Forgetting any text deletes all of it, since a centroid may lie on a single vector.
+    """
+
+    def centroids(self) -> tuple[Floats, int] | None:
+        """Return the centroids (k, dim) and the number of tokens that they were trained for; None if none are saved."""
+
+    def codes(self) -> tuple[NDArray[np.uint64], Ints, NDArray[np.unsignedinteger]]:
+        """Return the keys of the texts (n, 2), where each starts (n + 1,), and the centroids of their tokens (t,)."""
+
+    def replace(self, centroids: Floats, trained_for: int) -> None:
+        """Save new centroids (k, dim), and drop all codes."""
+
+    def add(self, keys: NDArray[np.uint64], starts: Ints, codes: NDArray[np.integer]) -> None:
+        """Save the codes of more texts: keys (n, 2), starts (n + 1,), codes (t,)."""
+
+
+_Index = TypeVar("_Index", bound=TextIndex)
 
 
 class Store:
@@ -263,12 +294,37 @@ def _note(replies: Sequence[Completion], name: str, notes: Notes) -> None:
         notes.add(number, len(replies), f"{name}: {what}")
 
 
-_OPEN: dict[Path, Store] = {}
+@dataclass(frozen=True)
+class Rows:
+    """Some rows of an array of vectors, or of those of a store, gathered when they are indexed.
+
+    >>> Rows(np.eye(3), np.array([2, 0]))[:1]
+    array([[0., 0., 1.]])
+    """
+
+    base: Floats | StoredRows
+    rows: Ints
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, at: Any) -> Floats:
+        return self.base[self.rows[at]]
+
+
+def encode(store: Store, embedder: Embedder, texts: pl.DataFrame, ids: pl.Series, role: Role) -> Rows:
+    """Return the vectors of the texts with these ids (n,), in their order; each distinct text is encoded once."""
+    distinct, at = distinct_texts(texts, ids)
+    if distinct.height * store.dim(embedder, role) * 4 > IN_MEMORY:
+        return Rows(store.stored_vectors(embedder, distinct, role), at)
+    return Rows(store.vectors(embedder, distinct, role), at)
 
 
 def store_at(place: str | None) -> Store:
     """Return the store of a folder, opened once per process; None is the default folder."""
-    root = Path(place) if place else store_root()
-    if root not in _OPEN:
-        _OPEN[root] = Store(root)
-    return _OPEN[root]
+    return _opened(Path(place) if place else store_root())
+
+
+@cache
+def _opened(root: Path) -> Store:
+    return Store(root)

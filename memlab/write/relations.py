@@ -23,7 +23,7 @@ from pydantic import Field
 from memlab.models.protocols import Embedder, Floats, Ints
 from memlab.stage import stage
 from memlab.store import Store
-from memlab.store.vectors import encode
+from memlab.store.store import encode
 from memlab.tables import DIGITS, SCHEMAS, Tables, distinct_texts, with_text
 from memlab.text.tokenize import words
 from memlab.text.transcript import TURN_SEPARATOR

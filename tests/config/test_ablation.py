@@ -9,8 +9,7 @@ import pytest
 
 from memlab.config import ablation
 from memlab.errors import Faults
-from memlab.harness.build import PLACES
-from memlab.harness.sweep import read
+from memlab.harness.sweep import PLACES, read
 from memlab.pipeline import Pipeline
 from tests.small import LIVES
 

@@ -10,8 +10,7 @@ from omegaconf import OmegaConf
 from memlab.config import instantiate
 from memlab.config.instantiate import construct, options, part
 from memlab.errors import Faults
-from memlab.harness.build import PLACES, build
-from memlab.harness.sweep import read
+from memlab.harness.sweep import PLACES, build, read
 from memlab.rank.select import Fixed
 from memlab.write.chunk import Levels
 

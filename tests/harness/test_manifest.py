@@ -54,7 +54,7 @@ UNUSED = (
     "ask.py", "doctor/*.py", "errors.py", "memory.py", "run.py", "serve.py", "status.py", "submit.py", "cluster/*.py",
     "config/*.py", "live/*.py", "report/*.py", "runtime/files.py", "serving/**/*.py", "track/*.py",
     "harness/manifest.py", "harness/staleness.py",
-    "harness/plan.py", "harness/results.py", "harness/runner.py", "harness/sweep.py",
+    "harness/plan.py", "harness/results.py", "harness/sweep.py",
     "data/fetch.py", "data/inspect.py", "data/mteb.py", "data/__main__.py", "judge/*.py",
     "learn/**/*.py", "oracle/*.py", "store/__main__.py", "scenarios/*.py", "search/late_index.py", "data/locomo.py")
 USED = (

@@ -7,7 +7,9 @@ import polars as pl
 import pytest
 
 from memlab.search.dense import Dense
-from memlab.store import Store, vectors
+from memlab.search.faiss_index import digest
+from memlab.store import Store
+from memlab.store.store import Rows
 from tests.search.world import WordEmbedder, day, world
 
 MODEL = WordEmbedder()
@@ -57,7 +59,7 @@ def test_vectors_beyond_memory_stay_in_the_store_and_give_the_same_hits(monkeypa
     made = dict(store.made)
     asked: list[str] = []
     rows = Store.stored_vectors
-    monkeypatch.setattr(vectors, "IN_MEMORY", 0)
+    monkeypatch.setattr("memlab.store.store.IN_MEMORY", 0)
     monkeypatch.setattr(Store, "stored_vectors", lambda self, *a: asked.append(a[2]) or rows(self, *a))
     assert Dense(embedder=MODEL).run(tables, store)["hits"].equals(held)
     assert sorted(asked) == ["document", "query"]
@@ -66,9 +68,9 @@ def test_vectors_beyond_memory_stay_in_the_store_and_give_the_same_hits(monkeypa
 
 def test_digest_names_vectors_and_config() -> None:
     some = np.eye(3, dtype=np.float32)
-    names = {vectors.digest(v, c) for v, c in [(some, {"a": 1}), (some, {"a": 2}), (some[::-1], {"a": 1})]}
+    names = {digest(v, c) for v, c in [(some, {"a": 1}), (some, {"a": 2}), (some[::-1], {"a": 1})]}
     assert len(names) == 3
-    assert vectors.digest(vectors.Rows(some, np.array([2, 1, 0])), {"a": 1}) == vectors.digest(some[::-1], {"a": 1})
+    assert digest(Rows(some, np.array([2, 1, 0])), {"a": 1}) == digest(some[::-1], {"a": 1})
 
 
 def test_below_the_floor_is_no_hit() -> None:

@@ -17,7 +17,7 @@ from memlab.models.local.embedder import SentenceEmbedder
 from memlab.models.local.late_interaction import LateInteraction
 from memlab.models.protocols import Floats, Ints, Role, TokenMatcher
 from memlab.search.late_index import LateIndex
-from memlab.search.late_interaction import WeightedLate, best_in_session, best_in_window, idf_weights
+from memlab.search.late_interaction import WeightedLate, idf_weights
 from memlab.stage import spec
 from memlab.store import Store
 from memlab.tables import Tables, frame, text_hash, texts_frame
@@ -112,25 +112,6 @@ def test_weights_sum_to_one_and_fall_with_frequency(df: list[int]) -> None:
     weights = idf_weights(np.array(sorted(df), np.float64), 50)
     assert weights.sum() == pytest.approx(1, abs=1e-5)
     assert (np.diff(weights) <= 1e-7).all()
-
-
-@given(st.lists(st.tuples(st.integers(0, 3), st.floats(-1, 1, width=32)), min_size=1, max_size=20))
-def test_best_in_session_is_the_maximum_by_group(rows: list[tuple[int, float]]) -> None:
-    place = np.unique([p for p, _ in rows], return_inverse=True)[1]
-    best = best_in_session(np.array([[v] for _, v in rows], np.float32), place)
-    for i, home in enumerate(place):
-        assert best[i, 0] == max(np.float32(v) for (_, v), p in zip(rows, place) if p == home)
-
-
-@given(st.lists(st.tuples(st.integers(0, 2), st.floats(-1, 1, width=32)), min_size=1, max_size=15), st.integers(1, 4))
-def test_best_in_window_looks_at_neighbours_of_the_session_only(rows: list[tuple[int, float]], reach: int) -> None:
-    place = np.array([p for p, _ in rows])
-    values = np.array([[v] for _, v in rows], np.float32)
-    best = best_in_window(values, place, np.arange(len(rows)), reach)
-    for i, home in enumerate(place):
-        session = [j for j in range(len(rows)) if place[j] == home]
-        at = session.index(i)
-        assert best[i, 0] == max(values[j, 0] for j in session[max(0, at - reach):at + reach + 1])
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.models.protocols import Ints
-from memlab.search.late_interaction import best_in_session, best_in_window
 from memlab.search.token_pools import Places
 
 memories = st.lists(st.tuples(st.integers(0, 4), st.floats(-1, 1, width=32)), min_size=1, max_size=25)
@@ -21,15 +20,18 @@ def line(sessions: Ints, gap: int) -> tuple[Places, Ints]:
 
 @given(memories, st.integers(0, 3))
 def test_maxima_on_the_line_are_those_of_windows_and_sessions(rows: list[tuple[int, float]], gap: int) -> None:
-    sessions, values = np.array([s for s, _ in rows]), np.array([[v] for _, v in rows], np.float32)
+    sessions, values = np.array([s for s, _ in rows]), np.array([v for _, v in rows], np.float32)
     places, ids = line(sessions, gap)
     matches = np.full((1, places.width), -np.inf, np.float32)
-    matches[:, places.column] = values.T
-    assert np.array_equal(places.in_window(matches)[:, places.column].T, best_in_window(values, sessions, ids, gap))
+    matches[0, places.column] = values
     every = np.arange(len(places.begins))
-    best = places.in_sessions(matches, every)
+    wide, best = places.in_window(matches)[0, places.column], places.in_sessions(matches, every)
     session = np.unique(sessions, return_inverse=True)[1]
-    assert np.array_equal(best[:, session].T, best_in_session(values, sessions))
+    for memory, home in enumerate(sessions):
+        mine = [other for other in np.argsort(ids) if sessions[other] == home]
+        at = mine.index(memory)
+        assert wide[memory] == values[mine[max(0, at - gap):at + gap + 1]].max()
+        assert best[0, session[memory]] == values[mine].max()
     last = places.in_sessions(matches, every[-1:])
     assert last[0, 0] == best[0, -1]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from memlab.cluster.worker import keep_traceback
 from memlab.errors import MemlabError
-from memlab.harness.runner import keep_traceback
 from memlab.report.build import publish, show
 from memlab.store import Store
 from memlab.track.record import NoTracking
