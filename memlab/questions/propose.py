@@ -1,13 +1,14 @@
-"""Questions proposed about a log: by rules from what people say of themselves, or by a chat model.
+"""Questions proposed about a log: by rules from what people state, or by a chat model.
 
-The rules turn "my cat is called Tom" into "What is my cat called?". Such questions share words with the turn that they
-come from, which favours search by words: a person should rewrite them.
+The rules (``memlab.questions.rules``) turn "my cat is called Tom" into "What is my cat called?", answered by "Tom".
+Such questions share words with the turn that they come from, which favours search by words: a person should rewrite
+them. The rules read English only.
 """
 
 from __future__ import annotations
 
 import json
-import re
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -15,75 +16,67 @@ from memlab.data.jsonl import SessionLine
 from memlab.judge.llm import fence
 from memlab.models.chat.replies import parse_json
 from memlab.models.protocols import Chat, Message, Prompt
+from memlab.questions.facts import facts_of
 from memlab.store import Store
 from memlab.tables import Notes
 from memlab.text.display import printable_line
 
-_THING = r"(?P<thing>[a-z][a-z'-]*(?: [a-z][a-z'-]*){0,2}?)"
-_PRESENT = {"bought": "buy", "adopted": "adopt", "sold": "sell", "lost": "lose", "booked": "book", "ordered": "order",
-            "cancelled": "cancel", "canceled": "cancel", "finished": "finish", "started": "start", "visited": "visit",
-            "broke": "break", "planted": "plant"}
-_RULES = tuple((re.compile(pattern, re.IGNORECASE), question) for pattern, question in (
-    (rf"\bmy {_THING} (?:is|was) (?:called|named)\b", "What is {my} {thing} called?"),
-    (rf"\bmy {_THING} is now\b", "Who or what is {my} {thing} now?"),
-    (rf"\bis (?:now my {_THING}\b|my (?P<thing2>[a-z][a-z'-]*) now\b)", "Who or what is {my} {thing} now?"),
-    (rf"\bmy {_THING} is (?:on|at|in) \w+", "When or where is {my} {thing}?"),
-    (r"\bI(?:'m| am) allergic to\b", "What {am} {I} allergic to?"),
-    (r"\bI (?P<verb>live|work|study) (?:in|at|for|near)\b", "Where {do} {I} {verb}?"),
-    (rf"\bI(?:'ve| have)? (?:just |recently )?(?P<past>{'|'.join(_PRESENT)})\b", "What did {I} {present}?"),
-    (r"\bI(?:'m| am) (?:moving|flying|travelling|traveling) to\b", "Where {am} {I} going?"),
-    (r"\bI prefer\b", "What {do} {I} prefer?"),
-    (rf"\bmy {_THING} (?:is|was|costs?) (?:about |around |only )?[$€£]?\d", "How much or how many is {my} {thing}?"),
-    (rf"\bmy {_THING} (?:just |recently )?got married\b", "Where or when did {my} {thing} get married?"),
-    (r"\b(?P<thing>the [a-z][a-z'-]*) charged (?:me|us)\b", "How much did {thing} charge?"),
-    (r"\bI (?:paid|spent)\b", "How much did {I} pay?"),
-))
-
 
 @dataclass(frozen=True)
 class ProposedQuestion:
-    """A question, and the turn that it was made from; None for a person's own question."""
+    """A question, the turn that it was made from, its answer in that turn's words, and the kind of fact.
+
+    A person's own question has only the text, and a chat model's neither answer nor kind.
+    """
 
     corpus: str
     text: str
     session: str | None = None
     turn: int | None = None
+    answer: str | None = None
+    kind: str | None = None
 
 
-def propose(sessions: Iterable[SessionLine], limit: int = 50) -> list[ProposedQuestion]:
-    """Return at most ``limit`` questions in the order of the sessions; the same words are asked once per corpus.
+def propose(sessions: Iterable[SessionLine], limit: int | None = 50) -> list[ProposedQuestion]:
+    """Return at most ``limit`` questions, the best first; the same words are asked once per corpus.
 
-    Of a question that several turns give rise to, the first turn is kept.
+    Questions are drawn from the kinds of facts in turn, of each kind the most specific and certain one, and from
+    sessions that gave the fewest before. Of a question that several turns give rise to, the first turn is kept.
     """
-    proposed: dict[tuple[str, str], ProposedQuestion] = {}
+    found: dict[tuple[str, str], tuple[ProposedQuestion, float]] = {}
     for session in sessions:
         for number, turn in enumerate(session.turns):
-            if turn.role != "user":
-                continue
-            for text in questions_of(turn.text, turn.speaker):
-                proposed.setdefault((session.corpus, text),
-                                    ProposedQuestion(session.corpus, text, session.session, number))
-    return list(proposed.values())[:limit]
+            for fact in facts_of(turn.text, turn.speaker, assistant=turn.role != "user"):
+                found.setdefault((session.corpus, fact.question.casefold()), (ProposedQuestion(
+                    session.corpus, fact.question, session.session, number, fact.answer, fact.kind), fact.weight))
+    return _spread(found.values(), len(found) if limit is None else limit)
+
+
+def _spread(found: Iterable[tuple[ProposedQuestion, float]], limit: int) -> list[ProposedQuestion]:
+    """Return the first ``limit`` questions: the kinds in turn, and sessions that gave fewer questions before others.
+
+    A question's rank falls by one for each question of its turn and its session that is taken before it.
+    """
+    kinds = defaultdict[str, list[tuple[float, int, ProposedQuestion]]](list)
+    taken = Counter[tuple[str, str | None]]()
+    for place, (question, weight) in enumerate(sorted(found, key=lambda one: -one[1])):
+        level = taken[question.corpus, question.session]
+        taken[question.corpus, question.session] += 1
+        kinds[question.kind or ""].append((weight - level, place, question))
+    rounds = [(.75 * turn - weight, place, question) for entries in kinds.values() for turn, (weight, place, question)
+              in enumerate(sorted(entries, key=lambda entry: (-entry[0], entry[1])))]
+    return [question for _, _, question in sorted(rounds, key=lambda one: one[:2])[:limit]]
 
 
 def questions_of(text: str, speaker: str | None = None) -> list[str]:
-    """Return the questions of one turn; a speaker with a name is asked about by that name.
+    """Return the questions of one turn of a user; a speaker with a name is asked about by that name.
 
     >>> questions_of("My cat is called Tom, and I live in Rome.")
     ['What is my cat called?', 'Where do I live?']
-    >>> questions_of("I bought a bike. Tomasz is my manager now.", "Ann")
-    ["Who or what is Ann's manager now?", 'What did Ann buy?']
+    >>> questions_of("I bought a bike in May. Tomasz is my manager now.", "Ann")
+    ['When did Ann buy a bike?', 'What did Ann buy in May?', "Who is Ann's manager now?"]
     """
-    words = {"my": f"{speaker}'s", "I": speaker, "do": "does", "am": "is"} if speaker else {
-        "my": "my", "I": "I", "do": "do", "am": "am"}
-    asked = []
-    for pattern, question in _RULES:
-        if match := pattern.search(text):
-            parts = match.groupdict()
-            thing = (parts.get("thing") or parts.get("thing2") or "").lower()
-            present = _PRESENT.get((parts.get("past") or "").lower(), "")
-            asked.append(question.format(**words, thing=thing, present=present, verb=(parts.get("verb") or "").lower()))
-    return asked
+    return [fact.question for fact in facts_of(text, speaker)]
 
 
 MOST = 2
