@@ -15,7 +15,9 @@ NIGHTLY = os.environ.get("MEMLAB_NIGHTLY") == "1"
 
 def rest_at_night(values: Iterable[Any], now: Collection[Any]) -> list[Any]:
     """Parameters of a test: all values, of which those that are not among ``now`` are marked ``nightly``."""
-    return [value if value in now else pytest.param(value, marks=pytest.mark.nightly) for value in values]
+    return [value if value in now else
+            pytest.param(*(value if isinstance(value, tuple) else (value,)), marks=pytest.mark.nightly)
+            for value in values]
 
 
 def fewer(divisor: int, **more: Any) -> settings:

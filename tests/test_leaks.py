@@ -38,6 +38,7 @@ from memlab.write.chunk import Levels, Recursive, RoundChunker, SessionChunker, 
 from memlab.write.context import Header
 from tests.choices import choices_of
 from tests.data.official_records import record, write
+from tests.examples import rest_at_night
 from tests.leak_worker import digests, in_a_fresh_process, of_technique, techniques
 from tests.peeks import ByNumber, Look, Peek
 from tests.search.world import Overlap, WordEmbedder
@@ -95,8 +96,9 @@ def test_no_technique_declares_gold(file: str, target: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("what", ["rank/select", "rank/score", "rank/rollup", "write/chunk", "search/lexical",
-                                  "query/classify", "query/expand"])
+@pytest.mark.parametrize("what", rest_at_night(
+    ["rank/select", "rank/score", "rank/rollup", "write/chunk", "search/lexical", "query/classify", "query/expand"],
+    {"rank/select", "search/lexical"}))
 def test_shuffled_gold_changes_nothing(what: str, tmp_path: Path) -> None:
     tables = lives().load()
     other = shuffled(tables)

@@ -252,8 +252,7 @@ def left_of(folder: Path, gone: list[tuple[str, str, str]], kept: list[tuple[str
     return found
 
 
-SEEDS = [pytest.param(0, marks=pytest.mark.slow), *(pytest.param(n, marks=[pytest.mark.slow, pytest.mark.nightly])
-                                                    for n in range(1, 20))]
+AT_NIGHT = [pytest.mark.slow, pytest.mark.nightly]
 LEXICAL = Pipeline(lexical=BM25(), prune=Age(days=90))
 
 
@@ -283,11 +282,12 @@ def forget_half(folder: Path, pipeline: Pipeline, seed: int, count: int) -> None
     assert left_of(folder, [said[n] for n in gone], kept) == []
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_no_byte_of_a_forgotten_session_is_left_among_a_thousand(tmp_path: Path, seed: int) -> None:
-    forget_half(tmp_path, LEXICAL, seed, 1000)
+@pytest.mark.parametrize(("seed", "sessions"), [pytest.param(0, 200, marks=pytest.mark.slow), *(
+    pytest.param(seed, 1000, marks=AT_NIGHT) for seed in range(20))])
+def test_no_byte_of_a_forgotten_session_is_left(tmp_path: Path, seed: int, sessions: int) -> None:
+    forget_half(tmp_path, LEXICAL, seed, sessions)
 
 
-@pytest.mark.parametrize("seed", [0, *SEEDS[1:]])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=AT_NIGHT) for seed in range(1, 20))])
 def test_no_byte_of_a_forgotten_vector_is_left(tmp_path: Path, seed: int) -> None:
     forget_half(tmp_path, PIPELINE, seed, 120)

@@ -18,12 +18,13 @@ from memlab.pipeline import Pipeline
 from memlab.run import main
 from memlab.search.dense import SparseSearch
 from memlab.stage import EmptyStage
+from tests.examples import rest_at_night
 from tests.models.chatserver import ChatServer
 from tests.small import LIVES
 
 pytestmark = pytest.mark.slow
 
-EXPERIMENTS = ("ann", "cross_encoder", "encoders")
+EXPERIMENTS = rest_at_night(["ann", "cross_encoder", "encoders"], {"ann"})
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +95,7 @@ def test_the_cross_encoder_alone_and_beside_the_first_stage(tmp_path: Path) -> N
     assert found["blank_question"] != found["mixed"]
 
 
+@pytest.mark.nightly
 def test_an_ettin_reranker_in_its_place(tmp_path: Path) -> None:
     run(tmp_path, "+exp=cross_encoder", "+arm/cross_encoder=none,alone", "cross_encoder=ettin_reranker_32m",
         "track=none")

@@ -95,7 +95,7 @@ def test_odd_input_ends_in_defined_results(name: str, what: str, tmp_path: Path)
     assert set(spoken) <= set(made["memories"]["session"])  # no session is lost by what a model failed to extract
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
+@pytest.mark.parametrize("name", rest_at_night(PUBLISHED, SAMPLE))
 def test_every_part_of_a_system_can_change_a_ranking_or_a_context(name: str, tmp_path: Path) -> None:
     """On small lives; what moves nothing there must be a part whose effect the named test shows by hand."""
     tables, whole = lives(lives=3, sessions=14, questions=13).load(), preset(name, clear)

@@ -129,8 +129,8 @@ def some_of(points: list[tuple[str, int]], most: int) -> list[tuple[str, int]]:
 
 
 @pytest.mark.parametrize("fault", ["error=ENOSPC", "signal=KILL"])
-@pytest.mark.parametrize("scenario", ["memory_add", "memory_forget", "memory_prune", "run", "report", "vectors",
-                                      "compaction", "pruning", "replies"])
+@pytest.mark.parametrize("scenario", [pytest.param("report", marks=pytest.mark.nightly), "memory_add", "memory_forget",
+                                      "memory_prune", "run", "vectors", "compaction", "pruning", "replies"])
 def test_a_fault_at_each_call_that_writes(worker: Worker, tmp_path: Path, scenario: str, fault: str) -> None:
     whole = tmp_path / "whole"
     whole.mkdir()
