@@ -1,19 +1,22 @@
-"""Experiments on REALTALK's and BEAM's formats, end to end: generated lives, written as files of each."""
+"""Experiments on the formats of REALTALK, BEAM and FriendsQA, end to end: generated lives, written as files of each."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
+from memlab.data.friendsqa import CATEGORIES
 from memlab.run import main
 from memlab.tables import with_text
-from tests.data import test_beam, test_realtalk
+from tests.data import test_beam, test_friendsqa, test_realtalk
 from tests.data.official_records import write
+from tests.examples import rest_at_night
 from tests.small import lives
 
 pytestmark = pytest.mark.slow
@@ -62,8 +65,26 @@ def beam(folder: Path) -> list[str]:
     return ["data=beam", f"data.path={folder}"]
 
 
-@pytest.mark.parametrize("experiment", ["adaptive_k", "marginal", "learned"])
-@pytest.mark.parametrize("files", [realtalk, beam])
+def friendsqa(folder: Path) -> list[str]:
+    """Write an episode for each life; each session is a scene, with the questions whose first evidence it holds."""
+    for number, (turns, questions) in enumerate(talks(), 1):
+        scenes = []
+        for (session,), part in turns.partition_by("session", as_dict=True).items():
+            asked = [row for row in questions.iter_rows(named=True) if row["cited"][0]["session"] == session]
+            scenes.append(test_friendsqa.scene(**{"utterances:": [
+                test_friendsqa.said(row["turn"], row["text"], "Ann Lee" if row["role"] == "user" else "Bo")
+                for row in part.iter_rows(named=True)]}, qas=[
+                test_friendsqa.question(f"{row['question']}_{CATEGORIES[row['question'] % 6]}", row["text"],
+                                        *(e["turn"] for e in row["cited"] if e["session"] == session),
+                                        answer=row["answer"]) for row in asked]))
+        write(folder / f"friendsqa_{number}.json", test_friendsqa.episodes(*scenes, title=f"s01_e0{number}_c01"))
+    return ["data=friendsqa", f"data.path={folder}"]
+
+
+@pytest.mark.parametrize(("files", "experiment"), rest_at_night(
+    [*product([realtalk, beam], ["adaptive_k", "marginal", "learned"]),
+     *product([friendsqa], ["adaptive_k", "learned"])],  # undated turns are so short that marginal's budget takes all
+    {(realtalk, "adaptive_k"), (beam, "learned")}))
 def test_an_experiment_runs_from_the_files_to_its_contrasts(files: Callable[[Path], list[str]], experiment: str,
                                                             tmp_path: Path) -> None:
     data = tmp_path / "data"

@@ -5,7 +5,8 @@ A benchmark is one file (``FILES``) or several (``FOLDERS``).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from itertools import chain
 from pathlib import Path
@@ -108,6 +109,7 @@ HUB = "https://huggingface.co/datasets/xiaowu0162/longmemeval-cleaned/resolve/ma
 JUDGE = "https://raw.githubusercontent.com/xiaowu0162/LongMemEval/main/src/evaluation"
 LOCOMO = "https://raw.githubusercontent.com/snap-research/locomo/main/data"
 REALTALK = "https://raw.githubusercontent.com/danny911kr/REALTALK/HEAD/data"
+FRIENDSQA = "https://raw.githubusercontent.com/emorynlp/FriendsQA/9ce6c98a6acf13c87d96b6811e4409b5de43bdfe/dat"
 BEAM = "https://raw.githubusercontent.com/mohammadtavakoli78/BEAM/HEAD"
 
 CHATS = ("1_Emi_Elise", "2_Kevin_Elise", "3_Kevin_Paola", "4_Emi_Paola", "5_Nicolas_Nebraas", "6_Vanessa_Nicolas",
@@ -116,6 +118,12 @@ CHATS = ("1_Emi_Elise", "2_Kevin_Elise", "3_Kevin_Paola", "4_Emi_Paola", "5_Nico
 
 BEAM_CHATS = {"100K": 20, "500K": 35, "1M": 35, "10M": 10}
 """Tokens of a chat -> number of chats, which count from 1."""
+
+FRIENDSQA_FILES = {
+    "friendsqa_dev.json": "3a85d3fcb175589ffd050fb4bf431da77a6e12589c8ec03f1d54060ce33ec703",
+    "friendsqa_tst.json": "a98f24d4b04ac9f8d9468088febf304bd90eada134537277c1a425e31c0372bc",
+}
+"""File -> SHA-256; the training file is not fetched, since its checksum is not known."""
 
 
 @dataclass(frozen=True)
@@ -132,10 +140,10 @@ class OfficialFile:
 
 @dataclass(frozen=True)
 class OfficialFolder:
-    """A benchmark of several files; nobody has published their checksums.
+    """A benchmark of several files.
 
     folder: its place below the data folder. files: for each file its paths below ``base`` and below ``folder``; the
-    first that the source has is the one that is used.
+    first that the source has is the one that is used. sha256: path -> checksum, where one is known.
     """
 
     name: str
@@ -143,10 +151,11 @@ class OfficialFolder:
     base: str
     files: tuple[tuple[str, ...], ...]
     licence: str
+    sha256: Mapping[str, str] = field(default_factory=dict)
 
     def file(self, path: str) -> OfficialFile:
         """Return one of its files."""
-        return OfficialFile(self.name, path, self.base, None, None, self.licence)
+        return OfficialFile(self.name, path, self.base, None, self.sha256.get(path), self.licence)
 
     def missing(self, data: Path) -> int:
         """Return the number of files that are not below the data folder."""
@@ -181,6 +190,8 @@ FOLDERS = {
     for f in (
         OfficialFolder("realtalk", "realtalk", REALTALK, tuple((f"Chat_{chat}.json",) for chat in CHATS),
                        "no licence stated: for local use"),
+        OfficialFolder("friendsqa", "friendsqa", FRIENDSQA, tuple((file,) for file in FRIENDSQA_FILES), "Apache-2.0",
+                       FRIENDSQA_FILES),
         *(_beam(size, chats) for size, chats in BEAM_CHATS.items()),
     )
 }

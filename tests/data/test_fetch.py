@@ -14,6 +14,7 @@ import pytest
 from memlab.data import benchmarks
 from memlab.data.beam import SIZES, Beam
 from memlab.data.fetch import checksum, fetch
+from memlab.data.friendsqa import FriendsQA
 from memlab.data.realtalk import RealTalk
 from memlab.errors import MemlabError
 
@@ -206,6 +207,34 @@ def test_ten_chats_are_fetched_recorded_and_verified(server: Server, tmp_path: P
     (home / "Chat_2_Kevin_Elise.json").unlink()
     with pytest.raises(MemlabError, match=r"answered 404 .*put it at .*realtalk/Chat_2_Kevin_Elise\.json"):
         fetch("realtalk", base=server.base, folder=tmp_path, quiet=True)
+
+
+def test_a_folder_with_known_checksums_refuses_other_files(server: Server, tmp_path: Path,
+                                                           monkeypatch: pytest.MonkeyPatch) -> None:
+    server.bodies = {"a.json": b"first", "b.json": b"changed at the source"}
+    digests = {"a.json": hashlib.sha256(b"first").hexdigest(), "b.json": hashlib.sha256(b"second").hexdigest()}
+    monkeypatch.setitem(benchmarks.FOLDERS, "made", benchmarks.OfficialFolder(
+        "made", "made", "http://unused.invalid", (("a.json",), ("b.json",)), "MIT", digests))
+    with pytest.raises(MemlabError, match=rf"made/b\.json: the checksum is .*expected {digests['b.json']}"):
+        fetch("made", base=server.base, folder=tmp_path, quiet=True)
+    assert "b.json" not in left(tmp_path / "made")
+    assert not list(tmp_path.rglob("*.sha256"))  # nothing is recorded in place of what is known
+    server.bodies["b.json"] = b"second"
+    assert files_below(fetch("made", base=server.base, folder=tmp_path, quiet=True)) == server.bodies
+    (tmp_path / "made" / "a.json").write_bytes(b"changed here")
+    with pytest.raises(MemlabError, match=f"expected {digests['a.json']}"):
+        fetch("made", base=server.base, folder=tmp_path, quiet=True)
+
+
+def test_friendsqa_is_fetched_and_read(server: Server, shared_data: Path, tmp_path: Path) -> None:
+    source = shared_data / "friendsqa"
+    if not source.is_dir():
+        pytest.skip(f"FriendsQA is not at {source}")
+    server.bodies = {path.name: path.read_bytes() for path in source.glob("*.json")}
+    home = fetch("friendsqa", base=server.base, folder=tmp_path, quiet=True)
+    assert home == tmp_path / "friendsqa"
+    assert [path.name for path in FriendsQA(path=home)._files()] == ["friendsqa_dev.json", "friendsqa_tst.json"]
+    assert left(home) == set(server.bodies)
 
 
 def test_a_chat_of_beam_is_the_shortened_file_where_there_is_one(server: Server, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from memlab.data.custom import Custom
 from memlab.data.dataset import Dataset, groups
 from memlab.data.documents import blocks, office
 from memlab.data.documents.dataset import Documents
+from memlab.data.friendsqa import FriendsQA
 from memlab.data.inspect import inspect
 from memlab.data.locomo import LoCoMo
 from memlab.data.longmemeval import LongMemEval
@@ -24,6 +25,7 @@ from memlab.tables import Tables
 from tests.data.documents.test_dataset import docx, pdf
 from tests.data.official_records import conversation, record
 from tests.data.test_beam import QUESTIONS, batches
+from tests.data.test_friendsqa import episodes, scene
 from tests.data.test_realtalk import chat
 from tests.fuzz.mutation import as_json, as_lines, damaged, fuzz, json_bytes, mutated, outcome
 
@@ -102,6 +104,14 @@ def test_longmemeval(tmp_path: Path, content: bytes, split: Any) -> None:
 def test_realtalk(tmp_path: Path, content: bytes) -> None:
     path = write(tmp_path / "Chat_1_A_B.json", content)
     read(lambda: RealTalk(path=path))
+    outcome(lambda: inspect(path))
+
+
+@fuzz
+@given(as_json(mutated(episodes(scene(), scene()))), st.sampled_from((None, "a")))
+def test_friendsqa(tmp_path: Path, content: bytes, split: Any) -> None:
+    path = write(tmp_path / "friendsqa_dev.json", content)
+    read(lambda: FriendsQA(path=path, split=split))
     outcome(lambda: inspect(path))
 
 
