@@ -22,6 +22,7 @@ COMMANDS = {
     "data": ("memlab.data.__main__", "list, fetch, check and show benchmarks and your own data"),
     "ask": ("memlab.ask", "one question in the terminal: ranking, signals, context, answer"),
     "judge": ("memlab.judge.__main__", "score answers of your own system"),
+    "train": ("memlab.learn.__main__", "train a reranker, an encoder or a ranker on questions with evidence"),
     "serve": ("memlab.serve", "start, list and stop model servers"),
     "submit": ("memlab.submit", "submit a sweep to a cluster and return at once"),
     "status": ("memlab.status", "show the state of submitted sweeps"),

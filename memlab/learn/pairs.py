@@ -6,22 +6,43 @@ held-out fold is tested on are no negatives.
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from memlab.data.dataset import session_texts
-from memlab.errors import MemlabError
+from memlab.errors import MemlabError, error_message
 from memlab.learn.folds import folds, in_folds
 from memlab.rank.rerank import passages_of
+from memlab.runtime.files import atomic_write
+from memlab.runtime.foreign import load_json
 from memlab.tables import SESSION, Tables, text_hash, with_text
+
+FORMAT = "memlab-examples-1"
 
 WINDOW = 8
 """Batches that are filled from one sorted stretch of the shuffled examples: little padding, and still mixed."""
 
 NEEDED = ("questions", "evidence", "gold", "turns", "texts", "memories", "units", "ranking")
+
+
+@pydantic_dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+class TrainingExample:
+    """A question, a passage that answers it, and others that do not."""
+
+    query: str
+    positive: str
+    negatives: list[str]
+
+
+_EXAMPLE = TypeAdapter(TrainingExample)
 
 
 @dataclass(frozen=True)
@@ -141,6 +162,38 @@ def draw(examples: pl.DataFrame, negatives: int, epochs: int, batch: int, seed: 
     return TrainingLists([rows[row][0] for row in order], [
         [positive, *(pool[at] for at in rng.permutation(len(pool))[:negatives])]
         for _, positive, pool in (rows[row] for row in order)])
+
+
+def write_examples(file: Path, examples: pl.DataFrame, record: dict[str, Any]) -> None:
+    """Write examples as JSON lines: first what is to be known of them, then query, positive and negatives of each."""
+    lines = [{"format": FORMAT, "record": record}, *examples.select("query", "positive", "negatives").to_dicts()]
+    atomic_write(file, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
+
+
+def read_examples(file: Path) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """Return the examples of a file and what is to be known of them; raise MemlabError where it is of another form."""
+    rows: list[dict[str, Any]] = []
+    head: dict[str, Any] = {}
+    try:
+        with file.open(encoding="utf-8") as lines:
+            for number, line in enumerate(lines, start=1):
+                where = f"{file}, line {number}"
+                entry = load_json(line, where)
+                if number == 1:
+                    if not isinstance(entry, dict) or entry.get("format") != FORMAT:
+                        raise MemlabError(f"this is no file of examples, whose first line has the format {FORMAT}",
+                                          where=where, fix="write it with `memlab train pairs`")
+                    head = entry
+                    continue
+                try:
+                    rows.append(_EXAMPLE.validate_python(entry).__dict__)
+                except ValidationError as error:
+                    raise MemlabError(f"expected query, positive and negatives, {error.errors()[0]['msg']}",
+                                      where=where) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise MemlabError(f"cannot be read ({error_message(error)})", where=str(file)) from error
+    return pl.DataFrame(rows, schema=[("query", pl.String), ("positive", pl.String), ("negatives", pl.List(pl.String))]
+                        ), head["record"]
 
 
 def draw_examples(examples: pl.DataFrame, limit: int | None, seed: int) -> pl.DataFrame:

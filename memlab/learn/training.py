@@ -1,13 +1,8 @@
-"""Training runs of sentence-transformers' trainer: seeded, on one device, and continued after an interruption.
+"""Training runs of sentence-transformers' trainers: seeded, on one device, and continued after an interruption.
 
-The loss is a softmax over one positive and n hard negatives of the same question (localized contrastive estimation;
-Gao, Dai & Callan, Rethink Training of BERT Rerankers in Multi-Stage Retrieval Pipeline, ECIR 2021):
-
-    loss = -log( exp s(q, p+) / (exp s(q, p+) + sum over negatives of exp s(q, p-)) )
-
-which is ListNet (Cao et al., ICML 2007) with all of the target on the positive. A checkpoint holds weights, optimiser,
-learning rate and random states, so that an interrupted training ends with the same weights as one without interruption,
-on one machine and device with one number of threads. This module loads the training libraries: import it where needed.
+A checkpoint holds weights, optimiser, learning rate and random states, so that an interrupted training ends with the
+same weights as one without interruption, on one machine and device with one number of threads. This module loads the
+training libraries: import it where needed.
 """
 
 from __future__ import annotations
@@ -27,6 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 from sentence_transformers.base.sampler import DefaultBatchSampler
+from sentence_transformers.base.trainer import BaseTrainer
 from sentence_transformers.cross_encoder import CrossEncoder
 from sentence_transformers.cross_encoder.losses import ListNetLoss
 from sentence_transformers.cross_encoder.trainer import CrossEncoderTrainer
@@ -35,8 +31,8 @@ from torch.utils.data import SequentialSampler
 from transformers import PrinterCallback, TrainerCallback
 
 from memlab.errors import MemlabError
-from memlab.learn.cross_fit_rerank import TrainConfig
 from memlab.learn.pairs import TrainingLists
+from memlab.learn.recipe import TrainingRecipe
 from memlab.models.local.backend import disable_progress_bars, resolve
 from memlab.models.local.batching import attempt
 from memlab.runtime.progress import Step, progress
@@ -48,21 +44,30 @@ ALL = 100.0
 """Label of the positive beside 0 for the negatives: the softmax of the labels is 1 and, to the last digit, 0."""
 
 
-@dataclass
-class OneDevice(CrossEncoderTrainingArguments):
-    """Arguments of a training on the device ``on``, where the library would spread over all GPUs that it sees."""
+class OneDevice:
+    """Arguments of a training on the device ``on``, where the library would spread over all GPUs that it sees.
+
+    A mixin of the library's classes of arguments.
+    """
 
     on: str = "cpu"
 
     @cached_property
     def _setup_devices(self) -> torch.device:
-        device: torch.device = super()._setup_devices
+        device: torch.device = super()._setup_devices  # type: ignore[misc]
         if self.on == "cpu":
             return device
         device = torch.device(self.on)
         torch.cuda.set_device(device)
         self._n_gpu = 1
         return device
+
+
+@dataclass
+class RerankerArguments(OneDevice, CrossEncoderTrainingArguments):
+    """Arguments of a cross-encoder's training."""
+
+    on: str = "cpu"
 
 
 def in_order(dataset: Any, batch_size: int, drop_last: bool, **_: Any) -> DefaultBatchSampler:
@@ -73,14 +78,14 @@ def in_order(dataset: Any, batch_size: int, drop_last: bool, **_: Any) -> Defaul
 class Watcher(TrainerCallback):
     """Progress of a training, its checkpoints by the clock, and an error for a loss that is no number."""
 
-    def __init__(self, config: TrainConfig, report: Step, watch: Watch | None) -> None:
-        self.config, self.report, self.watch = config, report, watch
+    def __init__(self, recipe: TrainingRecipe, report: Step, watch: Watch | None) -> None:
+        self.recipe, self.report, self.watch = recipe, report, watch
         self.losses: list[float] = []
         self.last = time.monotonic()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002 (a callback's signature)
         """Ask for a checkpoint when it is time for one."""
-        if time.monotonic() - self.last >= self.config.checkpoint_seconds and state.global_step < state.max_steps:
+        if time.monotonic() - self.last >= self.recipe.checkpoint_seconds and state.global_step < state.max_steps:
             control.should_save, self.last = True, time.monotonic()
 
     def on_log(self, args: Any, state: Any, control: Any, **others: Any) -> None:  # noqa: ARG002
@@ -96,32 +101,64 @@ class Watcher(TrainerCallback):
             self.watch(state.global_step - 1, loss)
 
 
-def load_model(config: TrainConfig) -> CrossEncoder:
-    """Return the model to start from, with a new head drawn by the seed; raise MemlabError without the libraries."""
+def load_libraries() -> None:
+    """Silence the libraries of a training; raise MemlabError without them."""
     if not (find_spec("accelerate") and find_spec("datasets")):
         raise MemlabError("a training needs accelerate and datasets, which are not installed", where="learn/training",
                           fix="pip install 'memlab[train]'")
     disable_progress_bars()
     for library in ("sentence_transformers", "transformers"):  # they warn that the head is new, as it should be
         logging.getLogger(library).setLevel(logging.ERROR)
-    device = resolve(config.device, "fp32", "torch").devices[0]
-    torch.manual_seed(config.seed)
-    return CrossEncoder(str(config.base_folder()), num_labels=1, max_length=config.max_length, device=device)
 
 
-def train(model: CrossEncoder, lists: TrainingLists, config: TrainConfig, folder: Path, mark: str,
-          watch: Watch | None = None) -> list[float]:
-    """Train on lists of passages whose first is the positive; return the loss of each step.
+def training_device(recipe: TrainingRecipe) -> str:
+    """Return the device of a training: the first GPU or the CPU where the settings leave it open."""
+    return resolve(recipe.device, "fp32", "torch").devices[0]
+
+
+def load_reranker(recipe: TrainingRecipe) -> CrossEncoder:
+    """Return the model to start from, with a new head drawn by the seed; raise MemlabError without the libraries."""
+    load_libraries()
+    torch.manual_seed(recipe.seed)
+    return CrossEncoder(str(recipe.base_folder()), num_labels=1, max_length=recipe.max_length,
+                        device=training_device(recipe))
+
+
+def train_reranker(model: CrossEncoder, lists: TrainingLists, recipe: TrainingRecipe, folder: Path, mark: str,
+                   watch: Watch | None = None) -> list[float]:
+    """Train on lists of passages whose first is the positive; return the loss of each step. See ``run``.
+
+    The loss is a softmax over one positive and n hard negatives of the same question (localized contrastive estimation;
+    Gao, Dai & Callan, Rethink Training of BERT Rerankers in Multi-Stage Retrieval Pipeline, ECIR 2021):
+
+        loss = -log( exp s(q, p+) / (exp s(q, p+) + sum over negatives of exp s(q, p-)) )
+
+    which is ListNet (Cao et al., ICML 2007) with all of the target on the positive.
+    """
+    columns: dict[str, list[Any]] = {
+        "query": lists.queries, "passages": lists.passages,
+        "label": [[ALL] + [0.0] * (len(row) - 1) for row in lists.passages]}
+    return run(CrossEncoderTrainer, RerankerArguments, model, columns, ListNetLoss(model, mini_batch_size=-1), recipe,
+               folder, mark, watch)
+
+
+def run(trainer: type[BaseTrainer], arguments: Any, model: Any, columns: dict[str, list[Any]], loss: Any,
+        recipe: TrainingRecipe, folder: Path, mark: str, watch: Watch | None = None, **options: Any) -> list[float]:
+    """Train a model of sentence-transformers; return the loss of each step.
 
     Raises MemlabError when the loss is no longer a number, or a step does not fit into memory.
 
     Args:
+        trainer: The library's class.
+        arguments: The class of its arguments, with ``OneDevice``.
         model: The model; its weights change.
-        lists: Each step takes ``config.batch`` of them, in their order.
-        config: Settings of the training.
+        columns: The examples; each step takes ``recipe.batch`` of them, in their order.
+        loss: The library's loss of this model.
+        recipe: Settings of the training.
         folder: Holds the checkpoints; those of a training with another mark are deleted.
         mark: Names the training: one with the same mark goes on from the last checkpoint.
         watch: Called after each step.
+        options: More of the library's arguments.
     """
     from datasets import Dataset
 
@@ -129,26 +166,23 @@ def train(model: CrossEncoder, lists: TrainingLists, config: TrainConfig, folder
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         (folder / "mark").write_text(mark, encoding="utf-8")
-    steps, checkpoint = math.ceil(len(lists.queries) / config.batch), last_checkpoint(folder)
-    rows = Dataset.from_dict({"query": lists.queries, "passages": lists.passages,
-                              "label": [[ALL] + [0.0] * (len(row) - 1) for row in lists.passages]})
-    arguments = OneDevice(
+    steps, checkpoint = math.ceil(len(columns["query"]) / recipe.batch), last_checkpoint(folder)
+    given = arguments(
         output_dir=str(folder), on=str(model.device), use_cpu=model.device.type == "cpu", num_train_epochs=1,
-        per_device_train_batch_size=config.batch, batch_sampler=in_order, learning_rate=config.rate,
-        weight_decay=config.decay,
-        warmup_steps=round(config.warmup * steps), bf16=config.precision == "bf16", seed=config.seed,
-        save_strategy="no", save_total_limit=1, logging_steps=1, logging_nan_inf_filter=False, disable_tqdm=True,
-        report_to="none", dataloader_pin_memory=False)
+        per_device_train_batch_size=recipe.batch, batch_sampler=in_order, learning_rate=recipe.rate,
+        weight_decay=recipe.decay, warmup_steps=round(recipe.warmup * steps), bf16=recipe.precision == "bf16",
+        seed=recipe.seed, save_strategy="no", save_total_limit=1, logging_steps=1, logging_nan_inf_filter=False,
+        disable_tqdm=True, report_to="none", dataloader_pin_memory=False, **options)
+    model.model_card_data.generate_widget_examples = False  # they have a progress bar of their own
     done = int(checkpoint.name.rpartition("-")[2]) if checkpoint else 0
     with progress("fine-tuning", total=steps - done, unit="steps") as report:
-        watcher = Watcher(config, report, watch)
-        trainer = CrossEncoderTrainer(model, arguments, rows, loss=ListNetLoss(model, mini_batch_size=-1),
-                                      callbacks=[watcher])
-        trainer.remove_callback(PrinterCallback)
-        if attempt(lambda: trainer.train(str(checkpoint) if checkpoint else None)) is None:
+        watcher = Watcher(recipe, report, watch)
+        running = trainer(model, given, Dataset.from_dict(columns), loss=loss, callbacks=[watcher])
+        running.remove_callback(PrinterCallback)
+        if attempt(lambda: running.train(str(checkpoint) if checkpoint else None)) is None:
             raise MemlabError(f"a step does not fit into the memory of {model.device}",
                               fix="a smaller batch or max_length, or fewer negatives")
-    return [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+    return [entry["loss"] for entry in running.state.log_history if "loss" in entry]
 
 
 def last_checkpoint(folder: Path) -> Path | None:

@@ -17,7 +17,7 @@ from memlab.rank.rerank import Rerank
 from memlab.stage import spec_digest
 from memlab.store import Store
 from memlab.tables import GOLD, Tables
-from tests.learn.small_rerankers import LEXICAL, lives, ranked, tiny
+from tests.learn.small_models import LEXICAL, lives, ranked, tiny
 from tests.search.world import Overlap
 
 pytestmark = pytest.mark.slow

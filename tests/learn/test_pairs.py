@@ -9,7 +9,7 @@ from memlab.errors import MemlabError
 from memlab.learn.pairs import draw, draw_examples, examples, parse_fold, question_keys, split
 from memlab.rank.units import turn_units
 from memlab.tables import Tables, frame, text_hash, texts_frame
-from tests.learn.small_rerankers import lives, ranked
+from tests.learn.small_models import lives, ranked
 
 ROLES = ("user", "assistant")
 NOTE = "Nothing of interest happened."

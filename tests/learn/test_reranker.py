@@ -10,9 +10,10 @@ from safetensors.numpy import load_file
 
 from memlab.errors import MemlabError
 from memlab.learn import reranker
-from memlab.learn.cross_fit_rerank import TrainConfig, read
+from memlab.learn.cross_fit_rerank import read
+from memlab.learn.recipe import TrainingRecipe
 from memlab.store import Store
-from tests.learn.small_rerankers import DATA, LEXICAL, lives, tiny
+from tests.learn.small_models import DATA, LEXICAL, lives, tiny
 
 pytestmark = pytest.mark.slow
 
@@ -24,7 +25,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def train(folder: Path, base: Path, watch=None, **fields) -> dict:
     settings = {"limit": 12, "epochs": 1, "batch": 4, "negatives": 2, **fields}
-    config = TrainConfig(out_model=folder, base=base, **settings)
+    config = TrainingRecipe(out_model=folder, base=base, **settings)
     return reranker.train(lives(), DATA.identity(), LEXICAL, config, Store(), watch)
 
 
@@ -112,16 +113,16 @@ def test_the_command_line(base: Path, tmp_path: Path, capsys: pytest.CaptureFixt
 
 def test_what_cannot_work_is_refused(base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ValidationError, match="k/n"):
-        TrainConfig(out_model=tmp_path, fold="4/3")
+        TrainingRecipe(out_model=tmp_path, fold="4/3")
     with pytest.raises(ValidationError, match="no model folder"):
-        TrainConfig(out_model=tmp_path, base=tmp_path / "gone")
+        TrainingRecipe(out_model=tmp_path, base=tmp_path / "gone")
     assert reranker.main(["data=synthetic"]) == 2
     assert "out_model: Field required" in capsys.readouterr().err
     blind = lives().updated({"evidence": lives()["evidence"].head(0)})
     with pytest.raises(MemlabError, match="no question has an evidence turn"):
-        reranker.train(blind, {}, LEXICAL, TrainConfig(out_model=tmp_path / "m", base=base), Store())
+        reranker.train(blind, {}, LEXICAL, TrainingRecipe(out_model=tmp_path / "m", base=base), Store())
     with pytest.raises(ValidationError, match="device"):
-        TrainConfig(out_model=tmp_path / "m", base=base, device="gpu")
+        TrainingRecipe(out_model=tmp_path / "m", base=base, device="gpu")
 
 
 def test_the_device_is_no_part_of_what_was_trained(base: Path, tmp_path: Path) -> None:

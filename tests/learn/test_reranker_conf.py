@@ -11,7 +11,7 @@ from memlab.errors import Faults
 from memlab.harness.sweep import read
 from memlab.learn.cross_fit_rerank import CrossFitRerank, write
 from memlab.rank.rerank import Rerank
-from tests.learn.small_rerankers import tiny
+from tests.learn.small_models import tiny
 
 pytestmark = pytest.mark.slow
 

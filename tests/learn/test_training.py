@@ -10,11 +10,11 @@ import pytest
 
 from memlab.errors import MemlabError
 from memlab.learn import training
-from memlab.learn.cross_fit_rerank import TrainConfig
 from memlab.learn.pairs import TrainingLists, draw
+from memlab.learn.recipe import TrainingRecipe
 from memlab.models.local.backend import Runtime
 from memlab.models.local.cross_encoder import CrossEncoderScorer
-from tests.learn.small_rerankers import tiny
+from tests.learn.small_models import tiny
 from tests.learn.test_pairs import toy
 
 pytestmark = pytest.mark.slow
@@ -25,32 +25,33 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny(tmp_path_factory.mktemp("base"))
 
 
-def config(folder: Path, base: Path, **fields: object) -> TrainConfig:
-    return TrainConfig(**{"out_model": folder / "m", "base": base, "negatives": 2, "batch": 4, "epochs": 1, **fields})
+def config(folder: Path, base: Path, **fields: object) -> TrainingRecipe:
+    return TrainingRecipe(**{"out_model": folder / "m", "base": base, "negatives": 2, "batch": 4, "epochs": 1} | fields)
 
 
-def drawn(settings: TrainConfig, examples: pl.DataFrame | None = None) -> TrainingLists:
+def drawn(settings: TrainingRecipe, examples: pl.DataFrame | None = None) -> TrainingLists:
     return draw(toy() if examples is None else examples, settings.negatives, settings.epochs, settings.batch,
                 settings.seed)
 
 
-def trained(settings: TrainConfig, folder: Path, mark: str = "mark",
+def trained(settings: TrainingRecipe, folder: Path, mark: str = "mark",
             watch: training.Watch | None = None) -> list[float]:
-    return training.train(training.load_model(settings), drawn(settings), settings, folder, mark, watch)
+    return training.train_reranker(training.load_reranker(settings), drawn(settings), settings, folder, mark, watch)
 
 
 def test_an_overfit_toy_is_learnt(base: Path, tmp_path: Path) -> None:
     settings = config(tmp_path, base, negatives=3, epochs=40, batch=8, rate=3e-3, decay=0)
     told = toy().with_columns(positive="I did buy it on " + pl.col("question").cast(pl.String))
-    losses = training.train(training.load_model(settings), drawn(settings, told), settings, tmp_path / "c", "mark")
+    model = training.load_reranker(settings)
+    losses = training.train_reranker(model, drawn(settings, told), settings, tmp_path / "c", "mark")
     assert np.mean(losses[:3]) == pytest.approx(np.log(4), abs=.25)  # at first, one of four by chance
     assert np.mean(losses[-3:]) < .3
 
 
 def test_the_saved_folder_is_read_by_the_scorer_and_scores_as_it_was_trained(base: Path, tmp_path: Path) -> None:
     settings = config(tmp_path, base, max_length=32)
-    model = training.load_model(settings)
-    training.train(model, drawn(settings), settings, tmp_path / "c", "mark")
+    model = training.load_reranker(settings)
+    training.train_reranker(model, drawn(settings), settings, tmp_path / "c", "mark")
     model.save_pretrained(str(tmp_path / "m"), create_model_card=False)
     queries, passages = toy()["query"].to_list()[:4], toy()["positive"].to_list()[:4]
     pairs = np.array([(q, p) for q in range(4) for p in range(4)])
@@ -66,21 +67,21 @@ def test_the_saved_folder_is_read_by_the_scorer_and_scores_as_it_was_trained(bas
 
 def test_the_loss_is_the_softmax_over_one_positive_and_its_negatives(base: Path, tmp_path: Path) -> None:
     settings = config(tmp_path, base, negatives=3, batch=8, rate=1e-9)
-    model, lists = training.load_model(settings), drawn(settings)
+    model, lists = training.load_reranker(settings), drawn(settings)
     for layer in model.modules():
         if isinstance(layer, training.torch.nn.Dropout):
             layer.p = 0.0  # so that the logits of the step can be computed again
     logits = model.predict([(query, passage) for query, row in zip(lists.queries, lists.passages) for passage in row],
                            show_progress_bar=False, activation_fn=training.torch.nn.Identity()).reshape(8, 4)
     by_hand = -np.log(np.exp(logits[:, 0]) / np.exp(logits).sum(axis=1)).mean()
-    assert training.train(model, lists, settings, tmp_path / "c", "mark") == [pytest.approx(by_hand, abs=1e-6)]
+    assert training.train_reranker(model, lists, settings, tmp_path / "c", "mark") == [pytest.approx(by_hand, abs=1e-6)]
 
 
 class Cut(Exception):
     """An interruption."""
 
 
-def interrupted(settings: TrainConfig, folder: Path, mark: str = "mark", at: int = 1) -> None:
+def interrupted(settings: TrainingRecipe, folder: Path, mark: str = "mark", at: int = 1) -> None:
     def cut(step: int, loss: float) -> None:
         if step == at:
             raise Cut
@@ -123,11 +124,11 @@ def test_a_checkpoint_of_another_training_is_not_gone_on_with(base: Path, tmp_pa
 
 def test_a_loss_that_is_no_number_is_an_error(base: Path, tmp_path: Path) -> None:
     settings = config(tmp_path, base)
-    model = training.load_model(settings)
+    model = training.load_reranker(settings)
     for parameter in model.parameters():
         parameter.data[:] = float("nan")
     with pytest.raises(MemlabError, match="the loss of step 1 is not a number"):
-        training.train(model, drawn(settings), settings, tmp_path / "c", "mark")
+        training.train_reranker(model, drawn(settings), settings, tmp_path / "c", "mark")
 
 
 def test_a_step_that_does_not_fit_is_an_error_with_a_remedy(
@@ -137,10 +138,10 @@ def test_a_step_that_does_not_fit_is_an_error_with_a_remedy(
         raise training.torch.OutOfMemoryError("CUDA out of memory.")
 
     settings = config(tmp_path, base)
-    model = training.load_model(settings)
+    model = training.load_reranker(settings)
     monkeypatch.setattr(model, "forward", full)
     with pytest.raises(MemlabError, match=r"(?s)a step does not fit into the memory of cpu.*a smaller batch"):
-        training.train(model, drawn(settings), settings, tmp_path / "c", "mark")
+        training.train_reranker(model, drawn(settings), settings, tmp_path / "c", "mark")
 
 
 def test_one_training_takes_the_device_that_is_named(
@@ -157,7 +158,7 @@ def test_one_training_takes_the_device_that_is_named(
     monkeypatch.setattr(training.torch.cuda, "device_count", lambda: 4)
     chosen: list[object] = []
     monkeypatch.setattr(training.torch.cuda, "set_device", chosen.append)
-    arguments = training.OneDevice(output_dir=str(tmp_path), on="cuda:1", report_to="none")
+    arguments = training.RerankerArguments(output_dir=str(tmp_path), on="cuda:1", report_to="none")
     assert (str(arguments.device), arguments.n_gpu) == ("cuda:1", 1)
     assert str(chosen[-1]) == "cuda:1"
 
@@ -166,10 +167,10 @@ def test_a_gpu_that_is_not_there_is_refused(base: Path, tmp_path: Path) -> None:
     if training.torch.cuda.is_available():
         pytest.skip("there is a GPU")
     with pytest.raises(MemlabError, match="device=cuda:1, but this process sees no GPU"):
-        training.load_model(config(tmp_path, base, device="cuda:1"))
+        training.load_reranker(config(tmp_path, base, device="cuda:1"))
 
 
 def test_missing_libraries_name_the_extra(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training, "find_spec", lambda name: None if name == "datasets" else name)
     with pytest.raises(MemlabError, match=r"memlab\[train\]"):
-        training.load_model(config(tmp_path, base))
+        training.load_reranker(config(tmp_path, base))

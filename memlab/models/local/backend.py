@@ -25,6 +25,7 @@ import numpy as np
 from pydantic import Field
 
 from memlab.errors import MemlabError
+from memlab.models.local.adapter import apply_update
 from memlab.models.protocols import Floats, Ints
 from memlab.runtime.files import write_json
 from memlab.runtime.foreign import read_json
@@ -200,9 +201,9 @@ def free_bytes(device: str) -> int:
 
 
 class Encoder:
-    """A ``SentenceTransformer`` on one device."""
+    """A ``SentenceTransformer`` on one device, its weights changed by an update if there is one."""
 
-    def __init__(self, model: Any, device: str, pooling: Pooling | None) -> None:
+    def __init__(self, model: Any, device: str, pooling: Pooling | None, update: Path | None = None) -> None:
         self.model, self.tokenizer, self.device = model, model.tokenizer, device
         self.max_length = int(self.model.max_seq_length or 512)
         self.config = self.model[0].auto_model.config
@@ -211,6 +212,8 @@ class Encoder:
         self.width = int(dimension())
         self.pad = int(self.tokenizer.pad_token_id or 0)
         self.position_limit = self._positions()
+        projection = None if update is None else apply_update(self.model[0].auto_model, update)
+        self.projection = None if projection is None else to_device(projection, device)
         if pooling is not None:
             self._pool_by(pooling)
 
@@ -242,11 +245,17 @@ class Encoder:
             return unit
 
     def tokens(self, ids: Ints, mask: Ints) -> Any:
-        """Return unit vectors (b, length, width), one per token, as a float32 tensor on the model's device."""
+        """Return unit vectors (b, length, width), one per token, as a float32 tensor on the model's device.
+
+        ``width`` is the encoder's, or that of the update's map of token vectors.
+        """
         import torch
 
         with torch.inference_mode():
-            return torch.nn.functional.normalize(self._forward(ids, mask)["token_embeddings"].float(), dim=2)
+            vectors = self._forward(ids, mask)["token_embeddings"].float()
+            if self.projection is not None:
+                vectors = vectors @ self.projection.T
+            return torch.nn.functional.normalize(vectors, dim=2)
 
     def outside_text(self) -> Ints:
         """Return the token ids that the tokenizer adds around a text ([CLS], [SEP], ...)."""

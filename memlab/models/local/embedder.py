@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from memlab.errors import MemlabError
+from memlab.models.local.adapter import token_dimensions, update_digest
 from memlab.models.local.backend import Encoder, Pooling, to_device
 from memlab.models.local.base import LocalModel, check_path
 from memlab.models.local.batching import (
@@ -44,6 +45,7 @@ class SentenceEmbedder(LocalModel):
     max_length: Annotated[int, Field(ge=8)] | None = None
     dimensions: Annotated[int, Field(ge=1)] | None = None  # null: all that the model has
     pooling: Pooling | None = None  # null: as the model's own files say
+    adapter: LocalPath | None = None  # update of the weights, a file of `memlab train encoder`
 
     path_option: ClassVar = "embedder.path"
 
@@ -57,9 +59,14 @@ class SentenceEmbedder(LocalModel):
 
     def identity(self) -> dict[str, Any]:
         """Return all that can change a vector."""
+        update = {} if self.adapter is None else {"adapter": update_digest(self.adapter)}
         return self._identity("SentenceEmbedder", pooling=self.pooling,
                               prefix={"query": self.query_prefix, "document": self.document_prefix},
-                              max_length=self.max_length, dimensions=self.dimensions)
+                              max_length=self.max_length, dimensions=self.dimensions, **update)
+
+    def token_width(self) -> int | None:
+        """Return the numbers of a token's vector; None if the model's own configuration does not say."""
+        return (token_dimensions(self.adapter) if self.adapter else None) or super().token_width()
 
     def dim(self) -> int:
         """Return the length of a vector."""
@@ -127,7 +134,7 @@ class SentenceEmbedder(LocalModel):
         return bundled_encoder() if self.path is None else super()._folder()
 
     def _encoders(self) -> LoadedModels:
-        return self._load("SentenceTransformer", Encoder, self.pooling)
+        return self._load("SentenceTransformer", Encoder, self.pooling, self.adapter)
 
     def _tokenise(self, texts: Sequence[str], role: Role, limit: int | None = None) -> TokenRows:
         prefix = self.query_prefix if role == "query" else self.document_prefix

@@ -95,11 +95,12 @@ def _load_one(kind: str, folder: Path, runtime: Runtime, code: str | None, wrap:
         if attention == runtime.attention:
             raise
         model = load_with("auto")  # a model without it
+    loaded = wrap(model, device, *options) if wrap else model  # it may change weights
     if runtime.backend == "onednn":
         from memlab.models.local.onednn import pack_linears
 
         pack_linears(model)
-    return wrap(model, device, *options) if wrap else model
+    return loaded
 
 
 def _has_flash_attention(device: str) -> bool:

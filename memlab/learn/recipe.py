@@ -1,0 +1,205 @@
+"""Settings of trainings of text models, and the command lines and finished folders that these share."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, TypeVar
+
+import numpy as np
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException
+from pydantic import Field, ValidationError, model_validator
+
+from memlab.errors import Faults, MemlabError, did_you_mean
+from memlab.learn.command import report
+from memlab.learn.cross_fit_rerank import FILE
+from memlab.learn.pairs import parse_fold
+from memlab.models.local.backend import Device
+from memlab.models.local.base import check_path, model_folder
+from memlab.runtime.paths import bundled_encoder
+from memlab.runtime.terminal import print
+from memlab.stage import LocalPath, stage
+
+NO_RECIPE = ("out_model", "base", "checkpoint_seconds", "device", "file", "pairs")
+"""Settings that do not change what is learned; base and pairs count by what they hold."""
+
+
+@stage
+class PairRecipe:
+    """Settings of training examples.
+
+    questions: ``gold`` are those of the data, ``rules`` those that rules make from statements in the turns (English).
+    fold: ``all``, or ``k/n`` to hold fold k of n out. depth: first-stage ranks that negatives come from. roles: of the
+    turns that are passages. limit: maximum number of positives, drawn by seed. file: where ``memlab train pairs``
+    writes them.
+    """
+
+    questions: Literal["gold", "rules"] = "gold"
+    fold: str = "all"
+    depth: Annotated[int, Field(ge=1)] = 30
+    roles: tuple[Literal["user", "assistant"], ...] = Field(default=("user", "assistant"), strict=False)
+    limit: Annotated[int, Field(ge=1)] | None = None
+    seed: Annotated[int, Field(ge=0)] = 0
+    file: LocalPath | None = None
+
+    @model_validator(mode="after")
+    def _check_fold(self) -> Self:
+        if self.fold != "all":
+            parse_fold(self.fold)
+        return self
+
+
+@stage
+class TrainingRecipe(PairRecipe):
+    """Settings of a training; those of its examples, and:
+
+    out_model: folder of the finished model. base: folder or hub name of the model to start from; null is the embedded
+    encoder. negatives: number per positive. batch: positives per step. max_length: tokens of a text, or of a pair.
+    rate: peak learning rate, reached after the share ``warmup`` of all steps, then falling to 0. precision: bf16
+    computes matrix products in half the bits (the weights stay fp32): 2.4 times as fast on a CPU with AVX512_BF16, slow
+    on one without. device: auto is the first GPU, else the CPU; cuda:1 is that GPU. One training takes one GPU: it is
+    small, and the folds of a cross-fit are independent, so several GPUs are used best by one fold on each.
+    """
+
+    out_model: LocalPath
+    base: str | LocalPath | None = None
+    negatives: Annotated[int, Field(ge=1)] = 3
+    epochs: Annotated[int, Field(ge=1)] = 2
+    batch: Annotated[int, Field(ge=1)] = 8
+    max_length: Annotated[int, Field(ge=16)] = 256
+    rate: Annotated[float, Field(gt=0)] = 1e-4
+    warmup: Annotated[float, Field(ge=0, lt=1)] = 0.1
+    decay: Annotated[float, Field(ge=0)] = 0.01
+    precision: Literal["fp32", "bf16"] = "fp32"
+    device: Device = "auto"
+    checkpoint_seconds: Annotated[float, Field(ge=0)] = 120.0
+
+    @model_validator(mode="after")
+    def _check_base(self) -> Self:
+        if self.base is not None:
+            check_path(self.base)
+        return self
+
+    def base_folder(self) -> Path:
+        """Return the folder of the weights that training starts from."""
+        return bundled_encoder() if self.base is None else model_folder(self.base, None, "base")
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings that change what is learned, without the base."""
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in NO_RECIPE}  # type: ignore[arg-type]
+
+
+@stage
+class EncoderRecipe(TrainingRecipe):
+    """Settings of the training of an encoder for late interaction; those of a reranker's training, and:
+
+    query_length: tokens of a question. weighting: of the question's tokens in the score, ``idf`` as in the search.
+    dimensions: numbers of a token's vector, by a linear map that is trained along; null: all that the base has.
+    embeddings: train the vectors of the vocabulary too. rank: of the update that is saved beside the whole model.
+    cached: compute gradients in pieces, so that a batch needs less memory and more time. pairs: files of examples that
+    ``memlab train pairs`` wrote, with the times that each is taken in an epoch; no other data are read then.
+    """
+
+    negatives: Annotated[int, Field(ge=1)] = 1
+    batch: Annotated[int, Field(ge=2)] = 32
+    max_length: Annotated[int, Field(ge=16)] = 96
+    rate: Annotated[float, Field(gt=0)] = 5e-5
+    decay: Annotated[float, Field(ge=0)] = 0.0
+    query_length: Annotated[int, Field(ge=8)] = 40
+    weighting: Literal["uniform", "idf"] = "idf"
+    dimensions: Annotated[int, Field(ge=8)] | None = None
+    embeddings: bool = False
+    rank: Annotated[int, Field(ge=1)] = 32
+    cached: bool = False
+    pairs: dict[LocalPath, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
+
+
+Kind = TypeVar("Kind", bound=PairRecipe)
+
+
+def train_command(kind: type[Kind], text: str, train: Callable[[Kind, list[str]], str], argv: Sequence[str] | None
+                  ) -> int:
+    """Run a training as the words of a command line say; return its exit status.
+
+    Args:
+        kind: The class of the settings.
+        text: What ``--help`` prints before the settings.
+        train: Takes the settings and the words that memlab.run would read, and returns a line about the training.
+        argv: The words; None for those of the process.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    if not words or {"-h", "--help"} & set(words):
+        print(text, *(one.__doc__ for one in reversed(kind.__mro__) if issubclass(one, PairRecipe)), sep="\n")
+        return 0
+
+    def action() -> str:
+        settings, others = split_words(words, kind)
+        try:
+            config = kind(**settings)
+        except ValidationError as error:
+            raise Faults(f"{'.'.join(map(str, e['loc']))}: {e['msg'].removeprefix('Value error, ')}"
+                         for e in error.errors()) from error
+        return train(config, others)
+
+    try:
+        return report(action)
+    except KeyboardInterrupt:
+        print("\ninterrupted; give the same line again to continue from the last checkpoint", file=sys.stderr)
+        return 130
+
+
+def split_words(words: Sequence[str], kind: type[PairRecipe]) -> tuple[dict[str, Any], list[str]]:
+    """Split a command line into settings of a training and the words that memlab.run would read.
+
+    The seed is a word of both.
+
+    >>> split_words(["data=locomo", "fold=1/3", "rate=5e-5"], TrainingRecipe)
+    ({'fold': '1/3', 'rate': 5e-05}, ['data=locomo'])
+    """
+    from memlab.config.overrides import faults
+
+    names = [f.name for f in dataclasses.fields(kind)]  # type: ignore[arg-type]
+    settings: dict[str, Any] = {}
+    others, wrong = [], []
+    for word in words:
+        key = word.partition("=")[0]
+        if key in names:
+            try:
+                settings[key] = OverridesParser.create().parse_override(word).value()
+            except HydraException:
+                wrong.append(f"{word}: cannot be read as key=value")
+        elif any("there is no setting" in str(fault) for fault in faults([word])):
+            wrong.append(f"{word}: there is no setting '{key}'; {did_you_mean(key, [*names, 'data', 'store'])}")
+        else:
+            others.append(word)
+    if wrong:
+        raise Faults(wrong)
+    return settings, [*others, f"seed={settings['seed']}"] if "seed" in settings else others
+
+
+def finished_record(folder: Path, mark: str) -> dict[str, Any] | None:
+    """Return the record of the model with this mark; raise MemlabError if the folder holds something else."""
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return None
+    try:
+        record: dict[str, Any] = json.loads((folder / FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        record = {}
+    if record.get("mark") != mark:
+        raise MemlabError("holds something else, or a model of other data or another configuration",
+                          where=f"out_model={folder}", fix="give another folder, or delete this one")
+    return record
+
+
+def tenths(losses: Sequence[float]) -> list[float]:
+    """Return the mean loss of each tenth of the steps.
+
+    >>> tenths([4.0, 2.0])
+    [4.0, 2.0]
+    """
+    parts = np.array_split(np.array(losses), min(10, len(losses)))
+    return [round(float(p.mean()), 4) for p in parts]

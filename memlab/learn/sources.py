@@ -1,0 +1,128 @@
+"""Write the training examples of a data set to a file: ``memlab train pairs file=FILE.jsonl ...``.
+
+    memlab train pairs data=locomo data.path=FILE file=a.jsonl            all questions with evidence
+    memlab train pairs data=locomo data.path=FILE file=a.jsonl fold=1/3   without those of fold 1 of 3
+    memlab train pairs data=custom data.path=DIR file=a.jsonl questions=rules   asked by rules about statements of a log
+    memlab train encoder 'pairs={a.jsonl: 1, b.jsonl: 4}' out_model=DIR   an encoder learns from several files
+
+Every setting of ``PairRecipe`` is given as setting=value. All other words configure the data and the first stage, whose
+ranking gives the hard negatives, as for memlab.run.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from memlab.errors import MemlabError
+from memlab.harness.arm import load
+from memlab.learn.command import read_arm
+from memlab.learn.pairs import NEEDED, Fold, draw_examples, examples, read_examples, split, write_examples
+from memlab.learn.recipe import EncoderRecipe, PairRecipe, train_command
+from memlab.pipeline import Pipeline
+from memlab.questions.facts import facts_of
+from memlab.runtime.machine import OF_A_RUN, enough_memory
+from memlab.stage import spec
+from memlab.store import Store
+from memlab.tables import Tables, add_texts, frame, with_text
+
+FIRST_STAGE = "score"
+"""The last slot of the first stage, whose ranking gives the negatives."""
+
+
+def rule_made(tables: Tables) -> Tables:
+    """Return the tables with the questions that rules make from the turns, each with its turn as evidence.
+
+    Neither the questions nor the gold of the data are read. The same question about the same words is asked once,
+    however many corpora hold them.
+    """
+    said = with_text(tables["turns"], tables["texts"]).sort("corpus", "session", "turn")
+    asked: dict[tuple[int, str], tuple[Any, ...]] = {}
+    known: set[tuple[str, str]] = set()
+    for corpus, session, turn, role, speaker, text in said.select(
+            "corpus", "session", "turn", "role", "speaker", "text").iter_rows():
+        for fact in facts_of(text, speaker, assistant=role != "user"):
+            key = fact.question.casefold()
+            if (key, text) not in known and (corpus, key) not in asked:
+                known.add((key, text))
+                asked[corpus, key] = (corpus, session, turn, fact.question, fact.answer, fact.kind)
+    corpora, sessions, turns, questions, answers, kinds = zip(*asked.values()) if asked else ((),) * 6
+    number = range(len(asked))
+    ids, texts = add_texts(tables["texts"], questions)
+    return tables.updated({
+        "texts": texts, "questions": frame("questions", {"question": number, "corpus": corpora, "text_id": ids}),
+        "gold": frame("gold", {"question": number, "answer": answers, "category": kinds,
+                               "abstain": [False] * len(asked), "scored": [True] * len(asked)}),
+        "evidence": frame("evidence", {"question": number, "session": sessions, "turn": turns})})
+
+
+def taken_examples(tables: Tables, pipeline: Pipeline, recipe: PairRecipe, store: Store) -> tuple[pl.DataFrame, Fold]:
+    """Return the examples of a loaded data set, and its training and held-out questions.
+
+    The pipeline's first stage gives the negatives; its later slots do not run. Raises MemlabError without any example.
+    """
+    if recipe.questions == "rules":
+        tables = rule_made(tables)
+        if not tables["questions"].height:
+            raise MemlabError("the rules find no statement to ask about", where="questions=rules",
+                              fix="a larger log in English, or questions=gold")
+    ranked = pipeline.run(tables, store, until=FIRST_STAGE).only(NEEDED)
+    fold = split(ranked, recipe.fold)
+    kept = draw_examples(examples(ranked, fold, recipe.depth, recipe.roles), recipe.limit, recipe.seed)
+    if not kept.height:
+        raise MemlabError("no question has an evidence turn and another turn to tell it from",
+                          where="learn/pairs", fix="data with turn-level evidence, or a larger depth")
+    return kept, fold
+
+
+def source_record(dataset: dict[str, Any], pipeline: Pipeline, recipe: PairRecipe, fold: Fold) -> dict[str, Any]:
+    """Return what is to be known of examples: their data, the questions held out and learned, and the first stage."""
+    return {"data": dataset, "fold": recipe.fold, "held_out": fold.held_out["key"].to_list(),
+            "learnt": sorted(set(fold.train["text_id"])),
+            "first_stage": {slot: spec(stage) for slot, stage in pipeline.between(None, FIRST_STAGE)}}
+
+
+def data_examples(recipe: PairRecipe, words: list[str]) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """Return the examples of the data set that the words configure, and what is to be known of them."""
+    arm, store = read_arm(words)
+    kept, fold = taken_examples(load(arm.dataset), arm.pipeline, recipe, store)
+    dataset = {"name": arm.dataset.name, **arm.dataset.identity()}
+    return kept, source_record(dataset, arm.pipeline, recipe, fold)
+
+
+def read_sources(recipe: EncoderRecipe, words: list[str]) -> tuple[pl.DataFrame, list[dict[str, Any]]]:
+    """Return the examples of the recipe's files, or of the data set of the words, and what is known of each source."""
+    if not recipe.pairs:
+        kept, record = data_examples(recipe, words)
+        return kept, [record]
+    if others := [word for word in words if not word.startswith("seed=")]:
+        raise MemlabError(f"{others[0]} configures data, and the examples come from files", fix="leave one of them out")
+    frames, records = [], []
+    for file, times in recipe.pairs.items():
+        frame, record = read_examples(file)
+        frames += [frame] * times
+        records.append({"file": file.name, "times": times, **record})
+    return pl.concat(frames), records
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return the exit status."""
+    return train_command(PairRecipe, __doc__ or "", _write, argv)
+
+
+@enough_memory(OF_A_RUN)
+def _write(recipe: PairRecipe, words: list[str]) -> str:
+    """Write the examples of the data that the words configure, and return a line about them."""
+    if recipe.file is None:
+        raise MemlabError("no file for the examples is given", fix="file=FILE.jsonl")
+    kept, record = data_examples(recipe, words)
+    write_examples(recipe.file, kept, record)
+    return (f"{recipe.file}: {kept.height:,} evidence turns of {kept['query'].n_unique():,} questions, "
+            f"{len(record['held_out']):,} questions held out")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

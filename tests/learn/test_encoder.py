@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from memlab.learn import encoder, encoder_training, sources
+from memlab.learn.__main__ import main as train_main
+from memlab.learn.pairs import TrainingLists, read_examples
+from memlab.learn.recipe import EncoderRecipe
+from memlab.models.local.embedder import SentenceEmbedder
+from memlab.models.local.late_interaction import LateInteraction
+from memlab.tables import with_text
+from tests.learn.small_models import tiny_encoder
+from tests.small import LIVES, lives
+
+pytestmark = pytest.mark.slow
+
+WORDS = [*LIVES, "search/dense=none", "track=none"]
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_encoder(tmp_path_factory.mktemp("base"))
+
+
+def recipe(folder: Path, base: Path, **fields: Any) -> EncoderRecipe:
+    return EncoderRecipe(**{"out_model": folder / "m", "base": base, "batch": 4, "epochs": 1, "limit": 8, "rank": 4,
+                            "device": "cpu", **fields})
+
+
+def scores_of(embedder: SentenceEmbedder, queries: list[str], passages: list[str]) -> np.ndarray:
+    pairs = np.array([(q, p) for q in range(len(queries)) for p in range(len(passages))])
+    found = np.zeros(len(pairs), np.float32)
+    for at, block in LateInteraction(embedder=embedder).score(queries, passages, pairs):
+        found[at] = block
+    return found
+
+
+def test_the_loss_is_the_softmax_of_weighted_maxsim_over_all_passages_of_a_step(base: Path, tmp_path: Path) -> None:
+    settings = recipe(tmp_path, base, rate=1e-9, batch=2)
+    lists = TrainingLists(["who bought a bike", "the red cat"], [["I bought a bike", "I sold it"],
+                                                                  ["my cat is red", "my dog is red"]])
+    passages = [text for row in lists.passages for text in row]
+    parts = encoder_training.load(settings, passages)
+    tokenizer = parts.transformer.tokenizer
+    weight = encoder_training.token_weights(tokenizer, passages, settings.max_length)
+    embedder = SentenceEmbedder(path=base, name="tiny", backend="torch")
+    matcher = LateInteraction(embedder=embedder)
+    vectors = {text: matrix for role, texts in (("query", lists.queries), ("document", passages))
+               for at, ids, matrices in matcher.token_vectors(texts, role)  # type: ignore[arg-type]
+               for text, matrix in zip([texts[i] for i in at], zip(ids, matrices))}
+    by_hand = []
+    for number, query in enumerate(lists.queries):
+        ids, matrix = vectors[query]
+        share = weight[ids] / weight[ids].sum()
+        row = np.array([share @ (matrix @ vectors[text][1].T).max(axis=1) for text in passages]) * 20
+        by_hand.append(np.log(np.exp(row).sum()) - row[2 * number])
+    (loss,) = encoder_training.train_encoder(parts, lists, settings, tmp_path / "c", "mark")
+    assert loss == pytest.approx(np.mean(by_hand), abs=1e-4)
+
+
+def test_a_training_gives_a_model_and_its_update_and_returns_at_once_when_it_is_there(base: Path, tmp_path: Path
+                                                                                       ) -> None:
+    settings = recipe(tmp_path, base, rank=32, rate=1e-2)
+    record = encoder.train(settings, [*WORDS, f"store={tmp_path}/store"])
+    assert record["counts"]["steps"] == 2
+    whole = SentenceEmbedder(path=settings.out_model, name="whole")
+    updated = SentenceEmbedder(path=base, name="base", adapter=settings.out_model / encoder.UPDATE)
+    plain = SentenceEmbedder(path=base, name="base")
+    texts = ["What is my cat called?"], ["My cat is called Tom.", "It rained."]
+    np.testing.assert_allclose(scores_of(updated, *texts), scores_of(whole, *texts), atol=2e-3)
+    assert np.abs(scores_of(updated, *texts) - scores_of(plain, *texts)).max() > 1e-2
+    assert updated.identity() != plain.identity()
+    again = encoder.train(settings, [*WORDS, f"store={tmp_path}/store"])
+    assert (again["mark"], again["seconds"]) == (record["mark"], record["seconds"])
+
+
+def test_fewer_dimensions_are_a_map_of_the_token_vectors(base: Path, tmp_path: Path) -> None:
+    settings = recipe(tmp_path, base, dimensions=8)
+    encoder.train(settings, [*WORDS, f"store={tmp_path}/store"])
+    embedder = SentenceEmbedder(path=base, name="base", adapter=settings.out_model / encoder.UPDATE)
+    assert embedder.token_width() == 8
+    (_, _, (matrix,)), = LateInteraction(embedder=embedder).token_vectors(["My cat is called Tom."], "document")
+    assert matrix.shape[1] == 8
+    np.testing.assert_allclose(np.linalg.norm(matrix, axis=1), 1, atol=1e-5)
+
+
+def test_the_same_recipe_gives_the_same_bytes_also_after_an_interruption(base: Path, tmp_path: Path) -> None:
+    words = [*WORDS, f"store={tmp_path}/store"]
+    whole = recipe(tmp_path / "a", base, checkpoint_seconds=0)
+    encoder.train(whole, words)
+    cut = recipe(tmp_path / "b", base, checkpoint_seconds=0)
+
+    def stop(step: int, loss: float) -> None:  # noqa: ARG001
+        if step == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        encoder.train(cut, words, stop)
+    steps: list[int] = []
+    encoder.train(cut, words, lambda step, _: steps.append(step))
+    assert steps == [1]
+    assert (cut.out_model / encoder.UPDATE).read_bytes() == (whole.out_model / encoder.UPDATE).read_bytes()
+
+
+def test_examples_go_through_files_and_one_is_taken_several_times(base: Path, tmp_path: Path,
+                                                                  capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "a.jsonl"
+    words = [*WORDS, f"store={tmp_path}/store"]
+    assert train_main(["pairs", f"file={file}", "limit=6", *words]) == 0
+    assert "6 evidence turns" in capsys.readouterr().out
+    examples, record = read_examples(file)
+    assert record["data"]["name"] == "synthetic"
+    kept, (source,) = sources.read_sources(recipe(tmp_path, base, pairs={file: 2}), [])
+    assert kept.height == 2 * examples.height
+    assert (source["file"], source["times"]) == ("a.jsonl", 2)
+    assert train_main(["encoder", f"out_model={tmp_path}/m", f"base={base}", f"pairs={{{file}: 1}}", "batch=4",
+                       "epochs=1", "device=cpu"]) == 0
+    assert json.loads((tmp_path / "m" / "training.json").read_text())["counts"]["examples"] == 6
+    assert train_main(["encoder", f"out_model={tmp_path}/m", f"pairs={{{file}: 1}}", "data=synthetic"]) == 1
+    assert "the examples come from files" in capsys.readouterr().err
+
+
+def test_a_damaged_file_of_examples_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"format": "memlab-examples-1", "record": {}}\n{"query": "q", "positive": 3, "negatives": []}\n')
+    assert train_main(["encoder", f"out_model={tmp_path}/m", f"pairs={{{file}: 1}}"]) == 1
+    assert f"{file}, line 2" in capsys.readouterr().err
+    file.write_text("[]\n")
+    assert train_main(["encoder", f"out_model={tmp_path}/m", f"pairs={{{file}: 1}}"]) == 1
+    assert "no file of examples" in capsys.readouterr().err
+
+
+def test_questions_that_rules_make_have_their_turn_as_evidence_and_look_at_no_gold() -> None:
+    tables = lives().load()
+    made = sources.rule_made(tables)
+    empty = {name: tables[name].clear() for name in ("questions", "gold", "evidence")}
+    blind = sources.rule_made(tables.updated(empty))
+    assert made["questions"].height > 10
+    for name in ("questions", "gold", "evidence"):
+        assert made[name].equals(blind[name])
+    said = with_text(made["turns"], made["texts"]).select("corpus", "session", "turn", "text")
+    asked = made["evidence"].join(made["questions"], on="question").join(made["gold"], on="question")
+    rows = asked.join(said, on=["corpus", "session", "turn"])
+    assert rows.height == made["questions"].height
+    assert all(answer in " ".join(text.split()) for answer, text in rows.select("answer", "text").iter_rows())
+
+
+def test_a_log_without_a_statement_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "log").mkdir()
+    line = {"corpus": "c", "session": "s", "said_on": "2024-05-01", "turns": [{"role": "user", "text": "Hm."}] * 2}
+    (tmp_path / "log" / "sessions.jsonl").write_text(json.dumps(line) + "\n")
+    words = ["data=custom", f"data.path={tmp_path / 'log'}", "questions=rules", *WORDS[len(LIVES):]]
+    assert train_main(["pairs", f"file={tmp_path / 'a'}", *words, f"store={tmp_path}/store"]) == 1
+    assert "the rules find no statement" in capsys.readouterr().err
