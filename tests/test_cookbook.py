@@ -97,6 +97,7 @@ def test_a_retriever_runs_beside_bm25_and_has_the_same_figures_from_its_ranking_
     assert "lexical:turn" in asked
 
 
+@pytest.mark.nightly
 def test_an_installed_retriever_is_used_by_its_name_from_any_folder(tmp_path: Path) -> None:
     files("retriever", tmp_path / "source")
     for line in (["wheel", "-q", "--no-deps", "--no-build-isolation", "-w", ".", "."],

@@ -154,6 +154,7 @@ def test_kill_9_at_random_moments(worker: Worker, undisturbed: tuple[Results, fl
     assert (root / PLACE / "report.html").is_file()
 
 
+@pytest.mark.nightly
 def test_two_sweeps_in_the_same_second(worker: Worker, undisturbed: tuple[Results, float], tmp_path: Path) -> None:
     both = [worker.start(real(tmp_path), tmp_path / f"log{i}") for i in range(2)]
     assert [worker.wait(pid) for pid in both] == [0, 0], [p.read_text() for p in tmp_path.glob("log*")]

@@ -85,6 +85,7 @@ def test_encoders_crossed_with_rerankers(tmp_path: Path) -> None:
     assert models["rerank"][0]["path"] == "BAAI/bge-reranker-v2-m3"
 
 
+@pytest.mark.nightly
 def test_the_cross_encoder_alone_and_beside_the_first_stage(tmp_path: Path) -> None:
     compared = run(tmp_path, "+exp=cross_encoder", "+arm/cross_encoder=none,alone,mixed,blank_question",
                    "track=none")
@@ -102,6 +103,7 @@ def test_an_ettin_reranker_in_its_place(tmp_path: Path) -> None:
     assert manifests(tmp_path)["alone"]["models"]["rerank"][0]["name"] == "ettin-reranker-32m"
 
 
+@pytest.mark.nightly
 def test_a_learned_sparse_lane_beside_vectors(tmp_path: Path) -> None:
     run(tmp_path, "search/lexical=opensearch_sparse", "name=sparse", "track=none")
     found = manifests(tmp_path)["sparse"]

@@ -31,7 +31,7 @@ def test_the_five_systems_their_corrections_and_the_controls_are_there() -> None
                             "memorystack_corrected", "gimli_corrected"}
 
 
-@pytest.mark.parametrize("name", BLIND)
+@pytest.mark.parametrize("name", rest_at_night(BLIND, SAMPLE))
 def test_shuffled_gold_changes_no_ranking_and_no_context(name: str, tmp_path: Path) -> None:
     tables, pipeline = lives().load(), preset(name)
     one, two = (fresh(pipeline, t, tmp_path / str(i)) for i, t in enumerate((tables, shuffled(tables))))
@@ -55,7 +55,7 @@ def test_a_system_that_is_fitted_here_is_no_oracle_and_refuses_to_be_sharded(nam
     assert "learns from all questions" in str(refusal(preset(name)))
 
 
-@pytest.mark.parametrize("name", [*BLIND, *FITTED])
+@pytest.mark.parametrize("name", rest_at_night([*BLIND, *FITTED], {*SAMPLE, *FITTED}))
 def test_what_is_said_on_a_later_day_is_out_of_reach(name: str, tmp_path: Path) -> None:
     future = planted(lives().load(), days=1)
     last = future["sessions"]["session"].max()

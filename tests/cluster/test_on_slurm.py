@@ -100,6 +100,7 @@ def test_six_arms_through_three_slots_share_one_store(testbed: Bed, tmp_path: Pa
     assert keys.height == keys.unique().height
 
 
+@pytest.mark.nightly
 def test_shared_scores_are_computed_once(testbed: Bed, tmp_path: Path) -> None:
     done = memlab("run", "-m", "rank.select.k=3,5", "rank/rerank=late_interaction", "data.lives=4", *SLURM,
                   root=tmp_path)
@@ -120,6 +121,7 @@ def commands() -> list[str]:
     return block[1].splitlines()
 
 
+@pytest.mark.nightly
 def test_a_newcomer_walks_the_page_line_by_line(testbed: Bed, tmp_path: Path) -> None:
     """Every line in one shell, on small data; packages come from this environment in place of an index."""
     installed = sysconfig.get_paths()["purelib"]

@@ -52,15 +52,19 @@ def other(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return rewritten(tmp_path / "conf", request.param)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("words", [
+WORDS = [
     ("embedder.max_length=128", "search.dense.index.device=cpu", "rank.select.k=5"),
     ("-m", "rank/select=gap,fixed,budget", "search.dense.depth=50,100"),
     ("system=memorystack", "rank/rerank=late_interaction"),
     ("system=best", "query/expand=llm", "chat.model=tiny", "chat.temperature=0.5"),
     ("-m", "+arm/hybrid=rrf,minmax,late_idf"), ("+exp=header_context",),
     ("-m", "system=oltramem", "ablate=whole,plain,whole-chunk,plain+score"),
-])
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [words if number in (1, 2) else pytest.param(words, marks=pytest.mark.nightly)
+                                   for number, words in enumerate(WORDS)])
 def test_what_a_file_restates_changes_no_arm(words: tuple[str, ...], other: Path,
                                              monkeypatch: pytest.MonkeyPatch) -> None:
     def arms() -> list[tuple[str, str, str]]:
