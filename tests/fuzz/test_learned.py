@@ -10,14 +10,18 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors.numpy import save
 
+from memlab.errors import MemlabError
 from memlab.learn import coverage
 from memlab.learn import cross_fit_rerank as record
 from memlab.learn import probability_model as probability
 from memlab.learn.ranker import model as ranker
 from memlab.learn.ranker.trees import Tree, trees_of
+from memlab.models.local import adapter
 from tests.fuzz.mutation import as_json, damaged, fuzz, mutated, outcome
 
 pytestmark = pytest.mark.slow
@@ -96,3 +100,32 @@ def test_text_of_lightgbm(text: bytes, name: str | None, values: str) -> None:
              for line in text.decode("utf-8", "replace").split("\n")]
     trees: Any = outcome(lambda: trees_of("\n".join(lines)))
     assert not isinstance(trees, tuple) or all(isinstance(tree, Tree) for tree in trees)
+
+
+def tensors_of(content: bytes) -> bytes:
+    """Return an update whose card and whose first numbers are this content."""
+    numbers = np.frombuffer(content[:96].ljust(96, b"\0"), np.float16)
+    arrays = {"layer.weight.up": numbers[:12].reshape(6, 2), "layer.weight.down": numbers[12:24].reshape(2, 6),
+              "layer.bias.add": numbers[24:30], adapter.PROJECTION: numbers[30:42].reshape(2, 6)}
+    return save(arrays, {"card": content.decode("utf-8", "replace")})
+
+
+class Weights:
+    """The named weights of a model that an update may change."""
+
+    def named_parameters(self) -> list[tuple[str, torch.Tensor]]:
+        return [("layer.weight", torch.ones(6, 6)), ("layer.bias", torch.ones(6))]
+
+
+@fuzz
+@given(damaged(as_json(mutated({"base": "ab", "rank": 2, "dimensions": None})).map(tensors_of)))
+def test_updates_of_encoders(tmp_path: Path, content: bytes) -> None:
+    path = write(tmp_path, content, "u.safetensors")
+    card: Any = outcome(lambda: adapter.update_card(path))
+    found: Any = outcome(lambda: adapter.apply_update(Weights(), path, width=6))
+    if isinstance(card, adapter.UpdateCard):
+        assert card.base is None or isinstance(card.base, str)
+        assert isinstance(found, MemlabError) or card.dimensions == (None if found is None else len(found))
+    else:
+        assert str(card) == str(found)
+        assert "\n" not in str(card)

@@ -9,31 +9,55 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from memlab.errors import MemlabError
 from memlab.models.protocols import Floats
+from memlab.runtime.files import os_errors
+from memlab.runtime.foreign import load_json, read_bytes
+from memlab.text.display import sanitise
 
 PROJECTION = "projection"
 """Name of a linear map (dimensions, width) of token vectors in an update."""
 
-_LARGEST = 1 << 28
+MOST_BYTES = 256_000_000
 """Bytes of a file that is read; the factors of a large encoder have some 50 MB."""
+
+_GIVE = "give the update.safetensors that `memlab train encoder` wrote for this model: embedder.adapter=FILE"
+
+
+@dataclass(frozen=True)
+class UpdateCard:
+    """What a file of an update says of itself.
+
+    digest: of its bytes (BLAKE2b, 128 bits, hexadecimal). base: ``files_digest`` of the model that the training started
+    from; None if the file does not say. dimensions: numbers of a token's vector; None without a map of these.
+    """
+
+    file: Path
+    digest: str
+    base: str | None
+    dimensions: int | None
 
 
 def low_rank(base: Mapping[str, Floats], tuned: Mapping[str, Floats], rank: int) -> dict[str, Floats]:
     """Return the update of each weight that a training changed: NAME.up and NAME.down, or NAME.add for a vector.
 
     Factors have half precision. The same arrays give the same factors, up to the library of linear algebra: the sign of
-    each pair is that which makes the largest number of the left one positive.
+    each pair is that which makes the largest number of the left one positive. Raises MemlabError for weights that are
+    not finite, and for changes beyond half precision.
 
     >>> update = low_rank({"w": np.zeros((3, 2))}, {"w": np.outer([1.0, 2.0, 3.0], [4.0, 5.0])}, 1)
-    >>> print((update["w.up"] @ update["w.down"]).round(2))
+    >>> print((update["w.up"] @ update["w.down"]).round(1))
     [[ 4.  5.]
      [ 8. 10.]
      [12. 15.]]
@@ -41,78 +65,159 @@ def low_rank(base: Mapping[str, Floats], tuned: Mapping[str, Floats], rank: int)
     update: dict[str, Floats] = {}
     for name, weight in tuned.items():
         change = np.asarray(weight, np.float64) - np.asarray(base[name], np.float64)
+        if not np.isfinite(change).all():
+            raise MemlabError(f"the training diverged: {name} holds a number that is not finite", fix="a smaller rate")
         if not change.any():
             continue
         if change.ndim != 2:
-            update[f"{name}.add"] = change.astype(np.float16)
+            update[f"{name}.add"] = _half(change, name)
             continue
         left, values, right = np.linalg.svd(change, full_matrices=False)
         left, values, right = left[:, :rank], np.sqrt(values[:rank]), right[:rank]
         sign = np.sign(left[np.abs(left).argmax(axis=0), np.arange(left.shape[1])])
-        update[f"{name}.up"] = (left * values * sign).astype(np.float16)
-        update[f"{name}.down"] = (right * (values * sign)[:, None]).astype(np.float16)
+        update[f"{name}.up"] = _half(left * values * sign, name)
+        update[f"{name}.down"] = _half(right * (values * sign)[:, None], name)
     return update
 
 
+def _half(numbers: NDArray[np.float64], name: str) -> Floats:
+    """Return numbers in half precision; raise MemlabError if it cannot hold them."""
+    most = np.finfo(np.float16).max
+    if not (np.abs(numbers) <= most).all():  # nor NaN
+        raise MemlabError(f"the training diverged: {name} changed by more than fp16 holds ({most:,.0f})",
+                          fix="a smaller rate")
+    return numbers.astype(np.float16)
+
+
 def write_update(file: Path, update: Mapping[str, Floats], card: Mapping[str, Any]) -> None:
-    """Write an update and what is to be known of it as safetensors; equal contents give equal bytes."""
+    """Write an update and what is to be known of it as safetensors; equal contents give equal bytes.
+
+    Raises MemlabError for what ``read_update`` would refuse.
+    """
     from safetensors.numpy import save
 
+    _check(update, file, "a smaller rate")
     ordered = {name: np.ascontiguousarray(update[name]) for name in sorted(update)}
     file.write_bytes(save(ordered, {"card": json.dumps(card, sort_keys=True)}))
 
 
-def apply_update(model: Any, file: Path) -> Floats | None:
-    """Add an update to the weights of a loaded transformer; return its map of token vectors, if it has one.
-
-    Raises MemlabError where the update is of another model.
-    """
-    import torch
+def read_update(file: Path) -> tuple[UpdateCard, dict[str, Floats]]:
+    """Return the card and the arrays of an update, by their names; raise MemlabError for a file of another form."""
     from safetensors.numpy import load
 
+    too_large = MemlabError(f"is larger than an update of weights may be ({MOST_BYTES / 1e6:,.0f} MB)",
+                            where=str(file), fix=_GIVE)
+    with os_errors("cannot be read", file, _GIVE):
+        if file.stat().st_size > MOST_BYTES:  # before its bytes take memory
+            raise too_large
+        content = read_bytes(file, MOST_BYTES, too_large)
     try:
-        if file.stat().st_size > _LARGEST:
-            raise MemlabError("this is larger than an update of weights", where=str(file))
-        update = load(file.read_bytes())
-    except OSError as error:
-        raise MemlabError(f"cannot be read ({error.strerror})", where=str(file)) from error
+        tensors: dict[str, Floats] = load(content)
+        notes = json.loads(content[8:8 + int.from_bytes(content[:8], "little")]).get("__metadata__", {})
+        card = load_json(notes.get("card", "null"))
     except Exception as error:  # safetensors raises an exception of its own, and others
-        raise MemlabError(f"is no file of safetensors ({error})", where=str(file),
-                          fix="give a file that `memlab train encoder` wrote") from error
-    projection = update.pop(PROJECTION, None)
-    weights, used = dict(model.named_parameters()), set()
-    with torch.no_grad():
-        for name, weight in weights.items():
-            if f"{name}.up" in update and f"{name}.down" in update:
-                change = update[f"{name}.up"].astype(np.float32) @ update[f"{name}.down"].astype(np.float32)
-                used |= {f"{name}.up", f"{name}.down"}
-            elif f"{name}.add" in update:
-                change = update[f"{name}.add"].astype(np.float32)
-                used.add(f"{name}.add")
-            else:
-                continue
-            if change.shape != tuple(weight.shape):
-                raise MemlabError(f"{name} has the shape {change.shape}, and this model's {tuple(weight.shape)}",
-                                  where=str(file), fix="give an update of this model, or another model")
-            weight += torch.from_numpy(change).to(weight.device, weight.dtype)
-    if unknown := sorted(set(update) - used):
-        raise MemlabError(f"holds {len(unknown)} weights that this model lacks, {unknown[0]} among them",
-                          where=str(file), fix="give an update of this model, or another model")
-    return None if projection is None else projection.astype(np.float32)
+        reason = shorten(f"{type(error).__name__}: {error}", 160)
+        raise MemlabError(f"is damaged, or no file of safetensors ({reason})", where=str(file), fix=_GIVE) from error
+    if not isinstance(card, dict) or not isinstance(base := card.get("base"), str | None):
+        raise MemlabError("is no update of an encoder: it has no card that says what it was trained from",
+                          where=str(file), fix=_GIVE)
+    _check(tensors, file, _GIVE)
+    dimensions = len(tensors[PROJECTION]) if PROJECTION in tensors else None
+    return UpdateCard(file, hashlib.blake2b(content, digest_size=16).hexdigest(), base, dimensions), tensors
+
+
+def _check(tensors: Mapping[str, Floats], file: Path, fix: str) -> None:
+    """Raise MemlabError unless all arrays are finite, and each is a map, a vector's change or one of two factors."""
+    for name in tensors:
+        if fault := _fault(name, tensors):
+            raise MemlabError(sanitise(f"{name[:120]} {fault}"), where=str(file), fix=fix)
+
+
+def _fault(name: str, tensors: Mapping[str, Floats]) -> str:
+    """Return why an array is no part of an update; empty if it is one."""
+    tensor, (weight, _, part) = tensors[name], name.rpartition(".")
+    up, down = tensors.get(f"{weight}.up"), tensors.get(f"{weight}.down")
+    if name != PROJECTION and (part not in {"up", "down", "add"} or not weight):
+        return "is no part of an update"
+    if tensor.dtype not in (np.float16, np.float32):
+        return f"has the type {tensor.dtype}, and an update has fp16 or fp32"
+    if not np.isfinite(tensor).all():
+        return "holds a number that is not finite"
+    if part == "add":
+        return "" if up is None and down is None else "is there beside factors of the same weight"
+    if tensor.ndim != 2 or not tensor.size:
+        return f"has the shape {tensor.shape}, and is no matrix"
+    if name == PROJECTION:
+        return ""
+    if up is None or down is None:
+        return f"is there without {weight[:120]}.{'down' if part == 'up' else 'up'}"
+    if up.ndim == down.ndim == 2 and up.shape[1] != len(down):
+        return f"has the shape {tensor.shape}, which does not fit that of its other factor"
+    return ""
+
+
+def update_card(file: Path) -> UpdateCard:
+    """Return the card of an update, read once for each state of the file; raise MemlabError for one of another form."""
+    with os_errors("cannot be read", file, _GIVE):
+        state = os.stat(file)
+    return _card(file, state.st_size, state.st_mtime_ns, state.st_ino)
 
 
 @lru_cache(maxsize=32)
+def _card(file: Path, *state: int) -> UpdateCard:  # noqa: ARG001 (the state is a part of the key)
+    return read_update(file)[0]
+
+
+def apply_update(model: Any, file: Path, *, digest: str | None = None, width: int | None = None) -> Floats | None:
+    """Add an update to the weights of a loaded transformer; return its map of token vectors, if it has one.
+
+    Sums are computed in fp32 and kept in the model's number format. Raises MemlabError, and changes nothing, where the
+    update is of another model, or the file has not this ``digest`` or its map not this ``width``.
+    """
+    import torch
+
+    card, tensors = read_update(file)
+    if digest not in (None, card.digest):
+        raise MemlabError("changed after it was checked", where=str(file), fix="start again, with the new update")
+    projection = tensors.pop(PROJECTION, None)
+    weights, faults = dict(model.named_parameters()), []
+    for name in sorted({name.rpartition(".")[0] for name in tensors}):
+        shape = _shape(tensors, name)
+        if name not in weights:
+            faults.append(f"changes {name}, which this model lacks")
+        elif shape != tuple(weights[name].shape):  # before the product of the factors, which may be large
+            faults.append(f"{name} has the shape {shape}, and this model's {tuple(weights[name].shape)}")
+    if projection is not None and width not in (None, projection.shape[1]):
+        faults.append(f"{PROJECTION} maps {projection.shape[1]} numbers a token, and this model gives {width}")
+    if faults:
+        raise MemlabError(sanitise(faults[0], 240), where=str(file),
+                          fix="give an update of this model, or another model")
+    with torch.no_grad():
+        for name, weight in weights.items():
+            if f"{name}.add" in tensors:
+                change = tensors[f"{name}.add"].astype(np.float32)
+            elif f"{name}.up" in tensors:
+                change = tensors[f"{name}.up"].astype(np.float32) @ tensors[f"{name}.down"].astype(np.float32)
+            else:
+                continue
+            weight.copy_(weight.float() + torch.from_numpy(change).to(weight.device))
+            if not torch.isfinite(weight).all():
+                raise MemlabError(f"{name} with its update is more than {weight.dtype} holds", where=str(file),
+                                  fix="embedder.dtype=fp32")
+    return None if projection is None else projection.astype(np.float32)
+
+
+def _shape(tensors: Mapping[str, Floats], name: str) -> tuple[int, ...]:
+    """Return the shape of the change of a weight."""
+    added = tensors.get(f"{name}.add")
+    return (len(tensors[f"{name}.up"]), tensors[f"{name}.down"].shape[1]) if added is None else added.shape
+
+
 def update_digest(file: Path) -> str:
-    """Return the digest of an update (BLAKE2b, 128 bits, hexadecimal); raise MemlabError if there is no such file."""
-    try:
-        return hashlib.blake2b(file.read_bytes(), digest_size=16).hexdigest()
-    except OSError as error:
-        raise MemlabError(f"cannot be read ({error.strerror})", where=str(file)) from error
+    """Return the digest of an update (BLAKE2b, 128 bits, hexadecimal); raise MemlabError for another file."""
+    return update_card(file).digest
 
 
 def token_dimensions(file: Path) -> int | None:
     """Return the numbers of a token's vector that an update maps to; None if it has no map."""
-    from safetensors import safe_open
-
-    with safe_open(file, framework="numpy") as tensors:
-        return int(tensors.get_slice(PROJECTION).get_shape()[0]) if PROJECTION in tensors.keys() else None  # noqa: SIM118
+    return update_card(file).dimensions

@@ -201,18 +201,21 @@ def free_bytes(device: str) -> int:
 
 
 class Encoder:
-    """A ``SentenceTransformer`` on one device, its weights changed by an update if there is one."""
+    """A ``SentenceTransformer`` on one device, its weights changed by an update if there is one.
 
-    def __init__(self, model: Any, device: str, pooling: Pooling | None, update: Path | None = None) -> None:
+    ``digest`` is that of the update's file when it was checked.
+    """
+
+    def __init__(self, model: Any, device: str, pooling: Pooling | None, update: Path | None = None,
+                 digest: str | None = None) -> None:
         self.model, self.tokenizer, self.device = model, model.tokenizer, device
         self.max_length = int(self.model.max_seq_length or 512)
         self.config = self.model[0].auto_model.config
-        # sentence-transformers renamed the method in version 6
-        dimension = getattr(model, "get_embedding_dimension", None) or model.get_sentence_embedding_dimension
-        self.width = int(dimension())
+        self.width = _dimension(model, "get_sentence_embedding_dimension")
         self.pad = int(self.tokenizer.pad_token_id or 0)
         self.position_limit = self._positions()
-        projection = None if update is None else apply_update(self.model[0].auto_model, update)
+        projection = None if update is None else apply_update(
+            model[0].auto_model, update, digest=digest, width=_dimension(model[0], "get_word_embedding_dimension"))
         self.projection = None if projection is None else to_device(projection, device)
         if pooling is not None:
             self._pool_by(pooling)
@@ -264,7 +267,17 @@ class Encoder:
     @cached_property
     def punctuation(self) -> Ints:
         """The token ids of pure punctuation; ColBERT leaves them out of passages."""
-        pieces = self.tokenizer.convert_ids_to_tokens(list(range(len(self.tokenizer))))
-        bare = [(piece or "").lstrip("\u2581\u0120#") or (piece or "") for piece in pieces]
-        return np.array([i for i, piece in enumerate(bare) if piece and all(c in string.punctuation for c in piece)],
-                        np.int64)
+        return punctuation_ids(self.tokenizer)
+
+
+def punctuation_ids(tokenizer: Any) -> Ints:
+    """Return the token ids of a tokenizer that stand for ASCII punctuation alone, in ascending order."""
+    pieces = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
+    bare = [(piece or "").lstrip("\u2581\u0120#") or (piece or "") for piece in pieces]
+    return np.array([i for i, piece in enumerate(bare) if piece and all(c in string.punctuation for c in piece)],
+                    np.int64)
+
+
+def _dimension(module: Any, before: str) -> int:
+    """Return the numbers of a module's vectors; sentence-transformers renamed the method in version 6."""
+    return int((getattr(module, "get_embedding_dimension", None) or getattr(module, before))())

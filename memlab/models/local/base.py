@@ -22,10 +22,14 @@ from pydantic import Field, model_validator
 from memlab.errors import MemlabError, MissingFiles
 from memlab.models.local.backend import Attention, Backend, Device, Dtype, Runtime, resolve
 from memlab.models.local.loading import LoadedModels, load_on_devices
+from memlab.runtime.foreign import read_json
 from memlab.runtime.paths import expand
 from memlab.stage import LocalPath, stage
 
 _WEIGHTS = (".safetensors", ".bin", ".model", ".json", ".txt", ".py")
+_RECORDS = {"training.json", "update.safetensors"}
+"""Files of memlab's trainings beside the weights; they hold times, and no vector depends on them."""
+
 _COPIES = ["onnx/*", "openvino/*", "*.h5", "*.ot", "*.msgpack", "*.gguf", "*.onnx", "*.jpg", "*.png"]
 """Files of hub repositories that memlab does not read: copies of the weights in other formats, and pictures."""
 
@@ -82,7 +86,7 @@ def token_width(folder: Path) -> int | None:
 def weight_count(folder: Path) -> int | None:
     """Return the number of weights of a folder's models, from the heads of their files; None without such files."""
     total = 0
-    for file in sorted(folder.rglob("*.safetensors")):
+    for file in sorted(set(folder.rglob("*.safetensors")) - {folder / name for name in _RECORDS}):
         try:
             with file.open("rb") as handle:
                 size = int.from_bytes(handle.read(8), "little")
@@ -95,9 +99,12 @@ def weight_count(folder: Path) -> int | None:
 
 @lru_cache(maxsize=32)
 def files_digest(folder: Path) -> str:
-    """Return a digest of a model folder's weights, tokenizer and configuration (BLAKE2b, 128 bits, hexadecimal)."""
+    """Return a digest of a model folder's weights, tokenizer and configuration (BLAKE2b, 128 bits, hexadecimal).
+
+    The record of a training and its update are left out, so that equal trainings give one digest.
+    """
     files = sorted(f for f in folder.rglob("*") if f.is_file() and f.suffix in _WEIGHTS
-                   and f.relative_to(folder).parts[0] not in {"onnx", "openvino"})
+                   and f.relative_to(folder).parts[0] not in {"onnx", "openvino", *_RECORDS})
     safe = {f.parent for f in files if f.suffix == ".safetensors"}
     files = [f for f in files if not (f.suffix == ".bin" and f.parent in safe)]
     if not any(f.suffix in {".safetensors", ".bin"} for f in files):
@@ -108,6 +115,15 @@ def files_digest(folder: Path) -> str:
             total.update(f"{file.relative_to(folder).as_posix()}={file.stat().st_size};".encode())
             total.update(hashlib.file_digest(handle, "blake2b").digest())
     return total.hexdigest()
+
+
+def learned_questions(folder: Path) -> frozenset[str]:
+    """Return the text ids of the questions that the record of a training in a folder names; empty without a record."""
+    try:
+        sources = read_json(folder / "training.json")["sources"]
+        return frozenset(str(text_id) for source in sources for text_id in source.get("learnt", ()))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # no record, or one of another form
+        return frozenset()
 
 
 def check_pinned(field: str, value: str | None, path: str, option: str) -> None:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import scipy  # its parts are loaded when they are used
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from memlab.errors import MemlabError
-from memlab.models.local.adapter import token_dimensions, update_digest
+from memlab.models.local.adapter import UpdateCard, update_card
 from memlab.models.local.backend import Encoder, Pooling, to_device
-from memlab.models.local.base import LocalModel, check_path
+from memlab.models.local.base import LocalModel, check_path, files_digest, is_local, learned_questions
 from memlab.models.local.batching import (
     Block,
     InputWindow,
@@ -27,7 +27,7 @@ from memlab.models.local.batching import (
 )
 from memlab.models.local.loading import LoadedModels
 from memlab.models.protocols import CHARACTERS, Floats, Ints, Role, tokens_read
-from memlab.runtime.paths import bundled_encoder
+from memlab.runtime.paths import bundled_encoder, expand
 from memlab.stage import LocalPath, stage
 
 
@@ -49,24 +49,58 @@ class SentenceEmbedder(LocalModel):
 
     path_option: ClassVar = "embedder.path"
 
+    @field_validator("adapter")
+    @classmethod
+    def _check_adapter(cls, adapter: Path | None) -> Path | None:
+        try:
+            if adapter is not None:
+                update_card(expand(adapter))
+        except MemlabError as error:  # as a ValueError pydantic reports it beside the other faults
+            raise ValueError(str(error)) from error
+        return adapter
+
     @model_validator(mode="after")
     def _check_path(self) -> SentenceEmbedder:
         if self.path is not None:
             check_path(self.path)
-        elif self.name != "minilm":
+        elif self.name != "minilm" and self.adapter is None:
             raise ValueError(f"name={self.name} has no path; only 'minilm' is embedded. Fix: embedder.path=FOLDER")
+        if self.path is None or is_local(self.path):  # the hub is asked when the model is needed
+            _ = self._update  # raises MemlabError for an update of another model
         return self
+
+    @cached_property
+    def _update(self) -> UpdateCard | None:
+        """The update's card as it was first read: one object never mixes two states of the file."""
+        if self.adapter is None:
+            return None
+        card, weights = update_card(expand(self.adapter)), files_digest(self._folder())
+        if card.base != weights:
+            raise MemlabError(f"was trained from other weights ({(card.base or 'unknown')[:8]}) than those of "
+                              f"{self.name} ({weights[:8]})", where=str(card.file),
+                              fix="give the model that the training started from, embedder.path=FOLDER, or its own "
+                                  "update, embedder.adapter=FILE")
+        return card
+
+    def origin(self) -> dict[str, Any]:
+        """Return where the model came from, and its update if it has one."""
+        update = {} if self._update is None else {"adapter": str(self.adapter), "adapter_digest": self._update.digest}
+        return super().origin() | update
+
+    def learned_questions(self) -> frozenset[str]:
+        """Return the text ids of the questions that a training recorded beside the weights; empty without a record."""
+        return learned_questions(expand(self.adapter).parent if self.adapter else self._folder())
 
     def identity(self) -> dict[str, Any]:
         """Return all that can change a vector."""
-        update = {} if self.adapter is None else {"adapter": update_digest(self.adapter)}
+        update = {} if self._update is None else {"adapter": self._update.digest}
         return self._identity("SentenceEmbedder", pooling=self.pooling,
                               prefix={"query": self.query_prefix, "document": self.document_prefix},
                               max_length=self.max_length, dimensions=self.dimensions, **update)
 
     def token_width(self) -> int | None:
         """Return the numbers of a token's vector; None if the model's own configuration does not say."""
-        return (token_dimensions(self.adapter) if self.adapter else None) or super().token_width()
+        return (self._update and self._update.dimensions) or super().token_width()
 
     def dim(self) -> int:
         """Return the length of a vector."""
@@ -134,7 +168,8 @@ class SentenceEmbedder(LocalModel):
         return bundled_encoder() if self.path is None else super()._folder()
 
     def _encoders(self) -> LoadedModels:
-        return self._load("SentenceTransformer", Encoder, self.pooling, self.adapter)
+        update = () if self._update is None else (self._update.file.absolute(), self._update.digest)
+        return self._load("SentenceTransformer", Encoder, self.pooling, *update)
 
     def _tokenise(self, texts: Sequence[str], role: Role, limit: int | None = None) -> TokenRows:
         prefix = self.query_prefix if role == "query" else self.document_prefix

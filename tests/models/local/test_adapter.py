@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import json
+import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from safetensors.numpy import save
 
 from memlab.errors import MemlabError
 from memlab.models.local.adapter import (
@@ -78,16 +82,161 @@ def test_a_map_of_token_vectors_is_returned(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("weights", "message"), [
-    ({"layer.bias": np.zeros(6), "other.weight": np.ones((2, 2))}, "holds 2 weights that this model lacks, layer.wei"),
+    ({"layer.bias": np.zeros(6), "other.weight": np.ones((2, 2))}, "changes layer.weight, which this model lacks"),
     (BASE | {"layer.bias": np.zeros(4)}, r"layer.bias has the shape \(6,\), and this model's \(4,\)")])
 def test_an_update_of_another_model_is_refused(weights: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(MemlabError, match=message):
         apply_update(Model(weights), written(tmp_path, low_rank(BASE, TUNED, 2)))
 
 
-def test_a_file_of_another_form_is_named(tmp_path: Path) -> None:
-    (tmp_path / "u").write_text("no tensors")
-    with pytest.raises(MemlabError, match="is no file of safetensors"):
-        apply_update(SimpleNamespace(), tmp_path / "u")
-    with pytest.raises(MemlabError, match="cannot be read"):
-        update_digest(tmp_path / "gone")
+def test_a_refused_update_changes_nothing(tmp_path: Path) -> None:
+    model = Model(BASE | {"other.weight": np.ones((2, 3))})
+    tuned = TUNED | {"other.weight": np.zeros((2, 2))}
+    with pytest.raises(MemlabError, match="other.weight has the shape"):
+        apply_update(model, written(tmp_path, low_rank(BASE, tuned, 2)))
+    np.testing.assert_allclose(model.weights["layer.weight"], BASE["layer.weight"], atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
+def test_an_update_is_added_in_single_precision(kind: str, tmp_path: Path) -> None:
+    """Between two numbers of 16 bits that are 2 apart, 1.0005 more gives the upper; 1.0005 cut to 16 bits is 1."""
+    import torch
+
+    start = {"float16": 2048, "bfloat16": 256}[kind]
+    up, down = np.full((1, 1), 1 + 2**-10, np.float16), np.full((1, 1), 1 - 2**-11, np.float16)
+    model = Model({})
+    model.weights = {"w": torch.full((1, 1), start, dtype=getattr(torch, kind))}
+    apply_update(model, written(tmp_path, {"w.up": up, "w.down": down}))
+    assert model.weights["w"].dtype == getattr(torch, kind)
+    assert model.weights["w"].item() == start + 2
+
+
+def test_a_sum_beyond_the_number_format_is_refused(tmp_path: Path) -> None:
+    import torch
+
+    model = Model({})
+    model.weights = {"w": torch.full((2,), 60_000, dtype=torch.float16)}
+    with pytest.raises(MemlabError, match=r"w with its update is more than torch.float16 holds.*embedder.dtype=fp32"):
+        apply_update(model, written(tmp_path, {"w.add": np.full(2, 60_000, np.float16)}))
+
+
+@pytest.mark.parametrize(("weight", "message"), [
+    (np.nan, "the training diverged: layer.bias holds a number that is not finite. Fix: a smaller rate"),
+    (-np.inf, "the training diverged"), (1e6, "layer.bias changed by more than fp16 holds")])
+def test_a_training_that_diverged_gives_no_update(weight: float, message: str) -> None:
+    with pytest.raises(MemlabError, match=message):
+        low_rank(BASE, TUNED | {"layer.bias": np.full(6, weight)}, 2)
+    with pytest.raises(MemlabError, match="diverged"):
+        low_rank(BASE, TUNED | {"layer.weight": np.full((6, 5), weight * 1e6)}, 2)
+
+
+def test_no_map_that_is_not_finite_is_written(tmp_path: Path) -> None:
+    with pytest.raises(MemlabError, match="projection holds a number that is not finite"):
+        written(tmp_path, {PROJECTION: np.full((2, 5), np.inf, np.float16)})
+    assert not list(tmp_path.iterdir())
+
+
+def stored(file: Path, tensors: dict[str, Any], notes: dict[str, str] | None = None) -> Path:
+    """Write what ``write_update`` may refuse."""
+    file.write_bytes(save(tensors, {"card": "{}"} if notes is None else notes))
+    return file
+
+
+def halves(*shape: int) -> Any:
+    return np.ones(shape, np.float16)
+
+
+@pytest.mark.parametrize(("tensors", "message"), [
+    ({"w.up": halves(3, 2)}, "w.up is there without w.down"),
+    ({"w.down": halves(3, 2)}, "w.down is there without w.up"),
+    ({"w.up": halves(3, 2), "w.down": halves(1, 4)}, "does not fit that of its other factor"),
+    ({"w.up": halves(3), "w.down": halves(3, 4)}, r"has the shape \(3,\), and is no matrix"),
+    ({"w.up": halves(9, 0), "w.down": halves(0, 9)}, "is no matrix"),
+    ({"w.up": halves(3, 1), "w.down": halves(1, 3), "w.add": halves(3, 3)}, "beside factors of the same weight"),
+    ({PROJECTION: halves(5)}, r"projection has the shape \(5,\), and is no matrix"),
+    ({PROJECTION: halves(0, 5)}, "is no matrix"),
+    ({"w.add": halves(3) * np.float16(np.nan)}, "w.add holds a number that is not finite"),
+    ({PROJECTION: halves(3, 5) * np.float16(np.inf)}, "projection holds a number that is not finite"),
+    ({"w.add": np.ones(3, np.int64)}, "w.add has the type int64"),
+    ({"layer.weight": halves(6, 5)}, "layer.weight is no part of an update"),
+    ({".add": halves(6)}, "is no part of an update"),
+    ({"a\n\x1b" + "b" * 9000: halves(6)}, r"a\\n\\x1bb{117} is no part of an update")])
+def test_contents_that_are_no_update_are_refused_by_name(tensors: dict[str, Any], message: str, tmp_path: Path) -> None:
+    file = stored(tmp_path / "u.safetensors", tensors)
+    for read in (update_digest, token_dimensions, partial(apply_update, Model(BASE))):
+        with pytest.raises(MemlabError, match=message):
+            read(file)
+
+
+@pytest.mark.parametrize(("notes", "message"), [
+    ({}, "it has no card"), ({"card": "[1]"}, "it has no card"), ({"card": '{"base": 3}'}, "it has no card"),
+    ({"card": "{"}, "is damaged"), ({"card": "[" * 9000}, "is damaged")])
+def test_a_file_without_a_card_is_no_update(notes: dict[str, str], message: str, tmp_path: Path) -> None:
+    with pytest.raises(MemlabError, match=message):
+        update_digest(stored(tmp_path / "model.safetensors", {"w.add": halves(3)}, notes))
+
+
+def test_a_map_of_another_width_is_refused(tmp_path: Path) -> None:
+    file = written(tmp_path, {PROJECTION: halves(3, 5)})
+    assert apply_update(Model(BASE), file, width=5) is not None
+    with pytest.raises(MemlabError, match="projection maps 5 numbers a token, and this model gives 6"):
+        apply_update(Model(BASE), file, width=6)
+
+
+def gone(folder: Path) -> Path:
+    return folder / "gone"
+
+
+def pipe(folder: Path) -> Path:
+    os.mkfifo(folder / "pipe")
+    return folder / "pipe"
+
+
+def huge(folder: Path) -> Path:
+    with (folder / "huge").open("wb") as file:
+        file.truncate(1 << 40)
+    return folder / "huge"
+
+
+def cut(folder: Path) -> Path:
+    file = written(folder, low_rank(BASE, TUNED, 2))
+    file.write_bytes(file.read_bytes()[:-7])
+    return file
+
+
+def text(folder: Path) -> Path:
+    (folder / "u").write_text("no tensors")
+    return folder / "u"
+
+
+def wide(folder: Path) -> Path:
+    """A number format that NumPy lacks."""
+    head = json.dumps({"w.add": {"dtype": "BF16", "shape": [1], "data_offsets": [0, 2]}}).encode()
+    (folder / "u").write_bytes(len(head).to_bytes(8, "little") + head + b"00")
+    return folder / "u"
+
+
+@pytest.mark.parametrize(("make", "message"), [
+    (gone, "cannot be read: No such file"), (pipe, "cannot be read: it is no plain file"),
+    (lambda _: Path("/dev/zero"), "cannot be read: it is no plain file"),
+    (lambda folder: folder, "cannot be read: it is no plain file"), (huge, r"is larger than .* \(256 MB\)"),
+    (cut, "is damaged, or no file of safetensors"), (text, "is damaged, or no file of safetensors"),
+    (wide, "is damaged, or no file of safetensors")])
+def test_a_file_that_cannot_be_read_gives_one_sentence(make: Callable[[Path], Path], message: str, tmp_path: Path
+                                                       ) -> None:
+    file = make(tmp_path)
+    for read in (update_digest, token_dimensions, partial(apply_update, Model(BASE))):
+        with pytest.raises(MemlabError, match=message) as found:
+            read(file)
+        assert str(found.value).startswith(f"{file}: ")
+        assert "Fix: give the update.safetensors" in str(found.value)
+        assert "\n" not in str(found.value)
+
+
+def test_a_file_that_was_written_again_is_read_again(tmp_path: Path) -> None:
+    first = update_digest(written(tmp_path, {PROJECTION: halves(3, 5)}))
+    file = written(tmp_path, {PROJECTION: halves(5, 3)})  # of the same size
+    assert update_digest(file) != first
+    assert token_dimensions(file) == 5
+    with pytest.raises(MemlabError, match="changed after it was checked"):
+        apply_update(Model(BASE), file, digest=first)

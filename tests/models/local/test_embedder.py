@@ -1,16 +1,23 @@
 from __future__ import annotations
 
 import random
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from memlab.errors import MemlabError
+from memlab.errors import Faults, MemlabError
+from memlab.harness.sweep import read
 from memlab.models.local import batching
+from memlab.models.local.adapter import update_digest, write_update
+from memlab.models.local.backend import punctuation_ids
+from memlab.models.local.base import files_digest, weight_count
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.models.protocols import Embedder, Floats, Role
+from tests.learn.small_models import tiny_encoder
+from tests.small import LIVES
 
 pytestmark = pytest.mark.slow
 
@@ -147,8 +154,6 @@ def test_a_plain_transformer_that_counts_positions_after_the_padding_index(folde
 
 
 def test_identity_follows_the_weights_not_the_path(folder: Path, tmp_path: Path) -> None:
-    import shutil
-
     copy = tmp_path / "elsewhere"
     shutil.copytree(folder, copy)
     same = SentenceEmbedder(path=copy, name="other name").identity()
@@ -226,3 +231,121 @@ def test_two_lanes_give_the_same_vectors(monkeypatch: pytest.MonkeyPatch) -> Non
     whole = encode(embedder, given)
     monkeypatch.setattr(SentenceEmbedder, "_lanes", lambda self: 2)
     np.testing.assert_allclose(encode(embedder, given), whole, atol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_encoder(tmp_path_factory.mktemp("base"))
+
+
+def update(file: Path, base: Path, seed: int = 0, **more: Floats) -> Path:
+    """Write an update of one weight of the tiny encoder."""
+    draw = np.random.default_rng(seed)
+    factors = {f"encoder.layer.0.output.dense.weight.{part}": draw.normal(size=shape).astype(np.float16)
+               for part, shape in (("up", (32, 2)), ("down", (2, 64)))}
+    write_update(file, factors | more, {"base": files_digest(base), "rank": 2, "dimensions": None})
+    return file
+
+
+def test_an_update_of_another_model_is_refused_before_a_model_loads(base: Path, tmp_path: Path) -> None:
+    """Of a model of the same shapes too; with the setting, so that it can be mended."""
+    other = tmp_path / "other"
+    shutil.copytree(base, other)
+    (other / "config_sentence_transformers.json").write_text("{}")
+    file = update(tmp_path / "u.safetensors", other)
+    for path in (base, None):
+        with pytest.raises(MemlabError, match=r"safetensors: was trained from other weights .*embedder\.path="):
+            SentenceEmbedder(path=path, name="minilm", adapter=file)
+    assert SentenceEmbedder(path=other, name="other", adapter=file).adapter == file
+    write_update(file, {}, {"rank": 2})
+    with pytest.raises(MemlabError, match=r"other weights \(unknown\) than those of other"):
+        SentenceEmbedder(path=other, name="other", adapter=file)
+
+
+def test_a_file_that_is_no_update_is_a_fault_beside_the_others(base: Path, tmp_path: Path) -> None:
+    (tmp_path / "u").write_text("no tensors")
+    for file, message in ((tmp_path / "gone", "No such file"), (tmp_path / "u", "no file of safetensors"),
+                          (tmp_path, "no plain file"), (base / "model.safetensors", "is no update"),
+                          ("~no-such-user/u", "no such user"), ("u\0", "null")):
+        with pytest.raises(ValidationError, match=message):
+            SentenceEmbedder(path=base, name="x", adapter=file)
+    with pytest.raises(Faults) as found:
+        read([*LIVES, "track=none", f"embedder.adapter={tmp_path}/gone", "embedder.max_length=3", "rank.depth=x"])
+    text = str(found.value)
+    assert "embedder.adapter: " in text
+    assert "embedder.adapter=FILE" in text
+    assert "embedder.max_length: " in text
+    assert "rank.depth" in text
+
+
+def test_a_home_folder_is_expanded_and_the_update_is_named(base: Path, tmp_path: Path,
+                                                           monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    file = update(tmp_path / "u.safetensors", base, projection=np.eye(8, 32, dtype=np.float16))
+    embedder = SentenceEmbedder(path=str(base), name="tiny", adapter="~/u.safetensors")
+    assert embedder.token_width() == 8
+    assert embedder.identity()["adapter"] == update_digest(file)
+    assert embedder.origin() == {"name": "tiny", "path": str(base), "revision": None, "adapter": "~/u.safetensors",
+                                 "adapter_digest": update_digest(file)}
+    (_, vectors, kept, _), = embedder.token_vectors(["a dog"], "query", special=True, punctuation=True)
+    assert vectors.shape == (1, 4, 8)
+    assert kept.all()
+
+
+def test_an_update_gives_the_bundled_encoder_another_name(folder: Path, tmp_path: Path) -> None:
+    file = tmp_path / "u.safetensors"
+    write_update(file, {}, {"base": files_digest(folder)})
+    assert SentenceEmbedder(name="minilm_memory", adapter=file).origin()["name"] == "minilm_memory"
+
+
+def test_an_update_that_is_trained_again_counts_for_the_next_embedder(base: Path, tmp_path: Path) -> None:
+    file = update(tmp_path / "u.safetensors", base)
+    old = SentenceEmbedder(path=base, name="x", adapter=file)
+    before, identity = encode(old, ["a dog"]), old.identity()
+    update(file, base, seed=1)
+    new = SentenceEmbedder(path=base, name="x", adapter=file)
+    assert np.abs(encode(new, ["a dog"]) - before).max() > 1e-3
+    assert new.identity() != identity
+    assert old.identity() == identity  # one object stays what it was
+    np.testing.assert_array_equal(encode(old, ["a dog"]), before)
+
+
+def test_an_object_whose_update_changed_before_it_was_loaded_says_so(base: Path, tmp_path: Path) -> None:
+    file = update(tmp_path / "u.safetensors", base, seed=2)
+    embedder = SentenceEmbedder(path=base, name="x", adapter=file)
+    update(file, base, seed=3)
+    with pytest.raises(MemlabError, match="changed after it was checked"):
+        embedder.dim()
+
+
+def test_an_update_in_half_the_bits_gives_nearly_the_same_vectors(base: Path, tmp_path: Path) -> None:
+    file, given = update(tmp_path / "u.safetensors", base), texts(9)
+    whole = encode(SentenceEmbedder(path=base, name="x", adapter=file), given)
+    half = encode(SentenceEmbedder(path=base, name="x", adapter=file, dtype="bf16", device="cpu"), given)
+    plain = encode(SentenceEmbedder(path=base, name="x"), given)
+    assert (whole * half).sum(1).min() > .995
+    assert (whole * plain).sum(1).max() < .99
+
+
+def test_a_map_of_another_width_is_refused(base: Path, tmp_path: Path) -> None:
+    file = update(tmp_path / "u.safetensors", base, projection=np.eye(8, 31, dtype=np.float16))
+    with pytest.raises(MemlabError, match="maps 31 numbers a token, and this model gives 32"):
+        SentenceEmbedder(path=base, name="x", adapter=file).dim()
+
+
+def test_the_records_of_a_training_are_no_weights(base: Path, tmp_path: Path) -> None:
+    """Two equal trainings have one identity, whenever they were made."""
+    trained = tmp_path / "trained"
+    shutil.copytree(base, trained)
+    (trained / "training.json").write_text('{"seconds": 3}')
+    update(trained / "update.safetensors", base)
+    assert files_digest(trained) == files_digest(base)
+    assert weight_count(trained) == weight_count(base)
+
+
+def test_ids_of_punctuation(minilm: SentenceEmbedder) -> None:
+    tokenizer = minilm._encoders()[0].tokenizer
+    ids = punctuation_ids(tokenizer)
+    assert set(tokenizer.convert_tokens_to_ids(["?", "##.", "!"])) <= set(ids.tolist())
+    assert tokenizer.convert_tokens_to_ids("dog") not in ids
+    np.testing.assert_array_equal(ids, minilm._encoders()[0].punctuation)

@@ -16,13 +16,15 @@ import torch
 
 from memlab.errors import MemlabError
 from memlab.models.local import loading
+from memlab.models.local.adapter import write_update
 from memlab.models.local.backend import Runtime
-from memlab.models.local.base import LocalModel
+from memlab.models.local.base import LocalModel, files_digest
 from memlab.models.local.batching import InputWindow, run_batches
 from memlab.models.local.cross_encoder import CrossEncoderScorer
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.models.local.loading import RemoteModel
 from memlab.models.protocols import Embedder, PairScorer
+from tests.learn.small_models import tiny_encoder
 from tests.models.local.test_cross_encoder import save_bert
 
 pytestmark = pytest.mark.slow
@@ -171,6 +173,20 @@ def test_long_jobs_on_several_devices_run_in_several_processes(
     np.testing.assert_allclose(encoded(embedder), vectors, atol=1e-5)
     np.testing.assert_allclose(scored(scorer), scores, atol=1e-5)
     assert set(started) == expected
+
+
+def test_a_process_loads_the_update_too(started: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each process adds the same update to its own copy of the weights."""
+    base, file = tiny_encoder(tmp_path), tmp_path / "u.safetensors"
+    change = np.random.default_rng(0).normal(size=(32, 64)).astype(np.float16)
+    write_update(file, {"encoder.layer.0.output.dense.weight.add": change}, {"base": files_digest(base)})
+    embedder = SentenceEmbedder(path=base, name="tiny", adapter=file, token_budget=256)
+    vectors, plain = encoded(embedder), encoded(SentenceEmbedder(path=base, name="tiny", token_budget=256))
+    monkeypatch.setattr(LocalModel, "_runtime", lambda self: Runtime(("cpu", "cpu"), "fp32", "torch"))
+    monkeypatch.setattr(loading, "APART_PAYS", 0)
+    np.testing.assert_allclose(encoded(embedder), vectors, atol=1e-5)
+    assert np.abs(vectors - plain).max() > 1e-2
+    assert set(started) == {"cpu", "sentences"}
 
 
 def test_token_vectors_stay_in_this_process(started: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
