@@ -26,7 +26,8 @@ from memlab.evaluate.summary import averages, by_order, calibration_error, per_q
 from memlab.harness import manifest
 from memlab.harness.run_files import write_manifest
 from memlab.harness.run_tables import Prunes, rule_curve, shown_curve, snippets, truncated_share
-from memlab.models.protocols import origins
+from memlab.models.local.embedder import SentenceEmbedder
+from memlab.models.protocols import models_in, origins
 from memlab.pipeline import Pipeline
 from memlab.rank.adaptive_k import TokenMatchedK, token_matched_k
 from memlab.runtime.files import atomic_dir, os_errors, sweep_leftovers, write_json
@@ -197,7 +198,7 @@ class Arm:
             "looks_at_gold": self.pipeline.looks_at_gold(),
             "truncated": truncated_share(self.pipeline, tables, store), "constant_k": _constant_k(tables),
             "reliability": bins, "calibration_error": calibration_error(bins), "importances": importances(tables),
-            "told": note_counts(tables["notes"])}
+            "told": note_counts(tables["notes"]) | learned_counts(self.pipeline, tables["questions"])}
 
     def _write(self, folder: Path, tables: Tables, questions: pl.DataFrame, curve: pl.DataFrame | None) -> None:
         """Write the run folder under a temporary name and rename it: two processes may finish one arm at once."""
@@ -271,6 +272,15 @@ def note_counts(notes: pl.DataFrame) -> dict[str, dict[str, int]]:
     """Return {what: {number, of}}, summed over all notes."""
     sums = notes.group_by("what").agg(pl.col("number", "of").sum()).sort("what")
     return {what: {"number": number, "of": of} for what, number, of in sums.iter_rows()}
+
+
+def learned_counts(pipeline: Pipeline, questions: pl.DataFrame) -> dict[str, dict[str, int]]:
+    """Return {what: {number, of}} of the questions that an encoder of the pipeline was trained on; empty for none."""
+    models = [model for _, stage in pipeline.stages() for model in models_in(stage)]
+    learned = {text for model in models if isinstance(model, SentenceEmbedder) for text in model.learned_questions()}
+    number = int(questions["text_id"].is_in(learned).sum())
+    what = "questions were learned by an encoder of this arm: its figures do not tell how it does on new ones"
+    return {what: {"number": number, "of": questions.height}} if number else {}
 
 
 def refusal(pipeline: Pipeline) -> str | None:

@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(__doc__)
         return 0
     if words[0] not in MODELS:
-        print(f"memlab train: '{words[0]}' is not trained; {did_you_mean(words[0], MODELS)}", file=sys.stderr)
+        print(f"memlab train: error: there is no '{words[0]}'; {did_you_mean(words[0], MODELS)}", file=sys.stderr)
         return 2
     return int(importlib.import_module(MODELS[words[0]]).main(words[1:]))
 

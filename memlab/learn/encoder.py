@@ -6,9 +6,9 @@
     memlab train encoder ... dimensions=128                              token vectors of 128 numbers
 
 Every setting of ``EncoderRecipe`` is given as setting=value. All other words configure the data and the first stage,
-whose ranking gives the hard negatives, as for memlab.run. DIR holds the whole model (``embedder.path=DIR``) and its
-update of low rank (``embedder.adapter=DIR/update.safetensors``). Give the same line again to continue an interrupted
-training.
+whose ranking gives the hard negatives, as for memlab.run. DIR holds the update of low rank
+(``embedder.adapter=DIR/update.safetensors``) and, without ``dimensions``, the whole model (``embedder.path=DIR``). Give
+the same line again to continue an interrupted training.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 
 from memlab.harness import manifest
 from memlab.learn.cross_fit_rerank import FILE
-from memlab.learn.pairs import draw
+from memlab.learn.pairs import distinct_batches, draw
 from memlab.learn.recipe import EncoderRecipe, finished_record, tenths, train_command
 from memlab.learn.sources import read_sources
 from memlab.models.local.adapter import low_rank, write_update
@@ -42,14 +42,16 @@ def train(recipe: EncoderRecipe, words: list[str], watch: Callable[[int, float],
     A finished model of the same recipe and examples returns at once. ``watch(step, loss)`` is called after each step.
     Raises MemlabError where there is no example, or where the folder holds another model.
     """
+    from memlab.learn import encoder_training  # loads the training libraries
+
+    encoder_training.check(recipe)
     kept, sources = read_sources(recipe, words)
-    lists = draw(kept, recipe.negatives, recipe.epochs, recipe.batch, recipe.seed)
+    drawn = draw(kept, recipe.negatives, recipe.epochs, recipe.batch, recipe.seed)
+    lists = distinct_batches(drawn, recipe.batch)
     settings, base = recipe.settings(), files_digest(recipe.base_folder())
     mark = spec_digest({"recipe": settings, "base": base, "lists": lists})
     if finished := finished_record(recipe.out_model, mark):
         return finished
-    from memlab.learn import encoder_training  # loads the training libraries
-
     start = time.perf_counter()
     passages = sorted({*kept["positive"], *kept["negatives"].explode()})
     parts = encoder_training.load(recipe, passages)
@@ -60,12 +62,13 @@ def train(recipe: EncoderRecipe, words: list[str], watch: Callable[[int, float],
     record = {
         "format": FORMAT, "mark": mark, "sources": sources, "recipe": spec(settings), "base": base,
         "counts": {"examples": kept.height, "questions": kept["query"].n_unique(), "passages": len(passages),
-                   "steps": len(losses)},
+                   "left_out": len(drawn.queries) - len(lists.queries), "steps": len(losses)},
         "losses": tenths(losses), "seconds": round(time.perf_counter() - start, 1),
         "hardware": manifest.hardware(), "versions": manifest.versions(), **manifest.commit(),
     }
     with atomic_dir(recipe.out_model) as temporary:  # so that the folder is whole or absent
-        encoder_training.save(parts, recipe.base_folder(), temporary)
+        if recipe.dimensions is None:  # a folder of the model alone would lose the map
+            encoder_training.save(parts, recipe.base_folder(), temporary)
         write_update(temporary / UPDATE, update, {"base": base, "rank": recipe.rank, "dimensions": recipe.dimensions})
         write_json(temporary / FILE, record)
     finished_record(recipe.out_model, mark)  # raises if another model took the folder meanwhile

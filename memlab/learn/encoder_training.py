@@ -11,7 +11,6 @@ begins at the leading principal components of the base's token vectors. This mod
 
 from __future__ import annotations
 
-import string
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,11 +32,15 @@ from sentence_transformers.multi_vector_encoder.losses import (
 )
 from sentence_transformers.multi_vector_encoder.modules import MultiVectorMask
 from sentence_transformers.multi_vector_encoder.scoring import colbert_scores, mean_colbert_scores
+from transformers import AutoConfig
 
+from memlab.errors import MemlabError
 from memlab.learn.pairs import TrainingLists
 from memlab.learn.recipe import EncoderRecipe
 from memlab.learn.training import OneDevice, Watch, load_libraries, run, training_device
 from memlab.models.local.adapter import PROJECTION
+from memlab.models.local.backend import punctuation_ids
+from memlab.models.local.base import token_width
 from memlab.models.protocols import Floats
 from memlab.search.late_interaction import idf_weights
 
@@ -119,11 +122,17 @@ def build(folder: Path, passages: Sequence[str], *, weighting: Literal["uniform"
         seed: Draws the passages whose principal components the projection begins with.
     """
     torch.manual_seed(seed)
-    transformer = Transformer(str(folder), max_seq_length=max_length)
-    transformer.auto_model.embeddings.requires_grad_(embeddings)
+    base: Any = SentenceTransformer(str(folder), device="cpu", model_kwargs={"dtype": torch.float32})
+    if not isinstance(base[0], Transformer) or any(isinstance(module, Dense) for module in base):
+        raise MemlabError("a training starts from a transformer whose token vectors are used as they are",
+                          where=str(folder), fix="another base")
+    transformer = base[0]
+    transformer.max_seq_length = max_length
+    transformer.auto_model.get_input_embeddings().requires_grad_(embeddings)
     tokenizer = transformer.tokenizer
-    outside = sorted({*tokenizer.all_special_tokens} - {tokenizer.unk_token})
-    mask = MultiVectorMask(skiplist_words=[*outside, *string.punctuation], skiplist_tasks=["query", "document"])
+    ignored = [*{*tokenizer.all_special_ids} - {tokenizer.unk_token_id}, *punctuation_ids(tokenizer)]
+    mask = MultiVectorMask(skiplist_words=tokenizer.convert_ids_to_tokens(sorted(map(int, ignored))),
+                           skiplist_tasks=["query", "document"])
     modules: list[Any] = [transformer]
     projection = None
     if dimensions is not None:
@@ -178,9 +187,30 @@ def train_encoder(parts: EncoderParts, lists: TrainingLists, recipe: EncoderReci
                max_length={"query": recipe.query_length, "document": recipe.max_length})
 
 
-def load(recipe: EncoderRecipe, passages: Sequence[str]) -> EncoderParts:
-    """Return the encoder that a recipe starts from; raise MemlabError without the training libraries."""
+def check(recipe: EncoderRecipe) -> None:
+    """Raise MemlabError for what keeps a training from starting, before any example is made."""
     load_libraries()
+    training_device(recipe)
+    width, positions = token_width(recipe.base_folder()), _positions(recipe.base_folder())
+    if width is not None and recipe.dimensions is not None and recipe.dimensions > width:
+        raise MemlabError(f"dimensions={recipe.dimensions}, and the base has {width} numbers a token",
+                          fix=f"at most {width}")
+    if positions is not None and max(recipe.max_length, recipe.query_length) > positions:
+        raise MemlabError(f"the base reads {positions} tokens", where="max_length, query_length",
+                          fix=f"at most {positions}")
+
+
+def _positions(folder: Path) -> int | None:
+    """Return the tokens that a base can read; None if its configuration does not say."""
+    config = AutoConfig.from_pretrained(str(folder))
+    positions = getattr(config, "max_position_embeddings", None)
+    if positions is None:
+        return None
+    return int(positions) - (config.pad_token_id + 1 if "roberta" in config.model_type else 0)
+
+
+def load(recipe: EncoderRecipe, passages: Sequence[str]) -> EncoderParts:
+    """Return the encoder that a recipe starts from, to be checked before."""
     return build(recipe.base_folder(), passages, weighting=recipe.weighting, max_length=recipe.max_length,
                  dimensions=recipe.dimensions, embeddings=recipe.embeddings, device=training_device(recipe),
                  seed=recipe.seed)
@@ -200,6 +230,6 @@ def projection(parts: EncoderParts) -> dict[str, Floats]:
 
 def save(parts: EncoderParts, base: Path, folder: Path) -> None:
     """Write the base with the trained weights, as sentence-transformers reads it."""
-    whole: Any = SentenceTransformer(str(base), device="cpu")
+    whole: Any = SentenceTransformer(str(base), device="cpu", model_kwargs={"dtype": torch.float32})
     whole[0].auto_model.load_state_dict(parts.transformer.auto_model.state_dict())
     whole.save_pretrained(str(folder), create_model_card=False)

@@ -10,18 +10,18 @@ import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from memlab.data.dataset import session_texts
 from memlab.errors import MemlabError, error_message
 from memlab.learn.folds import folds, in_folds
 from memlab.rank.rerank import passages_of
-from memlab.runtime.files import atomic_write
+from memlab.runtime.files import atomic_write, open_plain
 from memlab.runtime.foreign import load_json
 from memlab.tables import SESSION, Tables, text_hash, with_text
 
@@ -39,7 +39,7 @@ class TrainingExample:
 
     query: str
     positive: str
-    negatives: list[str]
+    negatives: Annotated[list[str], Field(min_length=1)]
 
 
 _EXAMPLE = TypeAdapter(TrainingExample)
@@ -164,36 +164,78 @@ def draw(examples: pl.DataFrame, negatives: int, epochs: int, batch: int, seed: 
         for _, positive, pool in (rows[row] for row in order)])
 
 
+def distinct_batches(lists: TrainingLists, batch: int) -> TrainingLists:
+    """Return lists nearly in their order, for a loss in which all passages of a step are negatives of each other.
+
+    In each ``batch`` of them no text comes twice, and none is evidence of another's question. What fits into no full
+    batch is left out, unless there is no full batch.
+
+    >>> lists = TrainingLists(["a", "b", "a", "c"], [["1", "2"], ["3", "4"], ["1", "5"], ["6", "7"]])
+    >>> distinct_batches(lists, 2).queries
+    ['a', 'b', 'a', 'c']
+    >>> distinct_batches(TrainingLists(["a", "a", "b"], [["1"], ["2"], ["3"]]), 2).queries
+    ['a', 'b']
+    """
+    evidence: dict[str, set[str]] = {}
+    for query, (positive, *_) in zip(lists.queries, lists.passages):
+        evidence.setdefault(query, set()).add(positive)
+    full: list[list[int]] = []
+    started: list[tuple[list[int], set[str], set[str]]] = []  # rows, their texts, evidence of their questions
+    for row, (query, passages) in enumerate(zip(lists.queries, lists.passages)):
+        texts, answers = {query, *passages}, evidence[query]
+        place = next((one for one in started if one[1].isdisjoint(texts | answers) and one[2].isdisjoint(texts)), None)
+        if place is None:
+            place = ([], set(), set())
+            started.append(place)
+        place[0].append(row)
+        place[1].update(texts)
+        place[2].update(answers)
+        if len(place[0]) == batch:
+            full.append(place[0])
+            started.remove(place)
+    if not full:
+        full = [max((rows for rows, _, _ in started), key=len)]
+    order = [row for rows in full for row in rows]
+    return TrainingLists([lists.queries[row] for row in order], [lists.passages[row] for row in order])
+
+
 def write_examples(file: Path, examples: pl.DataFrame, record: dict[str, Any]) -> None:
     """Write examples as JSON lines: first what is to be known of them, then query, positive and negatives of each."""
+    file.parent.mkdir(parents=True, exist_ok=True)
     lines = [{"format": FORMAT, "record": record}, *examples.select("query", "positive", "negatives").to_dicts()]
     atomic_write(file, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
 
 
 def read_examples(file: Path) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Return the examples of a file and what is to be known of them; raise MemlabError where it is of another form."""
-    rows: list[dict[str, Any]] = []
-    head: dict[str, Any] = {}
+    fix = "write the file with `memlab train pairs`"
+    rows: list[TrainingExample] = []
+    head: Any = None
+    where = str(file)
     try:
-        with file.open(encoding="utf-8") as lines:
+        with open_plain(file) as lines:
             for number, line in enumerate(lines, start=1):
                 where = f"{file}, line {number}"
-                entry = load_json(line, where)
-                if number == 1:
-                    if not isinstance(entry, dict) or entry.get("format") != FORMAT:
-                        raise MemlabError(f"this is no file of examples, whose first line has the format {FORMAT}",
-                                          where=where, fix="write it with `memlab train pairs`")
-                    head = entry
-                    continue
-                try:
-                    rows.append(_EXAMPLE.validate_python(entry).__dict__)
-                except ValidationError as error:
-                    raise MemlabError(f"expected query, positive and negatives, {error.errors()[0]['msg']}",
-                                      where=where) from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise MemlabError(f"cannot be read ({error_message(error)})", where=str(file)) from error
-    return pl.DataFrame(rows, schema=[("query", pl.String), ("positive", pl.String), ("negatives", pl.List(pl.String))]
-                        ), head["record"]
+                entry = load_json(line.decode(), where)
+                if number > 1:
+                    row = _EXAMPLE.validate_python(entry)
+                    "".join([row.query, row.positive, *row.negatives]).encode()  # raises for half a character
+                    rows.append(row)
+                elif not isinstance(entry, dict) or entry.get("format") != FORMAT or "record" not in entry:
+                    raise MemlabError(f"this is no file of examples, whose first line has the format {FORMAT}",
+                                      where=where, fix=fix)
+                else:
+                    head = entry["record"]
+    except ValidationError as error:
+        problem = error.errors()[0]
+        raise MemlabError(f"expected query, positive and negatives: {'.'.join(map(str, problem['loc']))}: "
+                          f"{problem['msg']}", where=where, fix=fix) from error
+    except (OSError, ValueError) as error:
+        raise MemlabError(f"cannot be read ({error_message(error)})", where=where, fix=fix) from error
+    if not rows:
+        raise MemlabError("there is no example", where=str(file), fix=fix)
+    return pl.DataFrame({"query": [row.query for row in rows], "positive": [row.positive for row in rows],
+                         "negatives": [row.negatives for row in rows]}), head
 
 
 def draw_examples(examples: pl.DataFrame, limit: int | None, seed: int) -> pl.DataFrame:

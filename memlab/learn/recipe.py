@@ -50,6 +50,9 @@ class PairRecipe:
     def _check_fold(self) -> Self:
         if self.fold != "all":
             parse_fold(self.fold)
+            if self.questions == "rules":
+                raise ValueError("fold holds questions of the data out, and questions=rules reads none of these. "
+                                 "Fix: leave fold out")
         return self
 
 
@@ -186,13 +189,13 @@ def finished_record(folder: Path, mark: str) -> dict[str, Any] | None:
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return None
     try:
-        record: dict[str, Any] = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        record: Any = json.loads((folder / FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         record = {}
-    if record.get("mark") != mark:
+    if not isinstance(record, dict) or record.get("mark") != mark:
         raise MemlabError("holds something else, or a model of other data or another configuration",
                           where=f"out_model={folder}", fix="give another folder, or delete this one")
-    return record
+    return dict(record)
 
 
 def tenths(losses: Sequence[float]) -> list[float]:

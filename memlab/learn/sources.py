@@ -23,40 +23,49 @@ from memlab.learn.command import read_arm
 from memlab.learn.pairs import NEEDED, Fold, draw_examples, examples, read_examples, split, write_examples
 from memlab.learn.recipe import EncoderRecipe, PairRecipe, train_command
 from memlab.pipeline import Pipeline
-from memlab.questions.facts import facts_of
+from memlab.questions.facts import StatedFact, facts_of
 from memlab.runtime.machine import OF_A_RUN, enough_memory
 from memlab.stage import spec
 from memlab.store import Store
 from memlab.tables import Tables, add_texts, frame, with_text
+
+OF_EXAMPLES = {"questions": "gold", "fold": "all", "depth": 30, "roles": ("user", "assistant"), "limit": None}
+"""Settings that decide which examples there are -> their defaults."""
 
 FIRST_STAGE = "score"
 """The last slot of the first stage, whose ranking gives the negatives."""
 
 
 def rule_made(tables: Tables) -> Tables:
-    """Return the tables with the questions that rules make from the turns, each with its turn as evidence.
+    """Return the tables with the questions that rules make from the turns, and these turns as their evidence.
 
-    Neither the questions nor the gold of the data are read. The same question about the same words is asked once,
-    however many corpora hold them.
+    Neither the questions nor the gold of the data are read. A question to which several turns of a corpus give rise has
+    all of them as evidence; one whose first turn stands in another corpus too is asked in the first corpus alone.
     """
-    said = with_text(tables["turns"], tables["texts"]).sort("corpus", "session", "turn")
-    asked: dict[tuple[int, str], tuple[Any, ...]] = {}
-    known: set[tuple[str, str]] = set()
-    for corpus, session, turn, role, speaker, text in said.select(
+    turns = with_text(tables["turns"], tables["texts"]).sort("corpus", "session", "turn")
+    facts: dict[tuple[int, str], StatedFact] = {}
+    places: dict[tuple[int, str], list[tuple[int, int]]] = {}
+    statements: set[tuple[str, str]] = set()
+    for corpus, session, turn, role, speaker, text in turns.select(
             "corpus", "session", "turn", "role", "speaker", "text").iter_rows():
-        for fact in facts_of(text, speaker, assistant=role != "user"):
-            key = fact.question.casefold()
-            if (key, text) not in known and (corpus, key) not in asked:
-                known.add((key, text))
-                asked[corpus, key] = (corpus, session, turn, fact.question, fact.answer, fact.kind)
-    corpora, sessions, turns, questions, answers, kinds = zip(*asked.values()) if asked else ((),) * 6
-    number = range(len(asked))
-    ids, texts = add_texts(tables["texts"], questions)
+        of_assistant = role != "user"
+        for fact in facts_of(text, None if of_assistant else speaker, assistant=of_assistant):
+            question = fact.question.casefold()
+            if (corpus, question) in facts or (question, text) not in statements:
+                statements.add((question, text))
+                facts.setdefault((corpus, question), fact)
+                places.setdefault((corpus, question), []).append((session, turn))
+    ids, texts = add_texts(tables["texts"], [fact.question for fact in facts.values()])
+    evidence = [(number, *place) for number, key in enumerate(facts) for place in dict.fromkeys(places[key])]
+    asked_about, sessions, turn_numbers = zip(*evidence) if evidence else ((), (), ())
     return tables.updated({
-        "texts": texts, "questions": frame("questions", {"question": number, "corpus": corpora, "text_id": ids}),
-        "gold": frame("gold", {"question": number, "answer": answers, "category": kinds,
-                               "abstain": [False] * len(asked), "scored": [True] * len(asked)}),
-        "evidence": frame("evidence", {"question": number, "session": sessions, "turn": turns})})
+        "texts": texts,
+        "questions": frame("questions", {"question": range(len(facts)), "corpus": [corpus for corpus, _ in facts],
+                                         "text_id": ids}),
+        "gold": frame("gold", {"question": range(len(facts)), "answer": [fact.answer for fact in facts.values()],
+                               "category": [fact.kind for fact in facts.values()], "abstain": [False] * len(facts),
+                               "scored": [True] * len(facts)}),
+        "evidence": frame("evidence", {"question": asked_about, "session": sessions, "turn": turn_numbers})})
 
 
 def taken_examples(tables: Tables, pipeline: Pipeline, recipe: PairRecipe, store: Store) -> tuple[pl.DataFrame, Fold]:
@@ -80,7 +89,8 @@ def taken_examples(tables: Tables, pipeline: Pipeline, recipe: PairRecipe, store
 
 def source_record(dataset: dict[str, Any], pipeline: Pipeline, recipe: PairRecipe, fold: Fold) -> dict[str, Any]:
     """Return what is to be known of examples: their data, the questions held out and learned, and the first stage."""
-    return {"data": dataset, "fold": recipe.fold, "held_out": fold.held_out["key"].to_list(),
+    return {"data": dataset, **{name: spec(getattr(recipe, name)) for name in OF_EXAMPLES},
+            "held_out": fold.held_out["key"].to_list(),
             "learnt": sorted(set(fold.train["text_id"])),
             "first_stage": {slot: spec(stage) for slot, stage in pipeline.between(None, FIRST_STAGE)}}
 
@@ -98,12 +108,13 @@ def read_sources(recipe: EncoderRecipe, words: list[str]) -> tuple[pl.DataFrame,
     if not recipe.pairs:
         kept, record = data_examples(recipe, words)
         return kept, [record]
-    if others := [word for word in words if not word.startswith("seed=")]:
-        raise MemlabError(f"{others[0]} configures data, and the examples come from files", fix="leave one of them out")
+    settings = [f"{name}=" for name in OF_EXAMPLES if getattr(recipe, name) != OF_EXAMPLES[name]]
+    if others := [*settings, *(word for word in words if not word.startswith("seed="))]:
+        raise MemlabError(f"{others[0]} configures examples, and these come from files", fix="leave one of them out")
     frames, records = [], []
     for file, times in recipe.pairs.items():
-        frame, record = read_examples(file)
-        frames += [frame] * times
+        examples_read, record = read_examples(file)
+        frames += [examples_read] * times
         records.append({"file": file.name, "times": times, **record})
     return pl.concat(frames), records
 

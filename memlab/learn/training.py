@@ -121,7 +121,7 @@ def load_reranker(recipe: TrainingRecipe) -> CrossEncoder:
     load_libraries()
     torch.manual_seed(recipe.seed)
     return CrossEncoder(str(recipe.base_folder()), num_labels=1, max_length=recipe.max_length,
-                        device=training_device(recipe))
+                        device=training_device(recipe), model_kwargs={"dtype": torch.float32})
 
 
 def train_reranker(model: CrossEncoder, lists: TrainingLists, recipe: TrainingRecipe, folder: Path, mark: str,

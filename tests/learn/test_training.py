@@ -39,6 +39,7 @@ def trained(settings: TrainingRecipe, folder: Path, mark: str = "mark",
     return training.train_reranker(training.load_reranker(settings), drawn(settings), settings, folder, mark, watch)
 
 
+@pytest.mark.nightly
 def test_an_overfit_toy_is_learnt(base: Path, tmp_path: Path) -> None:
     settings = config(tmp_path, base, negatives=3, epochs=40, batch=8, rate=3e-3, decay=0)
     told = toy().with_columns(positive="I did buy it on " + pl.col("question").cast(pl.String))
@@ -100,6 +101,7 @@ def test_an_interrupted_training_goes_on_from_its_checkpoint_with_the_same_losse
     assert taken == [2, 3]  # the step in which it was cut has no checkpoint
 
 
+@pytest.mark.nightly
 def test_a_checkpoint_that_was_not_written_to_its_end_is_passed_over(base: Path, tmp_path: Path) -> None:
     settings = config(tmp_path, base, epochs=2, checkpoint_seconds=0)
     whole = trained(settings, tmp_path / "a")
@@ -113,6 +115,7 @@ def test_a_checkpoint_that_was_not_written_to_its_end_is_passed_over(base: Path,
     assert training.last_checkpoint(tmp_path / "nothing") is None
 
 
+@pytest.mark.nightly
 def test_a_checkpoint_of_another_training_is_not_gone_on_with(base: Path, tmp_path: Path) -> None:
     settings = config(tmp_path, base, checkpoint_seconds=0)
     interrupted(settings, tmp_path / "c", "one")
