@@ -13,6 +13,7 @@ the same line again to continue an interrupted training.
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 import sys
 import time
@@ -21,11 +22,13 @@ from typing import Any
 
 from memlab.harness import manifest
 from memlab.learn.cross_fit_rerank import FILE
+from memlab.learn.held_out import best_with, compare_pipelines, in_words
 from memlab.learn.pairs import distinct_batches, draw
 from memlab.learn.recipe import EncoderRecipe, finished_record, tenths, train_command
 from memlab.learn.sources import read_sources
 from memlab.models.local.adapter import low_rank, write_update
 from memlab.models.local.base import files_digest
+from memlab.models.local.embedder import SentenceEmbedder
 from memlab.runtime.files import atomic_dir, write_json
 from memlab.runtime.machine import enough_memory
 from memlab.stage import spec, spec_digest
@@ -45,7 +48,7 @@ def train(recipe: EncoderRecipe, words: list[str], watch: Callable[[int, float],
     from memlab.learn import encoder_training  # loads the training libraries
 
     encoder_training.check(recipe)
-    kept, sources = read_sources(recipe, words)
+    kept, sources, others = read_sources(recipe, words)
     drawn = draw(kept, recipe.negatives, recipe.epochs, recipe.batch, recipe.seed)
     lists = distinct_batches(drawn, recipe.batch)
     settings, base = recipe.settings(), files_digest(recipe.base_folder())
@@ -59,21 +62,34 @@ def train(recipe: EncoderRecipe, words: list[str], watch: Callable[[int, float],
     checkpoints = recipe.out_model.with_name(f"{recipe.out_model.name}.unfinished")
     losses = encoder_training.train_encoder(parts, lists, recipe, checkpoints, mark, watch)
     update = low_rank(before, encoder_training.weights(parts), recipe.rank) | encoder_training.projection(parts)
+    file = checkpoints / UPDATE
+    write_update(file, update, {"base": base, "rank": recipe.rank, "dimensions": recipe.dimensions})
+    found = None
+    if others is not None and (len(others.questions) or must_help(recipe)):
+        started_from = SentenceEmbedder(path=recipe.base, name=str(recipe.base or "minilm"), device=recipe.device)
+        found = compare_pipelines(others.tables, others.questions, others.by, best_with(started_from),
+                                  best_with(dataclasses.replace(started_from, adapter=file)), others.store, recipe.seed)
     record = {
         "format": FORMAT, "mark": mark, "sources": sources, "recipe": spec(settings), "base": base,
         "counts": {"examples": kept.height, "questions": kept["query"].n_unique(), "passages": len(passages),
                    "left_out": len(drawn.queries) - len(lists.queries), "steps": len(losses)},
-        "losses": tenths(losses), "seconds": round(time.perf_counter() - start, 1),
+        "not_learned": found, "losses": tenths(losses), "seconds": round(time.perf_counter() - start, 1),
         "hardware": manifest.hardware(), "versions": manifest.versions(), **manifest.commit(),
     }
     with atomic_dir(recipe.out_model) as temporary:  # so that the folder is whole or absent
-        if recipe.dimensions is None:  # a folder of the model alone would lose the map
-            encoder_training.save(parts, recipe.base_folder(), temporary)
-        write_update(temporary / UPDATE, update, {"base": base, "rank": recipe.rank, "dimensions": recipe.dimensions})
+        if not must_help(recipe) or (found and found["shown"]):
+            shutil.copy(file, temporary / UPDATE)
+            if recipe.dimensions is None:  # a folder of the model alone would lose the map
+                encoder_training.save(parts, recipe.base_folder(), temporary)
         write_json(temporary / FILE, record)
     finished_record(recipe.out_model, mark)  # raises if another model took the folder meanwhile
     shutil.rmtree(checkpoints, ignore_errors=True)
     return record
+
+
+def must_help(recipe: EncoderRecipe) -> bool:
+    """Return whether the weights are written only if they are shown to help."""
+    return recipe.keep == "shown" or recipe.keep == "auto" and recipe.questions == "rules" and not recipe.pairs
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -85,9 +101,12 @@ def _run(recipe: EncoderRecipe, words: list[str]) -> str:
     """Train, and return a line about it."""
     with enough_memory(f"a smaller batch (batch={max(recipe.batch // 2, 2)}), or limit= in all"):
         record = train(recipe, words)
-    counts, losses = record["counts"], record["losses"]
+    counts, losses, found = record["counts"], record["losses"], record["not_learned"]
+    worth = f"\n{in_words(found)}" if found else ""
+    if must_help(recipe) and not (found and found["shown"]):
+        worth += f"; the old weights stay: {recipe.out_model} holds the record alone (keep=always writes them)"
     return (f"{recipe.out_model}: {counts['examples']:,} examples of {counts['questions']:,} questions, "
-            f"{counts['steps']:,} steps, {record['seconds']:,.0f} s, loss {losses[0]:.3f} -> {losses[-1]:.3f}")
+            f"{counts['steps']:,} steps, {record['seconds']:,.0f} s, loss {losses[0]:.3f} -> {losses[-1]:.3f}{worth}")
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from memlab.runtime.paths import bundled_encoder
 from memlab.runtime.terminal import print
 from memlab.stage import LocalPath, stage
 
-NO_RECIPE = ("out_model", "base", "checkpoint_seconds", "device", "file", "pairs")
+NO_RECIPE = ("out_model", "base", "checkpoint_seconds", "device", "file", "pairs", "keep")
 """Settings that do not change what is learned; base and pairs count by what they hold."""
 
 
@@ -103,7 +103,9 @@ class EncoderRecipe(TrainingRecipe):
     query_length: tokens of a question. weighting: of the question's tokens in the score, ``idf`` as in the search.
     dimensions: numbers of a token's vector, by a linear map that is trained along; null: all that the base has.
     embeddings: train the vectors of the vocabulary too. rank: of the update that is saved beside the whole model.
-    cached: compute gradients in pieces, so that a batch needs less memory and more time. pairs: files of examples that
+    cached: compute gradients in pieces, so that a batch needs less memory and more time. keep: ``always`` writes the
+    weights; ``shown`` only if they are shown to help on questions that were not learned, which is measured where the
+    data have any; ``auto`` is shown for questions=rules without pairs, else always. pairs: files of examples that
     ``memlab train pairs`` wrote, with the times that each is taken in an epoch; no other data are read then.
     """
 
@@ -118,6 +120,7 @@ class EncoderRecipe(TrainingRecipe):
     embeddings: bool = False
     rank: Annotated[int, Field(ge=1)] = 32
     cached: bool = False
+    keep: Literal["auto", "shown", "always"] = "auto"
     pairs: dict[LocalPath, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
 
 

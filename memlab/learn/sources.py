@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
+from memlab.data.dataset import GroupBy
 from memlab.errors import MemlabError
 from memlab.harness.arm import load
 from memlab.learn.command import read_arm
@@ -95,19 +97,41 @@ def source_record(dataset: dict[str, Any], pipeline: Pipeline, recipe: PairRecip
             "first_stage": {slot: spec(stage) for slot, stage in pipeline.between(None, FIRST_STAGE)}}
 
 
-def data_examples(recipe: PairRecipe, words: list[str]) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """Return the examples of the data set that the words configure, and what is to be known of them."""
+@dataclass(frozen=True)
+class MarkedQuestions:
+    """Questions of a data set with evidence that a training does not learn; ``by`` says which are not independent."""
+
+    tables: Tables
+    questions: pl.Series
+    by: GroupBy
+    store: Store
+
+
+def data_examples(recipe: PairRecipe, words: list[str]) -> tuple[pl.DataFrame, dict[str, Any], MarkedQuestions]:
+    """Return the examples of the data set that the words configure, what is to be known of them, and other questions.
+
+    These are the held-out fold's, or, where rules make the questions, all that the data set has.
+    """
     arm, store = read_arm(words)
-    kept, fold = taken_examples(load(arm.dataset), arm.pipeline, recipe, store)
+    tables = load(arm.dataset)
+    kept, fold = taken_examples(tables, arm.pipeline, recipe, store)
+    scored = tables["gold"].filter("scored")["question"]
+    others = scored if recipe.questions == "rules" else scored.filter(
+        scored.is_in(fold.held_out["question"].implode()))
     dataset = {"name": arm.dataset.name, **arm.dataset.identity()}
-    return kept, source_record(dataset, arm.pipeline, recipe, fold)
+    return kept, source_record(dataset, arm.pipeline, recipe, fold), MarkedQuestions(
+        tables, others, arm.dataset.grouping(), store)
 
 
-def read_sources(recipe: EncoderRecipe, words: list[str]) -> tuple[pl.DataFrame, list[dict[str, Any]]]:
-    """Return the examples of the recipe's files, or of the data set of the words, and what is known of each source."""
+def read_sources(recipe: EncoderRecipe, words: list[str]
+                 ) -> tuple[pl.DataFrame, list[dict[str, Any]], MarkedQuestions | None]:
+    """Return the examples of the recipe's files or of the data set of the words, and what is known of each source.
+
+    The questions of the data set that are not learned come third; files have none.
+    """
     if not recipe.pairs:
-        kept, record = data_examples(recipe, words)
-        return kept, [record]
+        kept, record, marked = data_examples(recipe, words)
+        return kept, [record], marked
     settings = [f"{name}=" for name in OF_EXAMPLES if getattr(recipe, name) != OF_EXAMPLES[name]]
     if others := [*settings, *(word for word in words if not word.startswith("seed="))]:
         raise MemlabError(f"{others[0]} configures examples, and these come from files", fix="leave one of them out")
@@ -116,7 +140,7 @@ def read_sources(recipe: EncoderRecipe, words: list[str]) -> tuple[pl.DataFrame,
         examples_read, record = read_examples(file)
         frames += [examples_read] * times
         records.append({"file": file.name, "times": times, **record})
-    return pl.concat(frames), records
+    return pl.concat(frames), records, None
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -129,7 +153,7 @@ def _write(recipe: PairRecipe, words: list[str]) -> str:
     """Write the examples of the data that the words configure, and return a line about them."""
     if recipe.file is None:
         raise MemlabError("no file for the examples is given", fix="file=FILE.jsonl")
-    kept, record = data_examples(recipe, words)
+    kept, record, _ = data_examples(recipe, words)
     write_examples(recipe.file, kept, record)
     return (f"{recipe.file}: {kept.height:,} evidence turns of {kept['query'].n_unique():,} questions, "
             f"{len(record['held_out']):,} questions held out")

@@ -13,13 +13,17 @@ from hypothesis import strategies as st
 from memlab.errors import MemlabError
 from memlab.learn import encoder, encoder_training, sources
 from memlab.learn.__main__ import main as train_main
+from memlab.learn.cross_fit_rerank import Chance
+from memlab.learn.held_out import compare_pipelines
 from memlab.learn.pairs import TrainingLists, distinct_batches, read_examples
 from memlab.learn.recipe import EncoderRecipe
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.models.local.late_interaction import LateInteraction
+from memlab.rank.rerank import Rerank
 from memlab.run import main as run_main
+from memlab.store import Store
 from memlab.tables import with_text
-from tests.learn.small_models import tiny_encoder
+from tests.learn.small_models import LEXICAL, tiny_encoder
 from tests.small import LIVES, lives
 
 WORDS = [*LIVES, "search/dense=none", "track=none"]
@@ -128,6 +132,33 @@ def test_a_run_says_how_many_of_its_questions_the_encoder_has_learned(base: Path
 
 
 @pytest.mark.slow
+def test_what_is_not_shown_to_help_is_not_kept(base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [*WORDS, f"store={tmp_path}/store", f"base={base}", "questions=rules", "device=cpu", "batch=4", "epochs=1"]
+    assert train_main(["encoder", f"out_model={tmp_path}/m", "rate=1e-9", *words]) == 0
+    said = capsys.readouterr().out
+    assert "questions that it did not learn, turn nDCG@10 went from" in said
+    assert "it is not shown to help; the old weights stay" in said
+    assert [path.name for path in (tmp_path / "m").iterdir()] == ["training.json"]
+    found = json.loads((tmp_path / "m" / "training.json").read_text())["not_learned"]
+    assert found["before"] == pytest.approx(found["after"], abs=1e-3)
+    assert train_main(["encoder", f"out_model={tmp_path}/n", "rate=1e-9", "keep=always", *words]) == 0
+    assert (tmp_path / "n" / encoder.UPDATE).is_file()
+
+
+def test_a_gain_is_shown_by_the_paired_test_alone() -> None:
+    tables = lives(lives=6).load()
+    questions = tables["gold"].filter("scored")["question"]
+    assert not compare_pipelines(tables, questions, "corpus", LEXICAL, LEXICAL, Store(), 0)["shown"]
+    chance = LEXICAL.replace(rerank=Rerank(scorer=Chance()))
+    found = compare_pipelines(tables, questions, "corpus", chance, LEXICAL, Store(), 0)
+    assert (found["groups"], found["questions"]) == (6, len(questions))
+    assert found["after"] > found["before"]
+    assert found["shown"] == (found["p"] <= .05)
+    assert not compare_pipelines(tables, questions, "corpus", LEXICAL, chance, Store(), 0)["shown"]  # a loss is none
+    assert compare_pipelines(tables, questions.clear(), "corpus", LEXICAL, LEXICAL, Store(), 0)["questions"] == 0
+
+
+@pytest.mark.slow
 def test_examples_go_through_files_and_one_is_taken_several_times(base: Path, tmp_path: Path,
                                                                   capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "a.jsonl"
@@ -136,7 +167,7 @@ def test_examples_go_through_files_and_one_is_taken_several_times(base: Path, tm
     assert "6 evidence turns" in capsys.readouterr().out
     examples, record = read_examples(file)
     assert record["data"]["name"] == "synthetic"
-    kept, (source,) = sources.read_sources(recipe(tmp_path, base, pairs={file: 2}), [])
+    kept, (source,), _ = sources.read_sources(recipe(tmp_path, base, pairs={file: 2}), [])
     assert kept.height == 2 * examples.height
     assert (source["file"], source["times"]) == ("a.jsonl", 2)
     assert train_main(["encoder", f"out_model={tmp_path}/m", f"base={base}", f"pairs={{{file}: 1}}", "batch=4",
