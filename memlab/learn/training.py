@@ -173,7 +173,7 @@ def run(trainer: type[BaseTrainer], arguments: Any, model: Any, columns: dict[st
         weight_decay=recipe.decay, warmup_steps=round(recipe.warmup * steps), bf16=recipe.precision == "bf16",
         seed=recipe.seed, save_strategy="no", save_total_limit=1, logging_steps=1, logging_nan_inf_filter=False,
         disable_tqdm=True, report_to="none", dataloader_pin_memory=False, **options)
-    model.model_card_data.generate_widget_examples = False  # they have a progress bar of their own
+    model.model_card_data.widget = [{}]  # else the library looks for examples, with a progress bar of its own
     done = int(checkpoint.name.rpartition("-")[2]) if checkpoint else 0
     with progress("fine-tuning", total=steps - done, unit="steps") as report:
         watcher = Watcher(recipe, report, watch)
