@@ -23,6 +23,7 @@ from memlab.learn.folds import folds, in_folds
 from memlab.rank.rerank import passages_of
 from memlab.runtime.files import atomic_write, open_plain
 from memlab.runtime.foreign import load_json
+from memlab.runtime.progress import progress
 from memlab.tables import SESSION, Tables, text_hash, with_text
 
 FORMAT = "memlab-examples-1"
@@ -213,9 +214,11 @@ def read_examples(file: Path) -> tuple[pl.DataFrame, dict[str, Any]]:
     head: Any = None
     where = str(file)
     try:
-        with open_plain(file) as lines:
+        with (open_plain(file) as lines,
+              progress(f"reading {file.name}", total=file.stat().st_size, unit="bytes") as step):
             for number, line in enumerate(lines, start=1):
                 where = f"{file}, line {number}"
+                step(len(line))
                 entry = load_json(line.decode(), where)
                 if number > 1:
                     row = _EXAMPLE.validate_python(entry)

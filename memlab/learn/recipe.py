@@ -154,7 +154,8 @@ def train_command(kind: type[Kind], text: str, train: Callable[[Kind, list[str]]
     try:
         return report(action)
     except KeyboardInterrupt:
-        print("\ninterrupted; give the same line again to continue from the last checkpoint", file=sys.stderr)
+        resumes = " to continue from the last checkpoint" if issubclass(kind, TrainingRecipe) else ""
+        print(f"\ninterrupted; give the same line again{resumes}", file=sys.stderr)
         return 130
 
 
