@@ -209,7 +209,7 @@ def question_tables(tables: Tables, question: int) -> Tables:
 
 
 @contextmanager
-def timed(what: str) -> Iterator[None]:
+def print_time(what: str) -> Iterator[None]:
     """Print the seconds of a block, and the memory behind it."""
     start = time.perf_counter()
     yield
@@ -253,9 +253,9 @@ def main() -> None:
     asked, _ = distinct_texts(tables["texts"], tables["questions"]["text_id"])
     store.token_vectors(stage.matcher, asked, "query")
     folder = options.folder
-    with timed("token vectors written or found"):
+    with print_time("token vectors written or found"):
         names = files_of(folder, turns.texts, -(-options.turns // len(turns.text_of)), options.precision)
-    with timed("token vectors mapped, with the check of their digests"):
+    with print_time("token vectors mapped, with the check of their digests"):
         pool = pool_of(turns, map_files(folder, names, options.precision), options.turns)
     tokens = int(pool.texts.lengths.sum())
     print(f"{options.turns:,} turns, {tokens:,} tokens of {turns.texts.blocks[0].dim} numbers, {options.precision}, "
@@ -264,16 +264,16 @@ def main() -> None:
     database.open()
     lists = TokenLists(stage.centroids, stage.seed,
                        TokenCodes(database, f"{options.turns} {options.precision} {stage.centroids} {stage.seed}"))
-    with timed("index built or read"):
+    with print_time("index built or read"):
         postings = lists.of(pool.texts)
     print(f"{len(postings.centroids):,} centroids; {lists.assigned:,} tokens assigned")
     memory = OneMemory(store.root, pool, lists)
     sample = spread(sorted(turns.evidence), options.questions)
     search = searcher(stage, memory, tables)
-    with timed("first question"):
+    with print_time("first question"):
         search(sample[0])
     found, milliseconds = {}, []
-    with timed(f"{len(sample)} questions"), progress("questions", len(sample), "questions") as step:
+    with print_time(f"{len(sample)} questions"), progress("questions", len(sample), "questions") as step:
         for question in sample:
             start = time.perf_counter()
             found[question] = search(question)
@@ -308,7 +308,7 @@ def compare(stage: LateIndex, memory: OneMemory, pool: TokenPool, tables: Tables
     texts, text_of = distinct_texts(tables["texts"], rows["text_id"])
     vectors, width = memory.token_vectors(stage.matcher, texts, "query"), stage.matcher.query_tokens
     queries = [(ids[:width], matrix[:width]) for ids, matrix in map(vectors.text, text_of)]
-    with timed(f"exact search of {len(some)} questions at once"):
+    with print_time(f"exact search of {len(some)} questions at once"):
         exact = exact_best(stage, pool, queries, len(turns.text_of))
     for lane in LANES:
         shares = [np.isin(one[lane], found[question][lane]).mean() for question, one in zip(some, exact)]

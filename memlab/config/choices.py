@@ -156,7 +156,7 @@ def _read(folder: Path, own: Path, more: Choices) -> Iterator[str]:
             yield f"{path}: expected a name that ends in .yaml"
         elif name != TECHNIQUES and group not in groups and place.parts[0] != ARM:
             yield f"{path}: there is no slot '{group}'; {did_you_mean(group, groups)}"
-        elif name != TECHNIQUES and (fault := _taken(name, {**own_choices(own), **more})):
+        elif name != TECHNIQUES and (fault := _name_conflict(name, {**own_choices(own), **more})):
             yield f"{path}: {fault}"
         else:
             try:
@@ -193,7 +193,7 @@ def _content(path: Path) -> dict[str, Any]:
     return {str(key): value for key, value in plain.items()}
 
 
-def _taken(name: str, choices: Choices) -> str:
+def _name_conflict(name: str, choices: Choices) -> str:
     """Return the fault of a choice whose name another one has; empty if none has it."""
     other = choices.get(name)
     return f"there is such a choice already, in {other.path}; choose another name" if other else ""
@@ -211,7 +211,7 @@ def _table_faults(group: str, table: Any, own: frozenset[str], choices: Choices)
     for name, settings in table.items() if isinstance(table, Mapping) else ():
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             yield f"{where}.{name}: expected a name of letters, digits, _ and -; quote one that is a number"
-        elif fault := _taken(f"{group}/{name}", choices):
+        elif fault := _name_conflict(f"{group}/{name}", choices):
             yield f"{where}.{name}: {fault}"
         elif not isinstance(settings, Mapping):
             yield f"{where}.{name}: expected settings, key: value"

@@ -129,7 +129,7 @@ def read(arguments: Sequence[str], multirun: bool = False, without: Sequence[str
         if not base.plan:
             faults += dict.fromkeys(unready.values())
     if not faults:
-        unchanged = _unchanged([arm for arm in arms if arm.name not in unready])
+        unchanged = _find_unchanged([arm for arm in arms if arm.name not in unready])
         left_out |= unchanged
         arms = [arm for arm in arms if arm.name not in unchanged]
         faults += _duplicates(arms, unready)
@@ -202,7 +202,7 @@ def _contrasts(base: DictConfig, faults: list[str]) -> list[Contrast]:
     return contrasts
 
 
-def _unchanged(arms: list[Arm]) -> dict[str, str]:
+def _find_unchanged(arms: list[Arm]) -> dict[str, str]:
     """Return ablation -> why, for those that change no setting: the system lacks that part, or has the plain one."""
     bases = {arm.digest(): arm.name for arm in reversed(arms) if arm.name in ("whole", ablation.PLAIN)}
     return {arm.name: f"the same settings as {bases[arm.digest()]}" for arm in arms

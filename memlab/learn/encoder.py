@@ -20,11 +20,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from memlab.harness import manifest
 from memlab.learn.cross_fit_rerank import FILE
 from memlab.learn.held_out import best_with, compare_pipelines, in_words
 from memlab.learn.pairs import distinct_batches, draw
-from memlab.learn.recipe import EncoderRecipe, finished_record, tenths, train_command
+from memlab.learn.recipe import EncoderRecipe, finished_record, record_of_run, train_command
 from memlab.learn.sources import read_sources
 from memlab.models.local.adapter import low_rank, write_update
 from memlab.models.local.base import files_digest
@@ -73,8 +72,7 @@ def train(recipe: EncoderRecipe, words: list[str], watch: Callable[[int, float],
         "format": FORMAT, "mark": mark, "sources": sources, "recipe": spec(settings), "base": base,
         "counts": {"examples": kept.height, "questions": kept["query"].n_unique(), "passages": len(passages),
                    "left_out": len(drawn.queries) - len(lists.queries), "steps": len(losses)},
-        "not_learned": found, "losses": tenths(losses), "seconds": round(time.perf_counter() - start, 1),
-        "hardware": manifest.hardware(), "versions": manifest.versions(), **manifest.commit(),
+        "not_learned": found, **record_of_run(start, losses),
     }
     with atomic_dir(recipe.out_model) as temporary:  # so that the folder is whole or absent
         if not must_help(recipe) or (found and found["shown"]):
@@ -104,7 +102,8 @@ def _run(recipe: EncoderRecipe, words: list[str]) -> str:
     counts, losses, found = record["counts"], record["losses"], record["not_learned"]
     worth = f"\n{in_words(found)}" if found else ""
     if must_help(recipe) and not (found and found["shown"]):
-        worth += f"; the old weights stay: {recipe.out_model} holds the record alone (keep=always writes them)"
+        worth += (f"; the old weights stay: {recipe.out_model} holds the record alone (keep=always with another folder "
+                  "writes the new ones)")
     return (f"{recipe.out_model}: {counts['examples']:,} examples of {counts['questions']:,} questions, "
             f"{counts['steps']:,} steps, {record['seconds']:,.0f} s, loss {losses[0]:.3f} -> {losses[-1]:.3f}{worth}")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
@@ -15,6 +16,7 @@ from hydra.errors import HydraException
 from pydantic import Field, ValidationError, model_validator
 
 from memlab.errors import Faults, MemlabError, did_you_mean
+from memlab.harness import manifest
 from memlab.learn.command import report
 from memlab.learn.cross_fit_rerank import FILE
 from memlab.learn.pairs import parse_fold
@@ -24,7 +26,7 @@ from memlab.runtime.paths import bundled_encoder
 from memlab.runtime.terminal import print
 from memlab.stage import LocalPath, stage
 
-NO_RECIPE = ("out_model", "base", "checkpoint_seconds", "device", "file", "pairs", "keep")
+NO_RECIPE = ("out_model", "base", "checkpoint_seconds", "device", "file", "pairs")
 """Settings that do not change what is learned; base and pairs count by what they hold."""
 
 
@@ -200,6 +202,12 @@ def finished_record(folder: Path, mark: str) -> dict[str, Any] | None:
         raise MemlabError("holds something else, or a model of other data or another configuration",
                           where=f"out_model={folder}", fix="give another folder, or delete this one")
     return dict(record)
+
+
+def record_of_run(start: float, losses: Sequence[float]) -> dict[str, Any]:
+    """Return what a training records of its run: losses, seconds since ``start``, hardware, versions and commit."""
+    return {"losses": tenths(losses), "seconds": round(time.perf_counter() - start, 1),
+            "hardware": manifest.hardware(), "versions": manifest.versions(), **manifest.commit()}
 
 
 def tenths(losses: Sequence[float]) -> list[float]:

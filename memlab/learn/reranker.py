@@ -19,13 +19,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from memlab.harness import manifest
 from memlab.harness.arm import load
 from memlab.learn.command import read_arm
 from memlab.learn.cross_fit_rerank import write
 from memlab.learn.pairs import draw
-from memlab.learn.recipe import TrainingRecipe, finished_record, tenths, train_command
-from memlab.learn.sources import source_record, taken_examples
+from memlab.learn.recipe import TrainingRecipe, finished_record, record_of_run, train_command
+from memlab.learn.sources import make_examples, source_record
 from memlab.models.local.base import files_digest
 from memlab.pipeline import Pipeline
 from memlab.runtime.files import atomic_dir
@@ -43,7 +42,7 @@ def train(tables: Tables, dataset: dict[str, Any], pipeline: Pipeline, config: T
     slots do not run. A finished model of the same configuration and examples returns at once. ``watch(step, loss)`` is
     called after each step. Raises MemlabError where there is no example, or where the folder holds another model.
     """
-    kept, fold = taken_examples(tables, pipeline, config, store)
+    kept, fold = make_examples(tables, pipeline, config, store)
     lists = draw(kept, config.negatives, config.epochs, config.batch, config.seed)
     settings = config.settings()
     base, held_out = files_digest(config.base_folder()), fold.held_out["key"].to_list()
@@ -62,8 +61,7 @@ def train(tables: Tables, dataset: dict[str, Any], pipeline: Pipeline, config: T
                    "questions_learnt": kept["query"].n_unique(), "examples": kept.height,
                    "passages": len({*kept["positive"], *kept["negatives"].explode()}),
                    "forbidden_sessions": fold.forbidden.height, "steps": len(losses)},
-        "losses": tenths(losses), "seconds": round(time.perf_counter() - start, 1),
-        "hardware": manifest.hardware(), "versions": manifest.versions(), **manifest.commit(),
+        **record_of_run(start, losses),
     }
     with atomic_dir(config.out_model) as temporary:  # so that the folder is whole or absent
         model.save_pretrained(str(temporary), create_model_card=False)

@@ -31,14 +31,14 @@ from memlab.stage import spec
 from memlab.store import Store
 from memlab.tables import Tables, add_texts, frame, with_text
 
-OF_EXAMPLES = {"questions": "gold", "fold": "all", "depth": 30, "roles": ("user", "assistant"), "limit": None}
-"""Settings that decide which examples there are -> their defaults."""
+OF_EXAMPLES = ("questions", "fold", "depth", "roles", "limit")
+"""Settings that decide which examples there are."""
 
 FIRST_STAGE = "score"
 """The last slot of the first stage, whose ranking gives the negatives."""
 
 
-def rule_made(tables: Tables) -> Tables:
+def with_rule_questions(tables: Tables) -> Tables:
     """Return the tables with the questions that rules make from the turns, and these turns as their evidence.
 
     Neither the questions nor the gold of the data are read. A question to which several turns of a corpus give rise has
@@ -70,13 +70,13 @@ def rule_made(tables: Tables) -> Tables:
         "evidence": frame("evidence", {"question": asked_about, "session": sessions, "turn": turn_numbers})})
 
 
-def taken_examples(tables: Tables, pipeline: Pipeline, recipe: PairRecipe, store: Store) -> tuple[pl.DataFrame, Fold]:
+def make_examples(tables: Tables, pipeline: Pipeline, recipe: PairRecipe, store: Store) -> tuple[pl.DataFrame, Fold]:
     """Return the examples of a loaded data set, and its training and held-out questions.
 
     The pipeline's first stage gives the negatives; its later slots do not run. Raises MemlabError without any example.
     """
     if recipe.questions == "rules":
-        tables = rule_made(tables)
+        tables = with_rule_questions(tables)
         if not tables["questions"].height:
             raise MemlabError("the rules find no statement to ask about", where="questions=rules",
                               fix="a larger log in English, or questions=gold")
@@ -114,7 +114,7 @@ def data_examples(recipe: PairRecipe, words: list[str]) -> tuple[pl.DataFrame, d
     """
     arm, store = read_arm(words)
     tables = load(arm.dataset)
-    kept, fold = taken_examples(tables, arm.pipeline, recipe, store)
+    kept, fold = make_examples(tables, arm.pipeline, recipe, store)
     scored = tables["gold"].filter("scored")["question"]
     others = scored if recipe.questions == "rules" else scored.filter(
         scored.is_in(fold.held_out["question"].implode()))
@@ -132,7 +132,7 @@ def read_sources(recipe: EncoderRecipe, words: list[str]
     if not recipe.pairs:
         kept, record, marked = data_examples(recipe, words)
         return kept, [record], marked
-    settings = [f"{name}=" for name in OF_EXAMPLES if getattr(recipe, name) != OF_EXAMPLES[name]]
+    settings = [f"{name}=" for name in OF_EXAMPLES if getattr(recipe, name) != getattr(PairRecipe(), name)]
     if others := [*settings, *(word for word in words if not word.startswith("seed="))]:
         raise MemlabError(f"{others[0]} configures examples, and these come from files", fix="leave one of them out")
     frames, records = [], []

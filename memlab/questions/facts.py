@@ -74,7 +74,7 @@ def facts_of(text: str, speaker: str | None = None, *, assistant: bool = False) 
     if len(text) > LONGEST or _ORDERS.match(text[:60]):
         return []
     spans, found = " ".join(text.split()), dict[str, StatedFact]()
-    for sentence in _restated(text) if assistant else _sentences(text):
+    for sentence in _mentions(text) if assistant else _sentences(text):
         for fact in _of_sentence(sentence, named=speaker is not None):
             if _sound(fact) and fact.answer in spans:
                 question = _about(fact.question, speaker)
@@ -105,7 +105,7 @@ def _sentences(text: str) -> Iterator[str]:
                     yield sentence
 
 
-def _restated(text: str) -> Iterator[str]:
+def _mentions(text: str) -> Iterator[str]:
     """Yield what an assistant says that the user mentioned, as the user would say it."""
     for sentence in _sentences(text):
         if said := _MENTIONED.search(sentence):

@@ -322,9 +322,9 @@ def encode(store: Store, embedder: Embedder, texts: pl.DataFrame, ids: pl.Series
 
 def store_at(place: str | None) -> Store:
     """Return the store of a folder, opened once per process; None is the default folder."""
-    return _opened(Path(place) if place else store_root())
+    return _open_store(Path(place) if place else store_root())
 
 
 @cache
-def _opened(root: Path) -> Store:
+def _open_store(root: Path) -> Store:
     return Store(root)

@@ -141,6 +141,8 @@ def test_what_is_not_shown_to_help_is_not_kept(base: Path, tmp_path: Path, capsy
     assert [path.name for path in (tmp_path / "m").iterdir()] == ["training.json"]
     found = json.loads((tmp_path / "m" / "training.json").read_text())["not_learned"]
     assert found["before"] == pytest.approx(found["after"], abs=1e-3)
+    assert train_main(["encoder", f"out_model={tmp_path}/m", "rate=1e-9", "keep=always", *words]) == 1
+    assert "give another folder" in capsys.readouterr().err  # it never passes for a finished one with weights
     assert train_main(["encoder", f"out_model={tmp_path}/n", "rate=1e-9", "keep=always", *words]) == 0
     assert (tmp_path / "n" / encoder.UPDATE).is_file()
 
@@ -224,9 +226,9 @@ def test_in_no_batch_is_a_text_twice_or_an_answer_a_negative(rows: list[tuple[st
 
 def test_questions_that_rules_make_have_their_turn_as_evidence_and_look_at_no_gold() -> None:
     tables = lives().load()
-    made = sources.rule_made(tables)
+    made = sources.with_rule_questions(tables)
     empty = {name: tables[name].clear() for name in ("questions", "gold", "evidence")}
-    blind = sources.rule_made(tables.updated(empty))
+    blind = sources.with_rule_questions(tables.updated(empty))
     assert made["questions"].height > 10
     for name in ("questions", "gold", "evidence"):
         assert made[name].equals(blind[name])

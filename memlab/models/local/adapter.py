@@ -211,13 +211,3 @@ def _shape(tensors: Mapping[str, Floats], name: str) -> tuple[int, ...]:
     """Return the shape of the change of a weight."""
     added = tensors.get(f"{name}.add")
     return (len(tensors[f"{name}.up"]), tensors[f"{name}.down"].shape[1]) if added is None else added.shape
-
-
-def update_digest(file: Path) -> str:
-    """Return the digest of an update (BLAKE2b, 128 bits, hexadecimal); raise MemlabError for another file."""
-    return update_card(file).digest
-
-
-def token_dimensions(file: Path) -> int | None:
-    """Return the numbers of a token's vector that an update maps to; None if it has no map."""
-    return update_card(file).dimensions

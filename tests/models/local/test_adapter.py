@@ -16,8 +16,7 @@ from memlab.models.local.adapter import (
     PROJECTION,
     apply_update,
     low_rank,
-    token_dimensions,
-    update_digest,
+    update_card,
     write_update,
 )
 
@@ -69,7 +68,7 @@ def test_equal_updates_are_equal_files(tmp_path: Path) -> None:
     update = low_rank(BASE, TUNED, 2)
     files = written(one, update), written(two, dict(reversed(update.items())))
     assert files[0].read_bytes() == files[1].read_bytes()
-    assert update_digest(files[0]) == update_digest(files[1])
+    assert update_card(files[0]).digest == update_card(files[1]).digest
 
 
 def test_a_map_of_token_vectors_is_returned(tmp_path: Path) -> None:
@@ -77,8 +76,8 @@ def test_a_map_of_token_vectors_is_returned(tmp_path: Path) -> None:
     found = apply_update(Model(BASE), file)
     assert found is not None
     np.testing.assert_array_equal(found, np.eye(3, 5))
-    assert token_dimensions(file) == 3
-    assert token_dimensions(written(tmp_path, low_rank(BASE, TUNED, 2))) is None
+    assert update_card(file).dimensions == 3
+    assert update_card(written(tmp_path, low_rank(BASE, TUNED, 2))).dimensions is None
 
 
 @pytest.mark.parametrize(("weights", "message"), [
@@ -163,7 +162,7 @@ def halves(*shape: int) -> Any:
     ({"a\n\x1b" + "b" * 9000: halves(6)}, r"a\\n\\x1bb{117} is no part of an update")])
 def test_contents_that_are_no_update_are_refused_by_name(tensors: dict[str, Any], message: str, tmp_path: Path) -> None:
     file = stored(tmp_path / "u.safetensors", tensors)
-    for read in (update_digest, token_dimensions, partial(apply_update, Model(BASE))):
+    for read in (update_card, partial(apply_update, Model(BASE))):
         with pytest.raises(MemlabError, match=message):
             read(file)
 
@@ -173,7 +172,7 @@ def test_contents_that_are_no_update_are_refused_by_name(tensors: dict[str, Any]
     ({"card": "{"}, "is damaged"), ({"card": "[" * 9000}, "is damaged")])
 def test_a_file_without_a_card_is_no_update(notes: dict[str, str], message: str, tmp_path: Path) -> None:
     with pytest.raises(MemlabError, match=message):
-        update_digest(stored(tmp_path / "model.safetensors", {"w.add": halves(3)}, notes))
+        update_card(stored(tmp_path / "model.safetensors", {"w.add": halves(3)}, notes))
 
 
 def test_a_map_of_another_width_is_refused(tmp_path: Path) -> None:
@@ -225,7 +224,7 @@ def wide(folder: Path) -> Path:
 def test_a_file_that_cannot_be_read_gives_one_sentence(make: Callable[[Path], Path], message: str, tmp_path: Path
                                                        ) -> None:
     file = make(tmp_path)
-    for read in (update_digest, token_dimensions, partial(apply_update, Model(BASE))):
+    for read in (update_card, partial(apply_update, Model(BASE))):
         with pytest.raises(MemlabError, match=message) as found:
             read(file)
         assert str(found.value).startswith(f"{file}: ")
@@ -234,9 +233,9 @@ def test_a_file_that_cannot_be_read_gives_one_sentence(make: Callable[[Path], Pa
 
 
 def test_a_file_that_was_written_again_is_read_again(tmp_path: Path) -> None:
-    first = update_digest(written(tmp_path, {PROJECTION: halves(3, 5)}))
+    first = update_card(written(tmp_path, {PROJECTION: halves(3, 5)})).digest
     file = written(tmp_path, {PROJECTION: halves(5, 3)})  # of the same size
-    assert update_digest(file) != first
-    assert token_dimensions(file) == 5
+    assert update_card(file).digest != first
+    assert update_card(file).dimensions == 5
     with pytest.raises(MemlabError, match="changed after it was checked"):
         apply_update(Model(BASE), file, digest=first)

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from memlab.errors import Faults, MemlabError
 from memlab.harness.sweep import read
 from memlab.models.local import batching
-from memlab.models.local.adapter import update_digest, write_update
+from memlab.models.local.adapter import update_card, write_update
 from memlab.models.local.backend import punctuation_ids
 from memlab.models.local.base import files_digest, weight_count
 from memlab.models.local.embedder import SentenceEmbedder
@@ -284,9 +284,9 @@ def test_a_home_folder_is_expanded_and_the_update_is_named(base: Path, tmp_path:
     file = update(tmp_path / "u.safetensors", base, projection=np.eye(8, 32, dtype=np.float16))
     embedder = SentenceEmbedder(path=str(base), name="tiny", adapter="~/u.safetensors")
     assert embedder.token_width() == 8
-    assert embedder.identity()["adapter"] == update_digest(file)
+    assert embedder.identity()["adapter"] == update_card(file).digest
     assert embedder.origin() == {"name": "tiny", "path": str(base), "revision": None, "adapter": "~/u.safetensors",
-                                 "adapter_digest": update_digest(file)}
+                                 "adapter_digest": update_card(file).digest}
     (_, vectors, kept, _), = embedder.token_vectors(["a dog"], "query", special=True, punctuation=True)
     assert vectors.shape == (1, 4, 8)
     assert kept.all()
