@@ -50,6 +50,11 @@ OF_TYPE: dict[str, str] = {
     "where": "factual",
     "when": "temporal",
     "why": "conceptual",
+    # FairytaleQA; its other types (feeling, outcome resolution, prediction) have no class
+    "action": "factual",
+    "character": "factual",
+    "setting": "factual",
+    "causal relationship": "conceptual",
     # BEAM; its other abilities (abstention, instructions, contradictions, summaries) have no class
     "information_extraction": "factual",
     "multi_session_reasoning": "multi_session",

@@ -1,4 +1,4 @@
-"""Experiments on the formats of REALTALK, BEAM and FriendsQA, end to end: generated lives, written as files of each."""
+"""Experiments on the formats of benchmarks of several files, end to end: generated lives, written as files of each."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from typing import Any
 import polars as pl
 import pytest
 
+from memlab.data import fairytaleqa as tales
 from memlab.data.friendsqa import CATEGORIES
 from memlab.run import main
 from memlab.tables import with_text
-from tests.data import test_beam, test_friendsqa, test_realtalk
+from tests.data import test_beam, test_fairytaleqa, test_friendsqa, test_realtalk
 from tests.data.official_records import write
 from tests.examples import rest_at_night
 from tests.small import lives
@@ -81,8 +82,21 @@ def friendsqa(folder: Path) -> list[str]:
     return ["data=friendsqa", f"data.path={folder}"]
 
 
+def fairytaleqa(folder: Path) -> list[str]:
+    """Write a story for each life; each session is a section."""
+    for number, (turns, questions) in enumerate(talks()):
+        sections = turns.group_by("session", maintain_order=True).agg(pl.col("text").str.join("\n\n"))
+        test_fairytaleqa.tale(folder, str(number), test_fairytaleqa.table([
+            test_fairytaleqa.STORY[0], *map(list, sections.iter_rows())]), test_fairytaleqa.table([
+                test_fairytaleqa.QUESTIONS[0], *(
+                    [row["question"], ",".join(str(e["session"]) for e in row["cited"]),
+                     tales.CATEGORIES[row["question"] % 7], "", row["text"], row["answer"]]
+                    for row in questions.iter_rows(named=True))]))
+    return ["data=fairytaleqa", f"data.path={folder}"]
+
+
 @pytest.mark.parametrize(("files", "experiment"), rest_at_night(
-    [*product([realtalk, beam], ["adaptive_k", "marginal", "learned"]),
+    [*product([realtalk, beam, fairytaleqa], ["adaptive_k", "marginal", "learned"]),
      *product([friendsqa], ["adaptive_k", "learned"])],  # undated turns are so short that marginal's budget takes all
     {(realtalk, "adaptive_k"), (beam, "learned")}))
 def test_an_experiment_runs_from_the_files_to_its_contrasts(files: Callable[[Path], list[str]], experiment: str,

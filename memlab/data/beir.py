@@ -7,18 +7,15 @@ Thakur et al., "BEIR: A Heterogeneous Benchmark for Zero-shot Evaluation of Info
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from memlab.data import readers
 from memlab.data.benchmarks import Builder
 from memlab.data.dataset import GroupBy
 from memlab.data.subset import Subset
 from memlab.errors import MemlabError
-from memlab.runtime.files import open_plain
 from memlab.runtime.foreign import load_json
 from memlab.stage import LocalPath, stage
 from memlab.tables import Notes, Tables
@@ -109,7 +106,7 @@ def _text(line: dict[str, Any], key: str, where: str) -> str:
 
 def _lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield (place, object) for each line."""
-    with _open_text(path) as stream:
+    with readers.open_text(path) as stream:
         for number, line in enumerate(stream, start=1):
             if line.strip():
                 where = f"{path}, line {number}"
@@ -135,17 +132,7 @@ def _judgements(path: Path) -> dict[str, set[str]]:
 
 def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Yield (line, columns) of a table separated by tabs, without the heading, which has no number in its score."""
-    with _open_text(path, newline="") as stream:
+    with readers.open_text(path, newline="") as stream:
         for number, row in enumerate(csv.reader(stream, delimiter="\t", quoting=csv.QUOTE_NONE), start=1):
             if row and (number > 1 or row[-1].strip().lstrip("-").isdecimal()):
                 yield number, row
-
-
-@contextmanager
-def _open_text(path: Path, newline: str | None = None) -> Iterator[TextIO]:
-    """Open a file of UTF-8 text; raise MemlabError for what cannot be read."""
-    try:
-        with io.TextIOWrapper(open_plain(path), "utf-8-sig", newline=newline) as stream:
-            yield stream
-    except (OSError, UnicodeDecodeError, csv.Error) as fault:
-        raise MemlabError(f"the file cannot be read ({fault})", where=str(path)) from fault

@@ -2,7 +2,7 @@
 
 A download is written to ``NAME.part`` and renamed when its checksum is right. If nobody has published a checksum, that
 of the first download is written to ``NAME.sha256`` and verified from then on. A benchmark of several files is
-downloaded file by file; what is there already is verified alone.
+downloaded file by file, with one display of their number; what is there already is verified alone.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ def fetch(name: str, *, base: str | None = None, folder: Path | None = None, qui
     source = (base or os.environ.get(BASE) or entry.base).rstrip("/")
     if isinstance(entry, benchmarks.OfficialFile):
         return _fetch_file(entry, source, home / entry.file, quiet)
-    for paths in entry.files:
-        _fetch_first(entry, source, paths, home / entry.folder, quiet)
+    with Progress(disable=quiet) as progress:
+        for paths in progress.track(entry.files, description=f"{name}, {len(entry.files)} files"):
+            _fetch_first(entry, source, paths, home / entry.folder)
     return home / entry.folder
 
 
-def _fetch_first(entry: benchmarks.OfficialFolder, source: str, paths: tuple[str, ...], home: Path,
-                 quiet: bool) -> None:
+def _fetch_first(entry: benchmarks.OfficialFolder, source: str, paths: tuple[str, ...], home: Path) -> None:
     """Fetch the first of these paths that the source has; if one of them is here, verify it."""
     here = [path for path in paths if (home / path).exists()]
     *preferred, last = here[:1] or paths
     for path in preferred:
         try:
-            _fetch_file(entry.file(path), source, home / path, quiet)
+            _fetch_file(entry.file(path), source, home / path, quiet=True)
         except NoSuchFile:
             continue
         return
-    _fetch_file(entry.file(last), source, home / last, quiet)
+    _fetch_file(entry.file(last), source, home / last, quiet=True)
 
 
 def _fetch_file(entry: benchmarks.OfficialFile, source: str, target: Path, quiet: bool) -> Path:

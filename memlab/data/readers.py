@@ -1,9 +1,11 @@
-"""Readers of benchmark files: plain, .gz or .xz JSON lists, record by record, with errors that name the place."""
+"""Readers of benchmark files: text, and plain, .gz or .xz JSON lists record by record; errors name the place."""
 
 from __future__ import annotations
 
+import csv
 import gzip
 import hashlib
+import io
 import lzma
 import zlib
 from collections.abc import Callable, Iterator
@@ -11,7 +13,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, TextIO, cast
 
 import ijson
 
@@ -35,6 +37,16 @@ def open_bytes(path: Path) -> IO[bytes]:
     if path.suffix not in _OPENERS:
         return open_plain(path)
     return cast(IO[bytes], BoundedStream(_OPENERS[path.suffix](path, "rb"), path))
+
+
+@contextmanager
+def open_text(path: Path, newline: str | None = None) -> Iterator[TextIO]:
+    """Open a file of UTF-8 text for a block; raise MemlabError for what cannot be read there, or is no CSV."""
+    try:
+        with io.TextIOWrapper(open_plain(path), "utf-8-sig", newline=newline) as stream:
+            yield stream
+    except (OSError, UnicodeDecodeError, csv.Error) as fault:
+        raise MemlabError(f"the file cannot be read ({fault})", where=str(path)) from fault
 
 
 def _values(stream: IO[bytes], path: Path, prefix: str) -> Iterator[Any]:

@@ -13,6 +13,7 @@ import pytest
 
 from memlab.data import benchmarks
 from memlab.data.beam import SIZES, Beam
+from memlab.data.fairytaleqa import FairytaleQA
 from memlab.data.fetch import checksum, fetch
 from memlab.data.friendsqa import FriendsQA
 from memlab.data.realtalk import RealTalk
@@ -235,6 +236,38 @@ def test_friendsqa_is_fetched_and_read(server: Server, shared_data: Path, tmp_pa
     assert home == tmp_path / "friendsqa"
     assert [path.name for path in FriendsQA(path=home)._files()] == ["friendsqa_dev.json", "friendsqa_tst.json"]
     assert left(home) == set(server.bodies)
+
+
+def test_a_folder_is_checked_by_lines_of_sha256sum_and_shown_as_one(
+        server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    server.bodies = {"questions/val/a.csv": b"first", "section-stories/val/a.csv": b"second"}
+    (tmp_path / "sums").write_text("".join(f"{hashlib.sha256(body).hexdigest()}  {path}\n"
+                                           for path, body in server.bodies.items()))
+    known = benchmarks.checksums(tmp_path / "sums")
+    monkeypatch.setitem(benchmarks.FOLDERS, "made", benchmarks.OfficialFolder(
+        "made", "made", "http://unused.invalid", tuple((path,) for path in known), "MIT", known))
+    assert files_below(fetch("made", base=server.base, folder=tmp_path)) == server.bodies
+    printed = capsys.readouterr()
+    assert "made, 2 files" in printed.out
+    assert ".csv" not in printed.out + printed.err
+
+
+def test_a_changed_file_of_fairytaleqa_is_refused(server: Server, tmp_path: Path) -> None:
+    path, digest = next(iter(benchmarks.FAIRYTALEQA_FILES.items()))
+    with pytest.raises(MemlabError, match=rf"fairytaleqa/{path}: the checksum is .*expected {digest}"):
+        fetch("fairytaleqa", base=server.base, folder=tmp_path, quiet=True)
+    assert server.asked == [(f"/files/{path}", None)]
+    assert not list(tmp_path.rglob("*.csv"))
+
+
+def test_fairytaleqa_is_fetched_and_read(server: Server, shared_data: Path, tmp_path: Path) -> None:
+    source = shared_data / "fairytaleqa"
+    if not source.is_dir():
+        pytest.skip(f"FairytaleQA is not at {source}")
+    server.bodies = {path: (source / path).read_bytes() for path in benchmarks.FAIRYTALEQA_FILES}
+    home = fetch("fairytaleqa", base=server.base, folder=tmp_path, quiet=True)
+    assert files_below(home) == server.bodies
+    assert FairytaleQA(path=home).identity() == FairytaleQA(path=source).identity()
 
 
 def test_a_chat_of_beam_is_the_shortened_file_where_there_is_one(server: Server, tmp_path: Path) -> None:

@@ -1,0 +1,198 @@
+"""FairytaleQA: its format on small made files, the rule of its evidence, and the counts of the official files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memlab.data.dataset import Dataset
+from memlab.data.fairytaleqa import CATEGORIES, PASSAGE_WORDS, FairytaleQA, evidence_of, passages_of, words
+from memlab.data.inspect import inspect, show
+from memlab.errors import MemlabError
+from memlab.tables import Tables, with_text
+
+ENDS = tuple(mark + quote for mark in ".!?" for quote in ("", '"', "'", "”", "’"))
+LONG = " ".join(["The fox ran"] + ["on"] * 36)  # 39 words
+STORY = [["section", "text"], ["1", 'A fox met\na hen. "Hello!" said she.'], ["2", f"{LONG}. It was late. All slept."],
+               ["7", "The hen laughed, and the fox went home."]]
+QUESTIONS = [
+    ["question_id", "cor_section", "attribute1", "attribute2", "question", "answer1"],
+    ["1", "1", "character", "", "Whom did the fox meet?", "the hen"],
+    ["2", "7, 1", "Action ", "", " What did the fox do at last?", "went home"],
+    ["3", "2", "setting", "", "When was it?", "late in the night"],
+    ["4", "2,9", "causal relationship", "", "Why?", "because of a wolf"],
+]
+
+
+def table(rows: list[list[str]]) -> str:
+    text = io.StringIO()
+    csv.writer(text).writerows(rows)
+    return text.getvalue()
+
+
+def tale(folder: Path, title: str = "fox", story: str = table(STORY), questions: str = table(QUESTIONS),
+         part: str = "train") -> Path:
+    """Write a story and its questions."""
+    for kind, end, content in (("section-stories", "story", story), ("questions", "questions", questions)):
+        file = folder / kind / part / f"{title}-{end}.csv"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content.encode())
+    return folder
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> Tables:
+    """Two stories, the first in title order among those for testing."""
+    (tmp_path / "section-stories").mkdir()
+    (tmp_path / "section-stories" / "no-questions-story.csv").write_text("")
+    tale(tmp_path, "ant", table([STORY[0], ["1", "An ant ate."]]), table([QUESTIONS[0], *QUESTIONS[4:]]), part="test")
+    return FairytaleQA(path=tale(tmp_path)).load()
+
+
+def test_a_story_is_a_corpus_and_its_sections_are_sessions(tables: Tables) -> None:
+    ids = tables["ids"]
+    assert ids.filter(kind="corpus")["name"].to_list() == ["ant", "fox"]
+    assert ids.filter(kind="session")["name"].to_list() == ["ant:0", "fox:0", "fox:1", "fox:2"]
+    assert ids.filter(kind="question")["name"].to_list() == ["ant:4", "fox:1", "fox:2", "fox:3", "fox:4"]
+    turns = with_text(tables["turns"].filter(corpus=1), tables["texts"])
+    assert turns.select("session", "turn", "role", "speaker", "text").rows() == [
+        (0, 0, "user", None, 'A fox met a hen. "Hello!" said she.'), (1, 0, "user", None, f"{LONG}."),
+        (1, 1, "user", None, "It was late. All slept."),
+        (2, 0, "user", None, "The hen laughed, and the fox went home.")]
+    assert tables["sessions"]["said_on"].null_count() == 4
+    assert tables["questions"]["asked_on"].null_count() == 5
+
+
+def test_evidence_is_in_the_sections_that_a_question_cites(tables: Tables) -> None:
+    assert tables["evidence"].rows() == [(1, 0, 0), (2, 2, 0), (3, 1, 1)]
+    assert tables["gold"].select("category", "answer", "scored", "abstain").rows()[1:] == [
+        ("character", "the hen", True, False), ("action", "went home", True, False),
+        ("setting", "late in the night", True, False), ("causal relationship", "because of a wolf", False, False)]
+    assert with_text(tables["questions"], tables["texts"])["text"][2] == "What did the fox do at last?"
+    assert [number for _, number, _ in tables["notes"].rows()] == [3]  # 2 and 9 of the ant, 9 of the fox
+
+
+def test_of_two_sections_with_one_number_the_later_is_meant(tmp_path: Path) -> None:
+    story = table([STORY[0], ["1", "It was the hen."], ["1", "It was a red hen."]])
+    tables = FairytaleQA(path=tale(tmp_path, story=story, questions=table(QUESTIONS[:2]))).load()
+    assert tables["sessions"].height == 2
+    assert tables["evidence"].rows() == [(0, 1, 0)]
+
+
+@pytest.mark.parametrize(("answer", "passages", "evidence"), [
+    ("a red cap", {0: ["A cap.", "The cap was red."]}, (0, 1)),  # 1/2, 2/2
+    ("a red cap", {0: ["A cap."], 3: ["Red. The wolf"]}, (3, 0)),  # 1/2 each; one word of the question, none before
+    ("a red cap", {2: ["It was red."], 1: ["Blue", "A cap.", "A cap."]}, (1, 1)),  # all equal: the first
+    ("a red new cap", {0: ["A cap."]}, None),  # 1/3
+    ("it was", {0: ["It was."]}, None), ("red", {}, None), ("red", {0: []}, None),
+])
+def test_the_rule_of_evidence(answer: str, passages: dict[int, list[str]], evidence: tuple[int, int] | None) -> None:
+    held = {session: [words(text) for text in texts] for session, texts in passages.items()}
+    assert evidence_of("What did the wolf see?", answer, held) == evidence
+
+
+@given(st.text() | st.lists(st.sampled_from(["a", "Oh!", "end.", 'end."', "\n", "..", "x y z " * 9])).map(" ".join))
+def test_passages_are_whole_sentences_and_give_the_text_back(text: str) -> None:
+    passages = passages_of(text)
+    assert " ".join(passages).split() == text.split()
+    assert all(passage.endswith(ENDS) for passage in passages[:-1])
+    for *inner, _ in (passage.split() for passage in passages):
+        assert len(inner) < PASSAGE_WORDS or not any(word.endswith(ENDS) for word in inner)
+
+
+def test_a_story_in_several_folders_is_read_once(tmp_path: Path) -> None:
+    tale(tmp_path, story=table([STORY[0], ["1", "Another."]]), part="all")
+    shutil.rmtree(tmp_path / "questions")
+    data = FairytaleQA(path=tale(tmp_path))
+    assert data.load()["turns"].height == 4
+    assert set(data.identity()["files"]) == {"fox-story.csv", "fox-questions.csv"}
+
+
+def test_its_name_identity_and_types(tmp_path: Path) -> None:
+    data = FairytaleQA(path=tale(tmp_path))
+    assert isinstance(data, Dataset)
+    assert (data.name, data.grouping()) == ("fairytaleqa", "corpus")
+    assert FairytaleQA(path=tmp_path, pool=True).name == "fairytaleqa-pooled"
+    assert "holds 50% of them" in " ".join(data.notes())
+    before = data.identity()
+    tale(tmp_path, "ant")
+    assert data.identity() != before
+    assert set(FairytaleQA(path=tmp_path, types=("setting",)).load()["gold"]["category"]) == {"setting"}
+    with pytest.raises(MemlabError, match="no question type 'place'.*known: action"):
+        FairytaleQA(path=tmp_path, types=("place",))
+
+
+def test_check_counts_what_it_read_and_show_prints_a_question(tmp_path: Path) -> None:
+    finding = inspect(tale(tmp_path))
+    assert (finding.benchmark, finding.problems) == ("fairytaleqa", [])
+    assert finding.facts[0].startswith("4 questions over 1 corpora, 3 sessions, 4 turns")
+    printed = show(FairytaleQA(path=tmp_path).load(), "fox:3")
+    assert "It was late. All slept." in printed
+    (tmp_path / "questions" / "train" / "fox-questions.csv").write_text("question\n")
+    assert inspect(tmp_path).problems[0].endswith(
+        "fox-questions.csv: no column question_id or cor_section or attribute1 or answer1. "
+        "Fix: give the official file")
+
+
+@pytest.mark.parametrize(("story", "fault"), [
+    ("", ": no column section or text"), ("section\n1\n", ": no column text"),
+    ("section,text\n", ": the story has no text"), ("section,text\n1, \n2,\n", ": the story has no text"),
+    ("section,text\n\none,Once.\n", ", line 3, column section: expected a whole number, got 'one'"),
+    ("section,text\n²,Once.\n", ", line 2, column section: expected a whole number"),
+    ("section,text\n1,Once.\n2\n", ", line 3: expected 2 cells, got 1"),
+    ("section,text\n1,Once, twice.\n", ", line 2: expected 2 cells, got 3"),
+    ('section,text\n1,"Once', ": the file cannot be read (unexpected end of data)"),
+    (f"section,text\n1,{'a' * 140_000}\n", ": the file cannot be read (field larger than field limit"),
+    ("section,text\n1,Once\udcff\n", ": the file cannot be read ('utf-8' codec can't decode"),
+])
+def test_faults_of_a_story(tmp_path: Path, story: str, fault: str) -> None:
+    tale(tmp_path)
+    file = tmp_path / "section-stories" / "train" / "fox-story.csv"
+    file.write_bytes(story.encode(errors="surrogateescape"))
+    with pytest.raises(MemlabError) as raised:
+        FairytaleQA(path=tmp_path).load()
+    assert f"{file}{fault}" in str(raised.value)
+
+
+@pytest.mark.parametrize(("column", "cell", "fault"), [
+    (1, "", "column cor_section: expected a whole number, got ''"),
+    (1, "1;2", "column cor_section: expected a whole number, got '1;2'"),
+    (1, "9" * 5000, "column cor_section: expected a whole number"),
+    (2, "place", "column attribute1: expected one of action, causal relationship, character, "),
+])
+def test_faults_of_a_question(tmp_path: Path, column: int, cell: str, fault: str) -> None:
+    row = [*QUESTIONS[1]]
+    row[column] = cell
+    with pytest.raises(MemlabError) as raised:
+        FairytaleQA(path=tale(tmp_path, questions=table([*QUESTIONS, row]))).load()
+    assert f"{tmp_path}/questions/train/fox-questions.csv, line 6, {fault}" in str(raised.value)
+
+
+def test_missing_files(tmp_path: Path) -> None:
+    with pytest.raises(MemlabError, match=r"no questions/\*/\*-questions.csv is there.*memlab data fetch fairytaleqa"):
+        FairytaleQA(path=tmp_path)
+    tale(tmp_path, questions=table(QUESTIONS[:1]))
+    with pytest.raises(MemlabError, match="no question is left"):
+        FairytaleQA(path=tmp_path).load()
+    (tmp_path / "section-stories" / "train" / "fox-story.csv").unlink()
+    with pytest.raises(MemlabError, match=r"no section-stories/\*/fox-story.csv is there"):
+        FairytaleQA(path=tmp_path)
+
+
+def test_the_official_files(shared_data: Path) -> None:
+    folder = shared_data / "fairytaleqa"
+    if not folder.is_dir():
+        pytest.skip(f"FairytaleQA is not at {folder}")
+    tables = FairytaleQA(path=folder).load()
+    assert {name: tables[name].height for name in ("sessions", "turns", "questions", "evidence")} == {
+        "sessions": 4_095, "turns": 19_338, "questions": 10_580, "evidence": 8_820}
+    assert "notes" not in tables  # every section that is cited is there
+    assert tables["gold"]["scored"].sum() == 8_820
+    assert set(tables["gold"]["category"]) == set(CATEGORIES)
+    assert tables["sessions"]["corpus"].n_unique() == 278
