@@ -1,7 +1,8 @@
-"""Train a model on questions with evidence: ``memlab train reranker|encoder|ranker|pairs ...``.
+"""Train a model on questions with evidence: ``memlab train reranker|encoder|merge|ranker|pairs ...``.
 
     memlab train reranker   a cross-encoder that reads question and turn together
     memlab train encoder    token vectors for late interaction
+    memlab train merge      no training: several updates of one encoder as one
     memlab train ranker     trees over the signals of all retrievers
     memlab train pairs      no model: the examples of a data set, as a file
 
@@ -18,6 +19,7 @@ from memlab.errors import did_you_mean
 from memlab.runtime.terminal import print
 
 MODELS = {"reranker": "memlab.learn.reranker", "encoder": "memlab.learn.encoder",
+          "merge": "memlab.learn.merge",
           "ranker": "memlab.learn.ranker.__main__", "pairs": "memlab.learn.sources"}
 """What is trained -> the module of its command."""
 

@@ -23,18 +23,15 @@ from typing import Any
 from memlab.learn.cross_fit_rerank import FILE
 from memlab.learn.held_out import best_with, compare_pipelines, in_words
 from memlab.learn.pairs import distinct_batches, draw
-from memlab.learn.recipe import EncoderRecipe, finished_record, record_of_run, train_command
+from memlab.learn.recipe import UPDATE, EncoderRecipe, finished_record, record_of_run, train_command
 from memlab.learn.sources import read_sources
-from memlab.models.local.adapter import low_rank, write_update
+from memlab.models.local.adapter import write_update
 from memlab.models.local.base import files_digest
-from memlab.models.local.embedder import SentenceEmbedder
 from memlab.runtime.files import atomic_dir, write_json
 from memlab.runtime.machine import enough_memory
 from memlab.stage import spec, spec_digest
 
 FORMAT = "memlab-encoder-1"
-
-UPDATE = "update.safetensors"
 
 
 def train(recipe: EncoderRecipe, words: list[str], watch: Callable[[int, float], None] | None = None
@@ -51,25 +48,26 @@ def train(recipe: EncoderRecipe, words: list[str], watch: Callable[[int, float],
     drawn = draw(kept, recipe.negatives, recipe.epochs, recipe.batch, recipe.seed)
     lists = distinct_batches(drawn, recipe.batch)
     settings, base = recipe.settings(), files_digest(recipe.base_folder())
-    mark = spec_digest({"recipe": settings, "base": base, "lists": lists})
+    started_from = recipe.embedder()
+    adapter = started_from.identity().get("adapter")
+    mark = spec_digest({"recipe": settings, "base": base, "adapter": adapter, "lists": lists})
     if finished := finished_record(recipe.out_model, mark):
         return finished
     start = time.perf_counter()
     passages = sorted({*kept["positive"], *kept["negatives"].explode()})
     parts = encoder_training.load(recipe, passages)
-    before = encoder_training.weights(parts)
     checkpoints = recipe.out_model.with_name(f"{recipe.out_model.name}.unfinished")
     losses = encoder_training.train_encoder(parts, lists, recipe, checkpoints, mark, watch)
-    update = low_rank(before, encoder_training.weights(parts), recipe.rank) | encoder_training.projection(parts)
     file = checkpoints / UPDATE
-    write_update(file, update, {"base": base, "rank": recipe.rank, "dimensions": recipe.dimensions})
+    write_update(file, encoder_training.update_of(parts, recipe.rank),
+                 {"base": base, "rank": recipe.rank, "dimensions": recipe.dimensions})
     found = None
     if others is not None and (len(others.questions) or must_help(recipe)):
-        started_from = SentenceEmbedder(path=recipe.base, name=str(recipe.base or "minilm"), device=recipe.device)
         found = compare_pipelines(others.tables, others.questions, others.by, best_with(started_from),
                                   best_with(dataclasses.replace(started_from, adapter=file)), others.store, recipe.seed)
     record = {
         "format": FORMAT, "mark": mark, "sources": sources, "recipe": spec(settings), "base": base,
+        "adapter": adapter,
         "counts": {"examples": kept.height, "questions": kept["query"].n_unique(), "passages": len(passages),
                    "left_out": len(drawn.queries) - len(lists.queries), "steps": len(losses)},
         "not_learned": found, **record_of_run(start, losses),

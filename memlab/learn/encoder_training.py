@@ -6,7 +6,7 @@ w_i is the inverse document frequency of the token among the passages of the tra
 ``memlab.search.late_interaction.idf_weights`` has it. The loss is the softmax of one positive among its hard negatives
 and all passages of the other questions of the step (InfoNCE; van den Oord et al., 2018; ColBERT: Khattab & Zaharia,
 SIGIR 2020), by sentence-transformers. A smaller dimension is a linear map of the token vectors, trained along, that
-begins at the leading principal components of the base's token vectors. This module loads the training libraries.
+begins at the leading principal components of the token vectors before. This module loads the training libraries.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -38,7 +38,7 @@ from memlab.errors import MemlabError
 from memlab.learn.pairs import TrainingLists
 from memlab.learn.recipe import EncoderRecipe
 from memlab.learn.training import OneDevice, Watch, load_libraries, run, training_device
-from memlab.models.local.adapter import PROJECTION
+from memlab.models.local.adapter import PROJECTION, apply_update, low_rank, update_file
 from memlab.models.local.backend import punctuation_ids
 from memlab.models.local.base import token_width
 from memlab.models.protocols import Floats
@@ -100,55 +100,54 @@ def token_weights(tokenizer: Any, passages: Sequence[str], max_length: int) -> F
 
 @dataclass(frozen=True)
 class EncoderParts:
-    """A model in training: the whole, the base's transformer, and the map to fewer dimensions, if there is one."""
+    """A model in training: the whole, the base's transformer, and the map to fewer dimensions, if there is one.
+
+    ``before`` holds the base's weights by their names, without the update that training may go on from.
+    """
 
     model: MultiVectorEncoder
     transformer: Transformer
     projection: Dense | None
+    before: dict[str, Floats]
 
 
-def build(folder: Path, passages: Sequence[str], *, weighting: Literal["uniform", "idf"], max_length: int,
-          dimensions: int | None, embeddings: bool, device: str, seed: int) -> EncoderParts:
-    """Return an encoder to train: without dropout, without tokens outside the text and of punctuation.
+def load(recipe: EncoderRecipe, passages: Sequence[str]) -> EncoderParts:
+    """Return the encoder that a recipe starts from, to be checked before, with the weights of its query tokens.
 
-    Args:
-        folder: The encoder to start from.
-        passages: All passages of the training.
-        weighting: Of query tokens in the score.
-        max_length: Tokens of a passage.
-        dimensions: Numbers of a token's vector; None for all that the encoder has.
-        embeddings: Whether the vectors of the vocabulary are trained too.
-        device: Where the model is trained.
-        seed: Draws the passages whose principal components the projection begins with.
+    It has no dropout, and no vectors of tokens outside the text and of punctuation. ``passages`` are all of the
+    training; a projection begins with the principal components of some, drawn by the seed.
     """
-    torch.manual_seed(seed)
-    base: Any = SentenceTransformer(str(folder), device="cpu", model_kwargs={"dtype": torch.float32})
+    torch.manual_seed(recipe.seed)
+    base: Any = SentenceTransformer(str(recipe.base_folder()), device="cpu", model_kwargs={"dtype": torch.float32})
     if not isinstance(base[0], Transformer) or any(isinstance(module, Dense) for module in base):
         raise MemlabError("a training starts from a transformer whose token vectors are used as they are",
-                          where=str(folder), fix="another base")
+                          where=str(recipe.base_folder()), fix="another base")
     transformer = base[0]
-    transformer.max_seq_length = max_length
-    transformer.auto_model.get_input_embeddings().requires_grad_(embeddings)
+    transformer.max_seq_length = recipe.max_length
+    before = _weights(transformer)
+    if recipe.adapter is not None:
+        apply_update(transformer.auto_model, update_file(recipe.adapter))
+    transformer.auto_model.get_input_embeddings().requires_grad_(recipe.embeddings)
     tokenizer = transformer.tokenizer
     ignored = [*{*tokenizer.all_special_ids} - {tokenizer.unk_token_id}, *punctuation_ids(tokenizer)]
     mask = MultiVectorMask(skiplist_words=tokenizer.convert_ids_to_tokens(sorted(map(int, ignored))),
                            skiplist_tasks=["query", "document"])
     modules: list[Any] = [transformer]
     projection = None
-    if dimensions is not None:
-        axes = _principal_axes(transformer, passages, dimensions, seed)
-        projection = Dense(axes.shape[1], dimensions, bias=False, activation_function=torch.nn.Identity(),
+    if recipe.dimensions is not None:
+        axes = _principal_axes(transformer, passages, recipe.dimensions, recipe.seed)
+        projection = Dense(axes.shape[1], recipe.dimensions, bias=False, activation_function=torch.nn.Identity(),
                            init_weight=torch.from_numpy(axes), module_input_name="token_embeddings",
                            module_output_name="token_embeddings")
         modules.append(projection)
     modules += [mask, Normalize(module_input_name="token_embeddings")]
-    if weighting == "idf":
-        modules.append(QueryWeights(token_weights(tokenizer, passages, max_length)))
-    model = MultiVectorEncoder(modules=modules, device=device)
+    if recipe.weighting == "idf":
+        modules.append(QueryWeights(token_weights(tokenizer, passages, recipe.max_length)))
+    model = MultiVectorEncoder(modules=modules, device=training_device(recipe))
     for module in model.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
-    return EncoderParts(model, transformer, projection)
+    return EncoderParts(model, transformer, projection, before)
 
 
 def _principal_axes(transformer: Transformer, passages: Sequence[str], dimensions: int, seed: int) -> Floats:
@@ -191,6 +190,7 @@ def check(recipe: EncoderRecipe) -> None:
     """Raise MemlabError for what keeps a training from starting, before any example is made."""
     load_libraries()
     training_device(recipe)
+    recipe.embedder()  # raises MemlabError for an update of other weights
     width, positions = token_width(recipe.base_folder()), _positions(recipe.base_folder())
     if width is not None and recipe.dimensions is not None and recipe.dimensions > width:
         raise MemlabError(f"dimensions={recipe.dimensions}, and the base has {width} numbers a token",
@@ -209,23 +209,18 @@ def _positions(folder: Path) -> int | None:
     return int(positions) - (config.pad_token_id + 1 if "roberta" in config.model_type else 0)
 
 
-def load(recipe: EncoderRecipe, passages: Sequence[str]) -> EncoderParts:
-    """Return the encoder that a recipe starts from, to be checked before."""
-    return build(recipe.base_folder(), passages, weighting=recipe.weighting, max_length=recipe.max_length,
-                 dimensions=recipe.dimensions, embeddings=recipe.embeddings, device=training_device(recipe),
-                 seed=recipe.seed)
-
-
-def weights(parts: EncoderParts) -> dict[str, Floats]:
+def _weights(transformer: Transformer) -> dict[str, Floats]:
     """Return a copy of the transformer's weights, by their names."""
-    named = parts.transformer.auto_model.named_parameters()
+    named = transformer.auto_model.named_parameters()
     return {name: weight.detach().cpu().numpy().copy() for name, weight in named}
 
 
-def projection(parts: EncoderParts) -> dict[str, Floats]:
-    """Return the map of token vectors to fewer dimensions, (dimensions, width), by the name that an update gives it."""
-    return {} if parts.projection is None else {
-        PROJECTION: parts.projection.linear.weight.detach().cpu().numpy().astype(np.float16)}
+def update_of(parts: EncoderParts, rank: int) -> dict[str, Floats]:
+    """Return the update of a trained model against its base, with its map (dimensions, width) if it has one."""
+    update = low_rank(parts.before, _weights(parts.transformer), rank)
+    if parts.projection is not None:
+        update[PROJECTION] = parts.projection.linear.weight.detach().cpu().numpy().astype(np.float16)
+    return update
 
 
 def save(parts: EncoderParts, base: Path, folder: Path) -> None:

@@ -20,14 +20,19 @@ from memlab.harness import manifest
 from memlab.learn.command import report
 from memlab.learn.cross_fit_rerank import FILE
 from memlab.learn.pairs import parse_fold
+from memlab.models.local.adapter import update_card, update_file
 from memlab.models.local.backend import Device
 from memlab.models.local.base import check_path, model_folder
+from memlab.models.local.embedder import SentenceEmbedder
 from memlab.runtime.paths import bundled_encoder
 from memlab.runtime.terminal import print
 from memlab.stage import LocalPath, stage
 
-NO_RECIPE = ("out_model", "base", "checkpoint_seconds", "device", "file", "pairs")
-"""Settings that do not change what is learned; base and pairs count by what they hold."""
+UPDATE = "update.safetensors"
+"""File of an encoder's update in the folder of a training."""
+
+NO_RECIPE = ("out_model", "base", "adapter", "checkpoint_seconds", "device", "file", "pairs")
+"""Settings that do not change what is learned; base, adapter and pairs count by what they hold."""
 
 
 @stage
@@ -102,6 +107,7 @@ class TrainingRecipe(PairRecipe):
 class EncoderRecipe(TrainingRecipe):
     """Settings of the training of an encoder for late interaction; those of a reranker's training, and:
 
+    adapter: update of the base that the training goes on from, ``memory`` or a file; the new update holds both.
     query_length: tokens of a question. weighting: of the question's tokens in the score, ``idf`` as in the search.
     dimensions: numbers of a token's vector, by a linear map that is trained along; null: all that the base has.
     embeddings: train the vectors of the vocabulary too. rank: of the update that is saved beside the whole model.
@@ -116,6 +122,7 @@ class EncoderRecipe(TrainingRecipe):
     max_length: Annotated[int, Field(ge=16)] = 96
     rate: Annotated[float, Field(gt=0)] = 5e-5
     decay: Annotated[float, Field(ge=0)] = 0.0
+    adapter: Literal["memory"] | LocalPath | None = None
     query_length: Annotated[int, Field(ge=8)] = 40
     weighting: Literal["uniform", "idf"] = "idf"
     dimensions: Annotated[int, Field(ge=8)] | None = None
@@ -125,8 +132,23 @@ class EncoderRecipe(TrainingRecipe):
     keep: Literal["auto", "shown", "always"] = "auto"
     pairs: dict[LocalPath, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
 
+    @model_validator(mode="after")
+    def _check_adapter(self) -> Self:
+        try:
+            if self.adapter is not None and update_card(update_file(self.adapter)).dimensions is not None:
+                raise ValueError(f"adapter={self.adapter} has a map to fewer numbers, and is not trained further. "
+                                 "Fix: an update that was trained without dimensions")
+        except MemlabError as error:  # as a ValueError pydantic reports it beside the other faults
+            raise ValueError(str(error)) from error
+        return self
 
-Kind = TypeVar("Kind", bound=PairRecipe)
+    def embedder(self) -> SentenceEmbedder:
+        """Return the encoder that training starts from; raise MemlabError for an update of other weights."""
+        return SentenceEmbedder(path=self.base, adapter=self.adapter, device=self.device,
+                                name=str(self.adapter or self.base or "minilm"))
+
+
+Kind = TypeVar("Kind")
 
 
 def train_command(kind: type[Kind], text: str, train: Callable[[Kind, list[str]], str], argv: Sequence[str] | None
@@ -141,7 +163,7 @@ def train_command(kind: type[Kind], text: str, train: Callable[[Kind, list[str]]
     """
     words = list(sys.argv[1:] if argv is None else argv)
     if not words or {"-h", "--help"} & set(words):
-        print(text, *(one.__doc__ for one in reversed(kind.__mro__) if issubclass(one, PairRecipe)), sep="\n")
+        print(text, *(one.__doc__ for one in reversed(kind.__mro__) if dataclasses.is_dataclass(one)), sep="\n")
         return 0
 
     def action() -> str:
@@ -161,7 +183,7 @@ def train_command(kind: type[Kind], text: str, train: Callable[[Kind, list[str]]
         return 130
 
 
-def split_words(words: Sequence[str], kind: type[PairRecipe]) -> tuple[dict[str, Any], list[str]]:
+def split_words(words: Sequence[str], kind: type) -> tuple[dict[str, Any], list[str]]:
     """Split a command line into settings of a training and the words that memlab.run would read.
 
     The seed is a word of both.
@@ -171,7 +193,7 @@ def split_words(words: Sequence[str], kind: type[PairRecipe]) -> tuple[dict[str,
     """
     from memlab.config.overrides import faults
 
-    names = [f.name for f in dataclasses.fields(kind)]  # type: ignore[arg-type]
+    names = [f.name for f in dataclasses.fields(kind)]
     settings: dict[str, Any] = {}
     others, wrong = [], []
     for word in words:

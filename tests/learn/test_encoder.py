@@ -17,6 +17,7 @@ from memlab.learn.cross_fit_rerank import Chance
 from memlab.learn.held_out import compare_pipelines
 from memlab.learn.pairs import TrainingLists, distinct_batches, read_examples
 from memlab.learn.recipe import EncoderRecipe
+from memlab.models.local.adapter import read_update
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.models.local.late_interaction import LateInteraction
 from memlab.rank.rerank import Rerank
@@ -179,6 +180,20 @@ def test_examples_go_through_files_and_one_is_taken_several_times(base: Path, tm
     assert "data=synthetic configures examples, and these come from files" in capsys.readouterr().err
 
 
+@pytest.mark.slow
+def test_a_training_goes_on_from_an_update_and_its_own_holds_both(base: Path, tmp_path: Path) -> None:
+    words = [*WORDS, f"store={tmp_path}/store"]
+    encoder.train(recipe(tmp_path / "a", base, rate=1e-2, rank=32), words)
+    file = tmp_path / "a" / "m" / encoder.UPDATE
+    record = encoder.train(recipe(tmp_path / "b", base, rate=1e-9, rank=32, adapter=file), words)
+    (first, before), (_, after) = read_update(file), read_update(tmp_path / "b" / "m" / encoder.UPDATE)
+    assert record["adapter"] == first.digest
+    assert after.keys() == before.keys()
+    for name in {name.removesuffix(".up") for name in before if name.endswith(".up")}:
+        change, same = (part[f"{name}.up"].astype(float) @ part[f"{name}.down"] for part in (before, after))
+        np.testing.assert_allclose(same, change, atol=2e-3 * np.abs(change).max())
+
+
 HEAD = '{"format": "memlab-examples-1", "record": {}}'
 
 
@@ -197,7 +212,8 @@ def test_a_damaged_file_of_examples_is_named(text: str, message: str, tmp_path: 
 @pytest.mark.slow
 @pytest.mark.parametrize(("words", "message"), [
     (["dimensions=64"], "the base has 32 numbers a token"), (["max_length=600"], "the base reads 512 tokens"),
-    (["questions=rules", "fold=1/2"], "fold holds questions of the data out"), (["device=cuda:7"], "device=cuda:7")])
+    (["questions=rules", "fold=1/2"], "fold holds questions of the data out"), (["device=cuda:7"], "device=cuda:7"),
+    (["adapter=memory"], "was trained from other weights"), (["adapter=/nowhere"], "cannot be read")])
 def test_what_keeps_a_training_from_starting_is_said_before_any_example_is_made(
         words: list[str], message: str, base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert train_main(["encoder", f"out_model={tmp_path}/m", f"base={base}", "data.path=/nowhere", *words]) in (1, 2)

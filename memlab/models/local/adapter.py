@@ -24,6 +24,7 @@ from memlab.errors import MemlabError
 from memlab.models.protocols import Floats
 from memlab.runtime.files import os_errors
 from memlab.runtime.foreign import load_json, read_bytes
+from memlab.runtime.paths import PACKAGE, expand
 from memlab.text.display import sanitise
 
 PROJECTION = "projection"
@@ -154,6 +155,15 @@ def _fault(name: str, tensors: Mapping[str, Floats]) -> str:
     if up.ndim == down.ndim == 2 and up.shape[1] != len(down):
         return f"has the shape {tensor.shape}, which does not fit that of its other factor"
     return ""
+
+
+def update_file(adapter: str | Path) -> Path:
+    """Return the file of an update; ``memory`` is the one that memlab ships (docs/minilm_memory.md).
+
+    >>> update_file("memory").name, str(update_file(Path("mine.safetensors")))
+    ('minilm_memory.safetensors', 'mine.safetensors')
+    """
+    return PACKAGE / "models" / "local" / "minilm_memory.safetensors" if adapter == "memory" else expand(adapter)
 
 
 def update_card(file: Path) -> UpdateCard:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import scipy  # its parts are loaded when they are used
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
 from memlab.errors import MemlabError
-from memlab.models.local.adapter import UpdateCard, update_card
+from memlab.models.local.adapter import UpdateCard, update_card, update_file
 from memlab.models.local.backend import Encoder, Pooling, to_device
 from memlab.models.local.base import LocalModel, check_path, files_digest, is_local, learned_questions
 from memlab.models.local.batching import (
@@ -27,7 +27,7 @@ from memlab.models.local.batching import (
 )
 from memlab.models.local.loading import LoadedModels
 from memlab.models.protocols import CHARACTERS, Floats, Ints, Role, tokens_read
-from memlab.runtime.paths import bundled_encoder, expand
+from memlab.runtime.paths import bundled_encoder
 from memlab.stage import LocalPath, stage
 
 
@@ -45,16 +45,17 @@ class SentenceEmbedder(LocalModel):
     max_length: Annotated[int, Field(ge=8)] | None = None
     dimensions: Annotated[int, Field(ge=1)] | None = None  # null: all that the model has
     pooling: Pooling | None = None  # null: as the model's own files say
-    adapter: LocalPath | None = None  # update of the weights, a file of `memlab train encoder`
+    # update of the weights, a file of `memlab train encoder`; memory: the one that memlab ships for MiniLM
+    adapter: Literal["memory"] | LocalPath | None = None
 
     path_option: ClassVar = "embedder.path"
 
     @field_validator("adapter")
     @classmethod
-    def _check_adapter(cls, adapter: Path | None) -> Path | None:
+    def _check_adapter(cls, adapter: str | Path | None) -> str | Path | None:
         try:
             if adapter is not None:
-                update_card(expand(adapter))
+                update_card(update_file(adapter))
         except MemlabError as error:  # as a ValueError pydantic reports it beside the other faults
             raise ValueError(str(error)) from error
         return adapter
@@ -74,7 +75,7 @@ class SentenceEmbedder(LocalModel):
         """The update's card as it was first read: one object never mixes two states of the file."""
         if self.adapter is None:
             return None
-        card, weights = update_card(expand(self.adapter)), files_digest(self._folder())
+        card, weights = update_card(update_file(self.adapter)), files_digest(self._folder())
         if card.base != weights:
             raise MemlabError(f"was trained from other weights ({(card.base or 'unknown')[:8]}) than those of "
                               f"{self.name} ({weights[:8]})", where=str(card.file),
@@ -89,7 +90,7 @@ class SentenceEmbedder(LocalModel):
 
     def learned_questions(self) -> frozenset[str]:
         """Return the text ids of the questions that a training recorded beside the weights; empty without a record."""
-        return learned_questions(expand(self.adapter).parent if self.adapter else self._folder())
+        return learned_questions(update_file(self.adapter).parent if self.adapter else self._folder())
 
     def identity(self) -> dict[str, Any]:
         """Return all that can change a vector."""

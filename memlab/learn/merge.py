@@ -1,0 +1,109 @@
+"""Merge trained updates of one encoder into one: ``memlab train merge 'updates={FILE: FACTOR, ...}' out_model=DIR``.
+
+    memlab train merge 'updates={A/update.safetensors: 0.6, B/update.safetensors: 0.6}' out_model=DIR
+
+The change of each weight is the sum of the updates' changes times their factors, cut to the rank (Ilharco et al.,
+"Editing Models with Task Arithmetic", ICLR 2023). So one encoder has what several trainings on different data learned,
+at the size and cost of one. DIR holds the update alone (``embedder.adapter=DIR/update.safetensors``).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import Field
+
+from memlab.errors import Faults, MemlabError
+from memlab.learn.cross_fit_rerank import FILE
+from memlab.learn.recipe import UPDATE, finished_record, train_command
+from memlab.models.local.adapter import PROJECTION, low_rank, read_update, write_update
+from memlab.models.protocols import Floats
+from memlab.runtime.files import atomic_dir, write_json
+from memlab.runtime.foreign import read_json
+from memlab.stage import LocalPath, spec_digest, stage
+
+FORMAT = "memlab-merged-1"
+
+
+@stage
+class MergeRecipe:
+    """Settings of a merged update.
+
+    updates: files of ``memlab train encoder`` with one base, and the factor of each. out_model: folder of the merged
+    update. rank: of its matrices.
+    """
+
+    updates: Annotated[dict[LocalPath, float], Field(min_length=1)]
+    out_model: LocalPath
+    rank: Annotated[int, Field(ge=1)] = 32
+
+
+def merge(recipe: MergeRecipe) -> dict[str, Any]:
+    """Write the merged update and return its record; raise MemlabError for updates that do not fit together."""
+    changes: dict[str, Any] = {}
+    sources, bases = [], {}
+    for file, factor in recipe.updates.items():
+        card, tensors = read_update(file)
+        if PROJECTION in tensors:
+            raise MemlabError("maps token vectors to fewer numbers, and maps cannot be added", where=str(file),
+                              fix="an update that was trained without dimensions")
+        bases[card.base] = file
+        sources.append({"update": card.digest, "factor": factor, **_training(file.parent / FILE)})
+        for name in sorted({name.rpartition(".")[0] for name in tensors}):
+            change = factor * _change(tensors, name)
+            before = changes.setdefault(name, np.zeros_like(change))
+            if before.shape != change.shape:
+                raise MemlabError(f"{name} has the shape {change.shape}, and {before.shape} in another update",
+                                  where=str(file), fix="merge updates of one base")
+            changes[name] = before + change
+    if len(bases) > 1:
+        raise MemlabError("were trained from different weights", where=" and ".join(map(str, bases.values())),
+                          fix="merge updates of one base")
+    base = next(iter(bases))
+    mark = spec_digest({"sources": [(source["update"], source["factor"]) for source in sources], "rank": recipe.rank})
+    if finished := finished_record(recipe.out_model, mark):
+        return finished
+    update = low_rank({name: np.zeros_like(change) for name, change in changes.items()}, changes, recipe.rank)
+    record = {"format": FORMAT, "mark": mark, "recipe": {"rank": recipe.rank}, "base": base,
+              "sources": [one for source in sources for one in source.pop("sources", [])], "merged": sources}
+    with atomic_dir(recipe.out_model) as temporary:
+        write_update(temporary / UPDATE, update, {"base": base, "rank": recipe.rank, "dimensions": None})
+        write_json(temporary / FILE, record)
+    return record
+
+
+def _change(tensors: dict[str, Floats], name: str) -> Any:
+    """Return the change of a weight, in double precision."""
+    added = tensors.get(f"{name}.add")
+    if added is not None:
+        return added.astype(np.float64)
+    return tensors[f"{name}.up"].astype(np.float64) @ tensors[f"{name}.down"].astype(np.float64)
+
+
+def _training(record: Path) -> dict[str, Any]:
+    """Return the sources that a training recorded beside its update; none without a record."""
+    try:
+        return {"sources": read_json(record)["sources"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return the exit status."""
+    return train_command(MergeRecipe, __doc__ or "", _run, argv)
+
+
+def _run(recipe: MergeRecipe, words: list[str]) -> str:
+    """Merge, and return a line about it."""
+    if words:
+        raise Faults([f"{words[0]}: merging has no such setting"])
+    merge(recipe)
+    return f"{recipe.out_model / UPDATE}: {len(recipe.updates)} updates in one of rank {recipe.rank}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
