@@ -109,11 +109,10 @@ class Score(Scorer):
         units, signals = lanes_of(tables, store, self.level, self.rrf_k, self.queries == "summed")
         if signals.width == 2:
             return Tables(units=units, ranking=empty("ranking"))
-        # a search that is named but has no hits, as with a floor or an odd question, is a signal without values
         named = [*self.weights, *self.fill, *self.floors,
                  *(self.normaliser if isinstance(self.normaliser, dict) else ())]
         signals = signals.with_columns(pl.lit(None, pl.Float64).alias(name) for name in dict.fromkeys(named)
-                                       if name in LANES and not any(fits(name, c) for c in signals.columns))
+                                       if not any(fits(name, c) for c in signals.columns) and may_lack(name, tables))
         return Tables(units=units, ranking=rank_units(self.fuse(signals, signals.columns[2:])))
 
     def _term(self, lane: str, each: Each) -> pl.Expr:
@@ -133,6 +132,18 @@ def lanes_of(tables: Tables, store: Store, level: Level, rrf_k: int, summed: boo
         return members.units, pivot(members.by_unit(coded), lanes)
     units, pairs = project(level, tables["memories"].join(hits, on="memory", how="semi"), tables)
     return units, pivot(coded.join(pairs, on="memory"), lanes)
+
+
+def may_lack(lane: str, tables: Tables) -> bool:
+    """Return whether a lane that is named may have no hits: it is then a signal without values.
+
+    So it is with a floor or an odd question, and with a role that says nothing in the data (``turn.assistant`` where
+    people talk to each other). All other names are misspelt.
+    """
+    search, _, kind = lane.partition(":")
+    role = kind.rpartition(".")[2]
+    return search in LANES and (not kind or bool((tables["memories"]["kind"] == kind).any()) or (
+        role in ("user", "assistant") and not (tables["turns"]["role"] == role).any()))
 
 
 def fused_queries(hits: pl.DataFrame, queries: pl.DataFrame, rrf_k: int, always: bool = False) -> pl.DataFrame:
