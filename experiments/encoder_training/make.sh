@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Make the update that memlab ships (embedder=minilm_memory) from nothing: three trainings on different data, merged.
+#   experiments/encoder_training/make.sh FRIENDSQA FAIRYTALEQA LONGMEMEVAL_S OUT
+# The first three are the folders and the file that `memlab data fetch` gives; OUT is a new folder. Given again, it goes on.
+set -euo pipefail
+friends=$(realpath "$1") tales=$(realpath "$2") haystacks=$(realpath "$3")
+mkdir -p "$4" && cd "$4"
+pairs() { [ -f "$1.jsonl" ] || memlab train pairs file="$1.jsonl" store=store "${@:2}"; }
+pairs friends data=friendsqa data.path="$friends"
+pairs tales data=fairytaleqa data.path="$tales" limit=4000
+pairs statements data=longmemeval_s data.path="$haystacks" questions=rules search/dense=none # BM25 finds the negatives
+for name in friends tales statements; do
+  memlab train encoder "pairs={$name.jsonl: 1}" out_model="$name" epochs=1 device=cpu
+done
+memlab train merge out_model=merged \
+  'updates={friends/update.safetensors: 0.6, tales/update.safetensors: 0.6, statements/update.safetensors: 0.6}'
+sha256sum merged/update.safetensors
