@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Callable
@@ -17,8 +18,12 @@ from memlab.models.local.adapter import (
     apply_update,
     low_rank,
     update_card,
+    update_file,
     write_update,
 )
+from memlab.models.local.base import files_digest
+from memlab.models.local.embedder import SentenceEmbedder
+from memlab.runtime.paths import bundled_encoder, shipped_path
 
 RNG = np.random.default_rng(0)
 BASE = {"layer.weight": RNG.normal(size=(6, 5)), "layer.bias": RNG.normal(size=6), "other.weight": np.ones((2, 2))}
@@ -239,3 +244,13 @@ def test_a_file_that_was_written_again_is_read_again(tmp_path: Path) -> None:
     assert update_card(file).dimensions == 5
     with pytest.raises(MemlabError, match="changed after it was checked"):
         apply_update(Model(BASE), file, digest=first)
+
+
+def test_the_shipped_update_is_small_is_of_the_embedded_encoder_and_is_the_one_of_its_card() -> None:
+    file = update_file("memory")
+    assert file.stat().st_size < 3e6
+    card = update_card(file)
+    assert card.base == files_digest(bundled_encoder())
+    assert card.dimensions is None
+    assert hashlib.sha256(file.read_bytes()).hexdigest() in (shipped_path("docs") / "minilm_memory.md").read_text()
+    assert SentenceEmbedder(name="minilm_memory", adapter="memory").identity()["adapter"] == card.digest
