@@ -173,6 +173,8 @@ def train_command(kind: type[Kind], text: str, train: Callable[[Kind, list[str]]
         except ValidationError as error:
             raise Faults(f"{'.'.join(map(str, e['loc']))}: {e['msg'].removeprefix('Value error, ')}"
                          for e in error.errors()) from error
+        if isinstance(config, TrainingRecipe):  # their import takes several seconds
+            print(f"{config.out_model}: loading the training libraries", file=sys.stderr, flush=True)
         return train(config, others)
 
     try:
