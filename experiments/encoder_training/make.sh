@@ -2,9 +2,12 @@
 # Make the update that memlab ships (embedder=minilm_memory) from nothing: three trainings on different data, merged.
 #   experiments/encoder_training/make.sh FRIENDSQA FAIRYTALEQA LONGMEMEVAL_S OUT
 # The first three are the folders and the file that `memlab data fetch` gives; OUT is a new folder. Given again, it goes on.
+# Some 20 minutes on two cores.
 set -euo pipefail
+[ $# -eq 4 ] || { sed -n 2,5p "$0" >&2; exit 2; }
 friends=$(realpath "$1") tales=$(realpath "$2") haystacks=$(realpath "$3")
-mkdir -p "$4" && cd "$4"
+mkdir -p "$4"
+cd "$4"
 pairs() { [ -f "$1.jsonl" ] || memlab train pairs file="$1.jsonl" store=store "${@:2}"; }
 pairs friends data=friendsqa data.path="$friends"
 pairs tales data=fairytaleqa data.path="$tales" limit=4000

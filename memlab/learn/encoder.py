@@ -7,8 +7,8 @@
 
 Every setting of ``EncoderRecipe`` is given as setting=value. All other words configure the data and the first stage,
 whose ranking gives the hard negatives, as for memlab.run. DIR holds the update of low rank
-(``embedder.adapter=DIR/update.safetensors``) and, without ``dimensions``, the whole model (``embedder.path=DIR``). Give
-the same line again to continue an interrupted training.
+(``embedder.adapter=DIR/update.safetensors``) and, without ``dimensions``, the whole model (``embedder=minilm
+embedder.path=DIR``). Give the same line again to continue an interrupted training.
 """
 
 from __future__ import annotations
@@ -23,9 +23,16 @@ from typing import Any
 from memlab.learn.cross_fit_rerank import FILE
 from memlab.learn.held_out import best_with, compare_pipelines, in_words
 from memlab.learn.pairs import distinct_batches, draw
-from memlab.learn.recipe import UPDATE, EncoderRecipe, finished_record, record_of_run, train_command
-from memlab.learn.sources import read_sources
-from memlab.models.local.adapter import write_update
+from memlab.learn.recipe import (
+    UPDATE,
+    EncoderRecipe,
+    finished_record,
+    record_of_run,
+    sources_of,
+    train_command,
+)
+from memlab.learn.sources import read_sources, unlearned
+from memlab.models.local.adapter import update_file, write_update
 from memlab.models.local.base import files_digest
 from memlab.runtime.files import atomic_dir, write_json
 from memlab.runtime.machine import enough_memory
@@ -50,6 +57,7 @@ def train(recipe: EncoderRecipe, words: list[str], watch: Callable[[int, float],
     settings, base = recipe.settings(), files_digest(recipe.base_folder())
     started_from = recipe.embedder()
     adapter = started_from.identity().get("adapter")
+    earlier = [] if recipe.adapter is None else sources_of(update_file(recipe.adapter))
     mark = spec_digest({"recipe": settings, "base": base, "adapter": adapter, "lists": lists})
     if finished := finished_record(recipe.out_model, mark):
         return finished
@@ -63,10 +71,11 @@ def train(recipe: EncoderRecipe, words: list[str], watch: Callable[[int, float],
                  {"base": base, "rank": recipe.rank, "dimensions": recipe.dimensions})
     found = None
     if others is not None and (len(others.questions) or must_help(recipe)):
+        others = unlearned(others, started_from.learned_questions())
         found = compare_pipelines(others.tables, others.questions, others.by, best_with(started_from),
                                   best_with(dataclasses.replace(started_from, adapter=file)), others.store, recipe.seed)
     record = {
-        "format": FORMAT, "mark": mark, "sources": sources, "recipe": spec(settings), "base": base,
+        "format": FORMAT, "mark": mark, "sources": [*sources, *earlier], "recipe": spec(settings), "base": base,
         "adapter": adapter,
         "counts": {"examples": kept.height, "questions": kept["query"].n_unique(), "passages": len(passages),
                    "left_out": len(drawn.queries) - len(lists.queries), "steps": len(losses)},

@@ -11,19 +11,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
 
 from memlab.errors import Faults, MemlabError
 from memlab.learn.cross_fit_rerank import FILE
-from memlab.learn.recipe import UPDATE, finished_record, train_command
-from memlab.models.local.adapter import PROJECTION, low_rank, read_update, write_update
+from memlab.learn.recipe import UPDATE, finished_record, sources_of, train_command
+from memlab.models.local.adapter import PROJECTION, low_rank, read_update, update_file, write_update
 from memlab.models.protocols import Floats
-from memlab.runtime.files import atomic_dir, write_json
-from memlab.runtime.foreign import read_json
+from memlab.runtime.files import atomic_dir, os_errors, write_json
 from memlab.stage import LocalPath, spec_digest, stage
 
 FORMAT = "memlab-merged-1"
@@ -33,11 +31,13 @@ FORMAT = "memlab-merged-1"
 class MergeRecipe:
     """Settings of a merged update.
 
-    updates: files of ``memlab train encoder`` with one base, and the factor of each. out_model: folder of the merged
+    updates: files of ``memlab train encoder`` with one base, and the factor of each; ``memory`` is the one that memlab
+    ships. out_model: folder of the merged
     update. rank: of its matrices.
     """
 
-    updates: Annotated[dict[LocalPath, float], Field(min_length=1)]
+    updates: Annotated[dict[Literal["memory"] | LocalPath, Annotated[float, Field(allow_inf_nan=False)]],
+                       Field(min_length=1)]
     out_model: LocalPath
     rank: Annotated[int, Field(ge=1)] = 32
 
@@ -45,14 +45,19 @@ class MergeRecipe:
 def merge(recipe: MergeRecipe) -> dict[str, Any]:
     """Write the merged update and return its record; raise MemlabError for updates that do not fit together."""
     changes: dict[str, Any] = {}
-    sources, bases = [], {}
-    for file, factor in recipe.updates.items():
+    sources: list[dict[str, Any]] = []
+    bases = {}
+    for name_or_file, factor in recipe.updates.items():
+        file = update_file(name_or_file)
         card, tensors = read_update(file)
+        if factor == 0 or any(source["update"] == card.digest for source in sources):
+            raise MemlabError("has the factor 0" if factor == 0 else "is the same update as another one",
+                              where=str(file), fix="leave it out")
         if PROJECTION in tensors:
             raise MemlabError("maps token vectors to fewer numbers, and maps cannot be added", where=str(file),
                               fix="an update that was trained without dimensions")
         bases[card.base] = file
-        sources.append({"update": card.digest, "factor": factor, **_training(file.parent / FILE)})
+        sources.append({"update": card.digest, "factor": factor, "sources": sources_of(file)})
         for name in sorted({name.rpartition(".")[0] for name in tensors}):
             change = factor * _change(tensors, name)
             before = changes.setdefault(name, np.zeros_like(change))
@@ -69,8 +74,11 @@ def merge(recipe: MergeRecipe) -> dict[str, Any]:
         return finished
     update = low_rank({name: np.zeros_like(change) for name, change in changes.items()}, changes, recipe.rank)
     record = {"format": FORMAT, "mark": mark, "recipe": {"rank": recipe.rank}, "base": base,
-              "sources": [one for source in sources for one in source.pop("sources", [])], "merged": sources}
-    with atomic_dir(recipe.out_model) as temporary:
+              "sources": [one for source in sources for one in source.pop("sources")], "merged": sources}
+    if not update:
+        raise MemlabError("the updates cancel each other out", where="updates", fix="other factors")
+    place = recipe.out_model
+    with os_errors("cannot be written", place, "give another folder"), atomic_dir(place) as temporary:
         write_update(temporary / UPDATE, update, {"base": base, "rank": recipe.rank, "dimensions": None})
         write_json(temporary / FILE, record)
     return record
@@ -82,14 +90,6 @@ def _change(tensors: dict[str, Floats], name: str) -> Any:
     if added is not None:
         return added.astype(np.float64)
     return tensors[f"{name}.up"].astype(np.float64) @ tensors[f"{name}.down"].astype(np.float64)
-
-
-def _training(record: Path) -> dict[str, Any]:
-    """Return the sources that a training recorded beside its update; none without a record."""
-    try:
-        return {"sources": read_json(record)["sources"]}
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

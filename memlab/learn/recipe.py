@@ -24,6 +24,7 @@ from memlab.models.local.adapter import update_card, update_file
 from memlab.models.local.backend import Device
 from memlab.models.local.base import check_path, model_folder
 from memlab.models.local.embedder import SentenceEmbedder
+from memlab.runtime.foreign import read_json
 from memlab.runtime.paths import bundled_encoder
 from memlab.runtime.terminal import print
 from memlab.stage import LocalPath, stage
@@ -145,7 +146,7 @@ class EncoderRecipe(TrainingRecipe):
     def embedder(self) -> SentenceEmbedder:
         """Return the encoder that training starts from; raise MemlabError for an update of other weights."""
         return SentenceEmbedder(path=self.base, adapter=self.adapter, device=self.device,
-                                name=str(self.adapter or self.base or "minilm"))
+                                name=str(self.base or "minilm"))
 
 
 Kind = TypeVar("Kind")
@@ -173,7 +174,7 @@ def train_command(kind: type[Kind], text: str, train: Callable[[Kind, list[str]]
         except ValidationError as error:
             raise Faults(f"{'.'.join(map(str, e['loc']))}: {e['msg'].removeprefix('Value error, ')}"
                          for e in error.errors()) from error
-        if isinstance(config, TrainingRecipe):  # their import takes several seconds
+        if isinstance(config, TrainingRecipe):  # importing torch takes several seconds
             print(f"{config.out_model}: loading the training libraries", file=sys.stderr, flush=True)
         return train(config, others)
 
@@ -226,6 +227,14 @@ def finished_record(folder: Path, mark: str) -> dict[str, Any] | None:
         raise MemlabError("holds something else, or a model of other data or another configuration",
                           where=f"out_model={folder}", fix="give another folder, or delete this one")
     return dict(record)
+
+
+def sources_of(update: Path) -> list[Any]:
+    """Return the sources that a training recorded beside its update; none without a record."""
+    try:
+        return list(read_json(update.parent / FILE)["sources"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
 
 
 def record_of_run(start: float, losses: Sequence[float]) -> dict[str, Any]:

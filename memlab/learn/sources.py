@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -105,6 +105,12 @@ class MarkedQuestions:
     questions: pl.Series
     by: GroupBy
     store: Store
+
+
+def unlearned(marked: MarkedQuestions, learned: frozenset[str]) -> MarkedQuestions:
+    """Return the marked questions without those whose texts an earlier training learned."""
+    new = marked.tables["questions"].filter(~pl.col("text_id").is_in(list(learned)))["question"]
+    return replace(marked, questions=marked.questions.filter(marked.questions.is_in(new.implode())))
 
 
 def data_examples(recipe: PairRecipe, words: list[str]) -> tuple[pl.DataFrame, dict[str, Any], MarkedQuestions]:

@@ -28,6 +28,9 @@ from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import SESSION, Tables, as_of, empty, with_text
 
+OF_A_ROLE = ("", "turn.user", "turn.assistant", "session.user", "session.assistant")
+"""Kinds of memories that some data have none of; the empty one is all that a search has."""
+
 
 @stage
 class RandomScore:
@@ -112,7 +115,7 @@ class Score(Scorer):
         named = [*self.weights, *self.fill, *self.floors,
                  *(self.normaliser if isinstance(self.normaliser, dict) else ())]
         signals = signals.with_columns(pl.lit(None, pl.Float64).alias(name) for name in dict.fromkeys(named)
-                                       if not any(fits(name, c) for c in signals.columns) and may_lack(name, tables))
+                                       if not any(fits(name, c) for c in signals.columns) and may_lack(name))
         return Tables(units=units, ranking=rank_units(self.fuse(signals, signals.columns[2:])))
 
     def _term(self, lane: str, each: Each) -> pl.Expr:
@@ -134,16 +137,14 @@ def lanes_of(tables: Tables, store: Store, level: Level, rrf_k: int, summed: boo
     return units, pivot(coded.join(pairs, on="memory"), lanes)
 
 
-def may_lack(lane: str, tables: Tables) -> bool:
+def may_lack(lane: str) -> bool:
     """Return whether a lane that is named may have no hits: it is then a signal without values.
 
-    So it is with a floor or an odd question, and with a role that says nothing in the data (``turn.assistant`` where
-    people talk to each other). All other names are misspelt.
+    So it is with a floor or an odd question, and with memories of one role (``turn.assistant``), which says nothing
+    where people talk to each other. All other names are misspelt.
     """
     search, _, kind = lane.partition(":")
-    role = kind.rpartition(".")[2]
-    return search in LANES and (not kind or bool((tables["memories"]["kind"] == kind).any()) or (
-        role in ("user", "assistant") and not (tables["turns"]["role"] == role).any()))
+    return search in LANES and kind in OF_A_ROLE
 
 
 def fused_queries(hits: pl.DataFrame, queries: pl.DataFrame, rrf_k: int, always: bool = False) -> pl.DataFrame:

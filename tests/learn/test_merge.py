@@ -93,6 +93,17 @@ def test_updates_that_do_not_fit_together(tmp_path: Path, second: dict[str, Any]
     assert not (tmp_path / "m").exists()
 
 
+def test_an_update_counts_once_and_with_a_factor(tmp_path: Path) -> None:
+    change = changes(["w"])
+    a, same, opposite = (written(tmp_path / name, {"w": sign * change["w"]})
+                         for name, sign in (("a", 1), ("b", 1), ("c", -1)))
+    for updates, fault in (({a: 1.0, same: 1.0}, "is the same update as another one"), ({a: 0.0}, "has the factor 0"),
+                           ({a: 1.0, opposite: 1.0}, "cancel each other out")):
+        with pytest.raises(MemlabError, match=fault):
+            merge(MergeRecipe(updates=updates, out_model=tmp_path / "m"))
+    assert not (tmp_path / "m").exists()
+
+
 def test_matrices_of_different_shapes(tmp_path: Path) -> None:
     a, b = written(tmp_path / "a", changes(["w"])), written(tmp_path / "b", {"w": RNG.normal(size=(3, 3))})
     with pytest.raises(MemlabError, match=r"w has the shape \(3, 3\), and \(6, 5\) in another"):
@@ -109,6 +120,10 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert train_main(["merge", *words, "data=synthetic"]) == 2
     assert train_main(["merge", "updates={}", f"out_model={tmp_path / 'n'}"]) == 2
     assert train_main(["merge", f"updates={{{tmp_path / 'no'}: 1}}", f"out_model={tmp_path / 'n'}"]) == 1
+    assert train_main(["merge", f"updates={{{a}: nan}}", f"out_model={tmp_path / 'n'}"]) == 2
+    assert train_main(["merge", f"updates={{{a}: 0.6}}", f"out_model={a / 'n'}"]) == 1
     error = capsys.readouterr().err
+    assert "cannot be written" in error
+    assert "finite number" in error
     assert "merging has no such setting" in error
     assert "cannot be read" in error

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import polars as pl
 import pytest
 
 from memlab.errors import MemlabError
@@ -57,13 +56,12 @@ def test_several_queries_of_a_question_are_fused_by_weighted_ranks() -> None:
 def test_a_lane_of_a_role_that_says_nothing_here_is_a_signal_without_values() -> None:
     found = hits((0, "lexical:turn", 2, .9, 1), (0, "lexical:turn", 0, .1, 2))
     weights = {"lexical:turn": 1.0, "lexical:turn.assistant": 2.0}
-    people = world().updated({"turns": world()["turns"].with_columns(role=pl.lit("user"))})
-    table, alone = (run(Score(weights=names), found, people)["ranking"] for names in (weights, {"lexical:turn": 1.0}))
+    table, alone = (run(Score(weights=names), found)["ranking"] for names in (weights, {"lexical:turn": 1.0}))
     assert table["lexical:turn.assistant"].null_count() == table.height
     assert table.select("unit", "score").equals(alone.select("unit", "score"))
-    for misspelt in ("lexical:turn.asistant", "lexical:turns", "lexical:turn.user"):  # users do speak
+    for misspelt in ("lexical:turn.asistant", "lexical:turns", "lexcal:turn.user"):
         with pytest.raises(MemlabError, match=f"no signal is called '{misspelt}'"):
-            run(Score(weights={"lexical:turn": 1.0, misspelt: 1.0}), found, people)
+            run(Score(weights={"lexical:turn": 1.0, misspelt: 1.0}), found)
 
 
 def test_level_memory_ranks_one_kind_and_refuses_two() -> None:

@@ -65,7 +65,8 @@ class SentenceEmbedder(LocalModel):
         if self.path is not None:
             check_path(self.path)
         elif self.name != "minilm" and self.adapter is None:
-            raise ValueError(f"name={self.name} has no path; only 'minilm' is embedded. Fix: embedder.path=FOLDER")
+            raise ValueError(f"name={self.name} has no path; only 'minilm' is embedded. "
+                             "Fix: embedder=minilm, or embedder.path=FOLDER")
         if self.path is None or is_local(self.path):  # the hub is asked when the model is needed
             _ = self._update  # raises MemlabError for an update of another model
         return self
@@ -79,8 +80,8 @@ class SentenceEmbedder(LocalModel):
         if card.base != weights:
             raise MemlabError(f"was trained from other weights ({(card.base or 'unknown')[:8]}) than those of "
                               f"{self.name} ({weights[:8]})", where=str(card.file),
-                              fix="give the model that the training started from, embedder.path=FOLDER, or its own "
-                                  "update, embedder.adapter=FILE")
+                              fix="give the model that the training started from, or its own update; for a model "
+                                  "without one, embedder=minilm embedder.path=FOLDER")
         return card
 
     def origin(self) -> dict[str, Any]:
