@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -188,6 +189,9 @@ def test_a_training_goes_on_from_an_update_and_its_own_holds_both(base: Path, tm
     record = encoder.train(recipe(tmp_path / "b", base, rate=1e-9, rank=32, adapter=file), words)
     (first, before), (_, after) = read_update(file), read_update(tmp_path / "b" / "m" / encoder.UPDATE)
     assert record["adapter"] == first.digest
+    earlier = json.loads((tmp_path / "a" / "m" / "training.json").read_text())["sources"]
+    assert record["sources"][1:] == earlier
+    assert earlier
     assert after.keys() == before.keys()
     for name in {name.removesuffix(".up") for name in before if name.endswith(".up")}:
         change, same = (part[f"{name}.up"].astype(float) @ part[f"{name}.down"] for part in (before, after))
@@ -253,6 +257,18 @@ def test_questions_that_rules_make_have_their_turn_as_evidence_and_look_at_no_go
     rows = asked.join(said, on=["corpus", "session", "turn"])
     assert rows.height == made["questions"].height
     assert all(answer in " ".join(text.split()) for answer, text in rows.select("answer", "text").iter_rows())
+
+
+def test_questions_that_an_earlier_training_learned_are_not_measured() -> None:
+    tables = lives().load()
+    scored = tables["gold"].filter("scored")["question"]
+    marked = sources.MarkedQuestions(tables, scored, "corpus", Store())
+    texts = tables["questions"].filter(pl.col("question").is_in(scored.implode()))
+    learned = frozenset(texts["text_id"].to_list()[:3])
+    left = sources.unlearned(marked, learned).questions
+    assert left.to_list() == texts.filter(~pl.col("text_id").is_in(list(learned)))["question"].to_list()
+    assert len(left) < len(scored)
+    assert sources.unlearned(marked, frozenset()).questions.equals(scored)
 
 
 def test_a_log_without_a_statement_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
