@@ -31,7 +31,7 @@ from memlab.learn.recipe import (
     sources_of,
     train_command,
 )
-from memlab.learn.sources import read_sources, unlearned
+from memlab.learn.sources import drop_learned, read_sources
 from memlab.models.local.adapter import update_file, write_update
 from memlab.models.local.base import files_digest
 from memlab.runtime.files import atomic_dir, write_json
@@ -71,7 +71,7 @@ def train(recipe: EncoderRecipe, words: list[str], watch: Callable[[int, float],
                  {"base": base, "rank": recipe.rank, "dimensions": recipe.dimensions})
     found = None
     if others is not None and (len(others.questions) or must_help(recipe)):
-        others = unlearned(others, started_from.learned_questions())
+        others = drop_learned(others, started_from.learned_questions())
         found = compare_pipelines(others.tables, others.questions, others.by, best_with(started_from),
                                   best_with(dataclasses.replace(started_from, adapter=file)), others.store, recipe.seed)
     record = {

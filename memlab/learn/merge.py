@@ -19,8 +19,15 @@ from pydantic import Field
 from memlab.errors import Faults, MemlabError
 from memlab.learn.cross_fit_rerank import FILE
 from memlab.learn.recipe import UPDATE, finished_record, sources_of, train_command
-from memlab.models.local.adapter import PROJECTION, low_rank, read_update, update_file, write_update
-from memlab.models.protocols import Floats
+from memlab.models.local.adapter import (
+    PROJECTION,
+    change_of,
+    changed_weights,
+    low_rank,
+    read_update,
+    update_file,
+    write_update,
+)
 from memlab.runtime.files import atomic_dir, os_errors, write_json
 from memlab.stage import LocalPath, spec_digest, stage
 
@@ -32,8 +39,7 @@ class MergeRecipe:
     """Settings of a merged update.
 
     updates: files of ``memlab train encoder`` with one base, and the factor of each; ``memory`` is the one that memlab
-    ships. out_model: folder of the merged
-    update. rank: of its matrices.
+    ships. out_model: folder of the merged update. rank: of its matrices.
     """
 
     updates: Annotated[dict[Literal["memory"] | LocalPath, Annotated[float, Field(allow_inf_nan=False)]],
@@ -45,21 +51,22 @@ class MergeRecipe:
 def merge(recipe: MergeRecipe) -> dict[str, Any]:
     """Write the merged update and return its record; raise MemlabError for updates that do not fit together."""
     changes: dict[str, Any] = {}
-    sources: list[dict[str, Any]] = []
-    bases = {}
+    merged: list[dict[str, Any]] = []
+    sources, bases = [], {}
     for name_or_file, factor in recipe.updates.items():
         file = update_file(name_or_file)
         card, tensors = read_update(file)
-        if factor == 0 or any(source["update"] == card.digest for source in sources):
+        if factor == 0 or any(one["update"] == card.digest for one in merged):
             raise MemlabError("has the factor 0" if factor == 0 else "is the same update as another one",
                               where=str(file), fix="leave it out")
         if PROJECTION in tensors:
             raise MemlabError("maps token vectors to fewer numbers, and maps cannot be added", where=str(file),
                               fix="an update that was trained without dimensions")
         bases[card.base] = file
-        sources.append({"update": card.digest, "factor": factor, "sources": sources_of(file)})
-        for name in sorted({name.rpartition(".")[0] for name in tensors}):
-            change = factor * _change(tensors, name)
+        merged.append({"update": card.digest, "factor": factor})
+        sources += sources_of(file)
+        for name in changed_weights(tensors):
+            change = factor * change_of(tensors, name, np.float64)
             before = changes.setdefault(name, np.zeros_like(change))
             if before.shape != change.shape:
                 raise MemlabError(f"{name} has the shape {change.shape}, and {before.shape} in another update",
@@ -69,27 +76,19 @@ def merge(recipe: MergeRecipe) -> dict[str, Any]:
         raise MemlabError("were trained from different weights", where=" and ".join(map(str, bases.values())),
                           fix="merge updates of one base")
     base = next(iter(bases))
-    mark = spec_digest({"sources": [(source["update"], source["factor"]) for source in sources], "rank": recipe.rank})
+    mark = spec_digest({"merged": merged, "rank": recipe.rank})
     if finished := finished_record(recipe.out_model, mark):
         return finished
     update = low_rank({name: np.zeros_like(change) for name, change in changes.items()}, changes, recipe.rank)
-    record = {"format": FORMAT, "mark": mark, "recipe": {"rank": recipe.rank}, "base": base,
-              "sources": [one for source in sources for one in source.pop("sources")], "merged": sources}
     if not update:
         raise MemlabError("the updates cancel each other out", where="updates", fix="other factors")
+    record = {"format": FORMAT, "mark": mark, "recipe": {"rank": recipe.rank}, "base": base, "sources": sources,
+              "merged": merged}
     place = recipe.out_model
     with os_errors("cannot be written", place, "give another folder"), atomic_dir(place) as temporary:
         write_update(temporary / UPDATE, update, {"base": base, "rank": recipe.rank, "dimensions": None})
         write_json(temporary / FILE, record)
     return record
-
-
-def _change(tensors: dict[str, Floats], name: str) -> Any:
-    """Return the change of a weight, in double precision."""
-    added = tensors.get(f"{name}.add")
-    if added is not None:
-        return added.astype(np.float64)
-    return tensors[f"{name}.up"].astype(np.float64) @ tensors[f"{name}.down"].astype(np.float64)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

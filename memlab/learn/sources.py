@@ -107,7 +107,7 @@ class MarkedQuestions:
     store: Store
 
 
-def unlearned(marked: MarkedQuestions, learned: frozenset[str]) -> MarkedQuestions:
+def drop_learned(marked: MarkedQuestions, learned: frozenset[str]) -> MarkedQuestions:
     """Return the marked questions without those whose texts an earlier training learned."""
     new = marked.tables["questions"].filter(~pl.col("text_id").is_in(list(learned)))["question"]
     return replace(marked, questions=marked.questions.filter(marked.questions.is_in(new.implode())))

@@ -265,10 +265,10 @@ def test_questions_that_an_earlier_training_learned_are_not_measured() -> None:
     marked = sources.MarkedQuestions(tables, scored, "corpus", Store())
     texts = tables["questions"].filter(pl.col("question").is_in(scored.implode()))
     learned = frozenset(texts["text_id"].to_list()[:3])
-    left = sources.unlearned(marked, learned).questions
+    left = sources.drop_learned(marked, learned).questions
     assert left.to_list() == texts.filter(~pl.col("text_id").is_in(list(learned)))["question"].to_list()
     assert len(left) < len(scored)
-    assert sources.unlearned(marked, frozenset()).questions.equals(scored)
+    assert sources.drop_learned(marked, frozenset()).questions.equals(scored)
 
 
 def test_a_log_without_a_statement_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

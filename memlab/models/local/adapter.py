@@ -190,8 +190,8 @@ def apply_update(model: Any, file: Path, *, digest: str | None = None, width: in
     if digest not in (None, card.digest):
         raise MemlabError("changed after it was checked", where=str(file), fix="start again, with the new update")
     projection = tensors.pop(PROJECTION, None)
-    weights, faults = dict(model.named_parameters()), []
-    for name in sorted({name.rpartition(".")[0] for name in tensors}):
+    weights, changed, faults = dict(model.named_parameters()), changed_weights(tensors), []
+    for name in changed:
         shape = _shape(tensors, name)
         if name not in weights:
             faults.append(f"changes {name}, which this model lacks")
@@ -204,17 +204,27 @@ def apply_update(model: Any, file: Path, *, digest: str | None = None, width: in
                           fix="give an update of this model, or another model")
     with torch.no_grad():
         for name, weight in weights.items():
-            if f"{name}.add" in tensors:
-                change = tensors[f"{name}.add"].astype(np.float32)
-            elif f"{name}.up" in tensors:
-                change = tensors[f"{name}.up"].astype(np.float32) @ tensors[f"{name}.down"].astype(np.float32)
-            else:
+            if name not in changed:
                 continue
+            change = change_of(tensors, name, np.float32)
             weight.copy_(weight.float() + torch.from_numpy(change).to(weight.device))
             if not torch.isfinite(weight).all():
                 raise MemlabError(f"{name} with its update is more than {weight.dtype} holds", where=str(file),
                                   fix="embedder.dtype=fp32")
     return None if projection is None else projection.astype(np.float32)
+
+
+def changed_weights(tensors: Mapping[str, Floats]) -> list[str]:
+    """Return the names of the weights that an update without a map changes, sorted."""
+    return sorted({name.rpartition(".")[0] for name in tensors})
+
+
+def change_of(tensors: Mapping[str, Floats], name: str, dtype: type[np.floating[Any]]) -> NDArray[Any]:
+    """Return the change of a weight, computed in a number format."""
+    added = tensors.get(f"{name}.add")
+    if added is not None:
+        return added.astype(dtype)
+    return np.asarray(tensors[f"{name}.up"].astype(dtype) @ tensors[f"{name}.down"].astype(dtype))
 
 
 def _shape(tensors: Mapping[str, Floats], name: str) -> tuple[int, ...]:
