@@ -53,7 +53,7 @@ def test_turn_by_turn(tmp_path: Path) -> None:
     assert counts == {
         "lines without a message left out (file-history-snapshot)": 1,
         "messages of other branches left out (questions taken back)": 2, "messages of sub-agents left out": 1,
-        "notes of the program left out": 3, "results of tools left out": 2, "summaries of earlier messages left out": 1,
+        "notes of the program left out": 4, "results of tools left out": 2, "summaries of earlier messages left out": 1,
         "thoughts of the assistant left out": 1}
 
 
@@ -158,6 +158,15 @@ def test_answers_reasons_commands_and_notes_are_words_of_the_user(tmp_path: Path
     assert turns == [("user", "Refactor"), ("assistant", "[tool: AskUserQuestion]\n[tool: Edit]"),
                      ("user", "Which base? Postgres 16 or later\nWhich files? a, b"), ("user", "use sqlite"),
                      ("user", "/review the parser"), ("user", "always use tabs")]
+
+
+def test_notes_inside_a_message_are_taken_out_and_counted(tmp_path: Path) -> None:
+    opened = "<ide_opened_file>The user opened a.py.</ide_opened_file>"
+    turns, counts = turns_of(tmp_path, line("1", None, "user", [{"type": "text", "text": opened},
+                                                                {"type": "text", "text": "Fix <system-reminder> it"}]),
+                             queued("ls", commandMode="bash"))
+    assert turns == [("user", "Fix <system-reminder> it")]
+    assert counts == {"notes of the program left out": 2}
 
 
 def test_the_title_is_the_users_then_the_models(tmp_path: Path) -> None:

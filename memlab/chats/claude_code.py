@@ -34,8 +34,8 @@ from memlab.chats.conversation import (
 )
 from memlab.chats.source import ExportFile
 
-_CLOSED = "</system-reminder>"
-_REMINDER = re.compile(rf"<system-reminder>.*?(?:{_CLOSED}|\Z)", re.DOTALL)  # to the end: one that is open is read once
+_NOTE = re.compile(  # to the end: one that is open is read once
+    r"<(system-reminder|ide_opened_file|ide_selection|ide_diagnostics)>.*?(?:(</\1>)|\Z)", re.DOTALL)
 _COMMAND = re.compile(r"<(command-|local-command-|bash-|user-memory-input|task-notification)")
 _INTERRUPTED = re.compile(r"\[Request interrupted by user[^\]]*\]")
 _REFUSED, _SAID = "The user doesn't want to proceed with this tool use", "the user said:"
@@ -106,7 +106,7 @@ def _without_queue(lines: list[dict[str, Any]], tally: Tally) -> list[dict[str, 
         if line.get("type") != "queue-operation":
             kept.append(line)
             continue
-        operation, text = text_of(line.get("operation")), _plain(flatten(line.get("content"), Tally()))
+        operation, text = text_of(line.get("operation")), _plain(flatten(line.get("content"), Tally()), Tally())
         if operation == "enqueue" and text:
             waiting[text] = line
         elif operation in ("dequeue", "remove"):
@@ -129,7 +129,7 @@ def _parts_of(line: dict[str, Any]) -> list[str]:
     """Return the lines of what a user's message or a queued prompt says; several prompts are sent as one message."""
     content = object_of(line.get("message")).get("content") if line.get("type") == "user" else \
         object_of(line.get("attachment")).get("prompt") if _is_queued(line) else None
-    return [part.strip() for part in _plain(flatten(content, Tally())).splitlines()]
+    return [part.strip() for part in _plain(flatten(content, Tally()), Tally()).splitlines()]
 
 
 def _first_moment(file: ExportFile) -> str:
@@ -166,8 +166,10 @@ def _is_question(line: dict[str, Any]) -> bool:
     return line.get("type") == "user" and not has_result and _message(line, Tally()) is not None
 
 
-def _plain(text: str) -> str:
-    return _REMINDER.sub(lambda match: "" if match[0].endswith(_CLOSED) else match[0], text).strip()
+def _plain(text: str, tally: Tally) -> str:
+    """Return a text without the notes that the program put into it."""
+    tally.add("notes of the program left out", sum(bool(match[2]) for match in _NOTE.finditer(text)))
+    return _NOTE.sub(lambda match: "" if match[2] else match[0], text).strip()
 
 
 def _message(line: dict[str, Any], tally: Tally) -> ChatMessage | None:
@@ -196,7 +198,10 @@ def _message(line: dict[str, Any], tally: Tally) -> ChatMessage | None:
     if (origin := text_of(object_of(line.get("origin") or item.get("origin")).get("kind"))) in _PROGRAMS:
         tally.add("messages of other programs left out", kind=origin)
         return None
-    typed = _typed(_plain(flatten(item.get("prompt") if item else message.get("content"), tally)), tally)
+    if text_of(item.get("commandMode")) not in ("", "prompt"):
+        tally.add("notes of the program left out")
+        return None
+    typed = _typed(_plain(flatten(item.get("prompt") if item else message.get("content"), tally), tally), tally)
     text = "\n".join(filter(None, [_answers(line), typed]))
     return ChatMessage("user", text, None, said_on) if text else None
 
