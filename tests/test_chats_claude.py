@@ -70,7 +70,9 @@ def test_messages_that_are_no_list_are_named(tmp_path: Path) -> None:
 def test_the_text_stands_before_parts_that_hold_none(tmp_path: Path) -> None:
     chat = conversation("x", message("1", "human", "Look at this", {"type": "flag", "flag": "f"}),
                         message("2", "assistant", "I search.", {"type": "tool_use", "name": "web_search"}),
+                        message("2b", "assistant", "", {"type": "of_tomorrow", "text": "New words."}),
                         message("3", "system", "be kind"))
     rows, counts, _ = read(write(tmp_path, {"conversations.json": [chat]}))
-    assert [words for _, _, words in rows[0][2]] == ["Look at this\n[flag]", "I search.\n[tool: web_search]"]
+    assert [words for _, _, words in rows[0][2]] == [
+        "Look at this\n[flag]", "I search.\n[tool: web_search]\nNew words."]
     assert counts == {"messages of neither human nor assistant left out": 1}

@@ -207,6 +207,7 @@ def test_marks_alone_are_compared_as_they_are() -> None:
 
 def test_many_lines_and_long_texts_take_linear_time() -> None:
     start = time.process_time()
-    added("a " * 100_000, [f"b {n}" for n in range(50_000)])
+    added("a " * 1_000_000, [f"b {n}" for n in range(50_000)])
+    added("! " * 1_000_000, ["?" * n for n in range(1_000)])
     added(" " * 300_000, [" " * 300_000 + "x", "1" * 300_000])
     assert time.process_time() - start < 3

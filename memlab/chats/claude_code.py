@@ -13,7 +13,7 @@ undocumented: it is read as the logs of versions 2.0 to 2.1 and the public reade
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -90,7 +90,7 @@ def _title(lines: list[dict[str, Any]]) -> str:
 def _without_queue(lines: list[dict[str, Any]], tally: Tally) -> list[dict[str, Any]]:
     """Return the lines without the queue's; a prompt that was sent and stands in no other line takes their place."""
     held = Counter(part for line in lines for part in _parts_of(line))
-    waiting: dict[str, dict[str, Any]] = {}
+    waiting: OrderedDict[str, dict[str, Any]] = OrderedDict()
     kept = []
 
     def stands(text: str) -> bool:

@@ -262,7 +262,7 @@ def _part(part: dict[str, Any], tally: Tally) -> str:
         return placeholder("image", _file_name(part))
     if kind in _FILES:
         return placeholder("file", _file_name(part))
-    return placeholder("audio" if "audio" in kind else kind, part.get("name"))
+    return text_of(part.get("text")) or placeholder("audio" if "audio" in kind else kind, part.get("name"))
 
 
 def _file_name(part: dict[str, Any]) -> str:

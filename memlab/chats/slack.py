@@ -120,7 +120,7 @@ def _message(raw: dict[str, Any], people: People, tally: Tally) -> ChatMessage |
     cards = Cards(people, tally)
     text = people.plain(raw.get("text"))
     blocks, attachments = cards.blocks(raw.get("blocks")), cards.attachments(raw.get("attachments"))
-    if (blocks or attachments) and text in _STAND_INS:
+    if (blocks or attachments) and text.replace("\u2019", "'") in _STAND_INS:
         text = ""
     files = objects_of(raw.get("files")) or objects_of([raw.get("file")])
     text = "\n".join(filter(None, [added(same(text, blocks), attachments), *map(file_text, files)]))

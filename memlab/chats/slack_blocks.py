@@ -25,8 +25,8 @@ _APART = {"confirm", "options", "option_groups", "placeholder", "style"}
 _EMPTY = {"", "actions", "context_actions", "divider"}
 _WORD = re.compile(r"[^\W_]+")
 _NUMBER = re.compile(r"\A\s*+\d++\. ")
-MOST_LINES = 200
-"""Lines of a message that are looked up one by one in its text, so that the time is linear; 50 blocks have fewer."""
+LOOKED_UP = 2_000_000
+"""Characters that are searched for the lines of blocks in the text of a message: its 40,000 at most for 50 lines."""
 
 
 def same(text: str, lines: Sequence[str]) -> str:
@@ -45,13 +45,16 @@ def added(text: str, lines: Sequence[str]) -> str:
     >>> added("I agree", ["Rita: We launch in May", "I _agree_"])
     'I agree\\nRita: We launch in May'
     """
-    words = _words(text)
-    if words and _words("\n".join(_NUMBER.sub("", line) for line in lines)) in words:
+    words, found = _words(text), [_words(_NUMBER.sub("", line)) for line in lines]
+    whole = " ".join("".join(found).split())
+    if words and f" {whole} " in words:
         return text
-    new = []
-    for place, line in enumerate(lines):
-        found = _words(_NUMBER.sub("", line))
-        if place >= MOST_LINES or not (found in words if found else line.strip() in text):
+    held, left, new = {_words(line) or line.strip() for line in text.split("\n")}, LOOKED_UP, []
+    for line, key in zip(lines, found):
+        sought, within = (key, words) if key else (line.strip(), text)
+        stands = sought in held or left > 0 and sought in within
+        left -= len(within)
+        if not stands:
             new.append(line)
     return "\n".join([text, *new] if text else new)
 
