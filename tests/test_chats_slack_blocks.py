@@ -176,7 +176,7 @@ def test_a_thread_of_edited_cards_and_the_reactions_that_are_left_out(tmp_path: 
         ("2024-03-01 general", [("user", "Bob Jones", "@Bob Jones commented on a file: nice"),
                                 ("assistant", "USLACKBOT", "Lunch is at one")])]
     assert counts["reactions left out"] == 2
-    assert counts["notices of Slack left out (huddle_thread)"] == 1
+    assert counts["notices left out (huddle_thread)"] == 1
 
 
 @pytest.mark.parametrize(("file", "text"), [

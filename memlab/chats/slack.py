@@ -111,7 +111,7 @@ def _message(raw: dict[str, Any], people: People, tally: Tally) -> ChatMessage |
         return None
     sort = text_of(raw.get("type"))
     if kind not in _SPOKEN or sort not in ("", "message") or said_on is None:
-        tally.add("notices of Slack left out", kind=kind or sort)
+        tally.add("notices left out", kind=kind or sort)
         return None
     tally.add("edited messages, taken as they are now", isinstance(raw.get("edited"), dict))
     for reaction in objects_of(raw.get("reactions")):
