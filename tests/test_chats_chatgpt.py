@@ -62,7 +62,8 @@ def test_the_branch_of_the_current_message_is_taken_turn_by_turn(tmp_path: Path)
     assert rows == [EXPECTED]
     assert counts == {"messages of other branches left out (edited questions, repeated answers)": 3,
                       "thoughts of the assistant left out": 1, "results of tools left out": 1,
-                      "instructions left out": 1}
+                      "instructions left out": 1, "messages that ChatGPT does not show left out": 1,
+                      "marks of ChatGPT's page left out (cite)": 2}
 
 
 def test_a_zip_of_several_files_is_read_like_its_folder(tmp_path: Path) -> None:
@@ -120,3 +121,23 @@ def test_instructions_in_another_form_are_left_out(tmp_path: Path, parts: Any) -
     chat = conversation("C", node("root", None), hidden, node("q", "s", "user", "Hi"), current="q")
     rows, _, _ = read(write(tmp_path, {"conversations.json": [chat]}))
     assert [text for *_, turns in rows for *_, text in turns] == ["Hi"]
+
+
+def test_what_is_no_message_is_counted_by_kind_and_parts_are_named(tmp_path: Path) -> None:
+    chat = conversation(
+        "x", node("q", None, "user", {"content_type": "video_container_asset_pointer"}, {"content_type": "gizmo"},
+                  {"content_type": "canvas_asset_pointer"}, "Look", kind="multimodal_text"),
+        node("w", "q", "assistant", kind="super_widget", content={"content_type": "super_widget", "text": "a map"}),
+        node("c", "w", "critic", "bad answer"),
+        node("m", "c", "assistant", kind="x", content={"content_type": "model_editable_context",
+                                                       "model_set_context": "likes tea"}), current="m")
+    rows, counts, _ = read(write(tmp_path, {"conversations.json": [chat]}))
+    assert rows[0][2] == [("user", None, "[video]\n[gizmo]\n[canvas]\nLook")]
+    assert counts == {"messages of other kinds left out (super_widget, text)": 2, "instructions left out": 1}
+
+
+def test_people_of_a_group_chat_keep_their_names(tmp_path: Path) -> None:
+    chat = conversation("x", node("q", None, "user", "I hate olives", author={"role": "user", "name": "Ann"}),
+                        node("a", "q", "assistant", "Noted", author={"role": "assistant", "name": "m"}), current="a")
+    assert read(write(tmp_path, {"conversations.json": [chat]}))[0][0][2] == [
+        ("user", "Ann", "I hate olives"), ("assistant", None, "Noted")]

@@ -45,7 +45,7 @@ def test_turn_by_turn(tmp_path: Path) -> None:
         ("user", None, "Thanks."),
     ])]
     assert counts == {"thoughts of the assistant left out": 1, "results of tools left out": 1,
-                      "conversations without a message left out": 1}
+                      "texts of attached files left out": 1, "conversations without a message left out": 1}
 
 
 def test_where_parents_are_named_the_branch_of_the_last_message_is_taken(tmp_path: Path) -> None:
@@ -65,3 +65,14 @@ def test_messages_that_are_no_list_are_named(tmp_path: Path) -> None:
     path = write(tmp_path, {"conversations.json": [{**conversation("x"), "chat_messages": {}}]})
     with pytest.raises(MemlabError, match="conversation 0, field chat_messages"):
         read(path)
+
+
+def test_the_text_stands_before_parts_that_hold_none(tmp_path: Path) -> None:
+    chat = conversation("x", message("1", "human", "Look at this", {"type": "flag", "flag": "f"}),
+                        message("2", "assistant", "I search.", {"type": "tool_use", "name": "web_search"}),
+                        message("2b", "assistant", "", {"type": "of_tomorrow", "text": "New words."}),
+                        message("3", "system", "be kind"))
+    rows, counts, _ = read(write(tmp_path, {"conversations.json": [chat]}))
+    assert [words for _, _, words in rows[0][2]] == [
+        "Look at this\n[flag]", "I search.\n[tool: web_search]\nNew words."]
+    assert counts == {"messages of neither human nor assistant left out": 1}

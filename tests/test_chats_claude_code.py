@@ -51,8 +51,9 @@ def test_turn_by_turn(tmp_path: Path) -> None:
     rows, counts, _ = read(write(tmp_path, {"p/a.jsonl": json_lines(*LOG)}))
     assert rows == [("2025-06-01 Login bug", "2025-06-01 10:00", TURNS)]
     assert counts == {
+        "lines without a message left out (file-history-snapshot)": 1,
         "messages of other branches left out (questions taken back)": 2, "messages of sub-agents left out": 1,
-        "notes of the program left out": 3, "results of tools left out": 2, "summaries of earlier messages left out": 1,
+        "notes of the program left out": 4, "results of tools left out": 2, "summaries of earlier messages left out": 1,
         "thoughts of the assistant left out": 1}
 
 
@@ -69,3 +70,108 @@ def test_a_log_of_a_sub_agent_has_no_session(tmp_path: Path) -> None:
     rows, counts, _ = read(write(tmp_path, {"agent-1.jsonl": json_lines(*side)}))
     assert rows == []
     assert counts["conversations without a message left out"] == 1
+
+
+def queue(operation: str, content: str | None = None, **fields: Any) -> dict[str, Any]:
+    """Return an operation of the queue as Claude Code 2.0 and 2.1 write it."""
+    return {"type": "queue-operation", "operation": operation, "sessionId": "s",
+            "timestamp": "2025-06-01T10:00:30.000Z", **({} if content is None else {"content": content}), **fields}
+
+
+def queued(prompt: Any, **fields: Any) -> dict[str, Any]:
+    return {"type": "attachment", "sessionId": "s", "timestamp": "2025-06-01T10:00:31.000Z",
+            "attachment": {"type": "queued_command", "prompt": prompt, "commandMode": "prompt", **fields}}
+
+
+def turns_of(tmp_path: Path, *lines: dict[str, Any]) -> tuple[list[tuple[str, str]], dict[str, int]]:
+    rows, counts, _ = read(write(tmp_path, {"a.jsonl": json_lines(*lines)}))
+    return [(role, text) for *_, turns in rows for role, _, text in turns], counts
+
+
+ASKED, WORKING = line("1", None, "user", "Refactor"), line("2", "1", "assistant", [{"type": "text", "text": "I work."}])
+DONE = line("9", "2", "assistant", [{"type": "text", "text": "Done."}], "10:05:00")
+
+
+def test_what_is_typed_while_the_assistant_works_is_a_turn(tmp_path: Path) -> None:
+    image = [{"type": "text", "text": "like this"}, {"type": "image", "source": {"type": "base64", "data": "AA"}}]
+    turns, counts = turns_of(
+        tmp_path, ASKED, WORKING, queue("enqueue", "use tabs"), queued("use tabs", origin={"kind": "human"}),
+        queue("remove", "use tabs", reason="absorbed_mid_turn"), queued(image), DONE)
+    assert turns == [("user", "Refactor"), ("assistant", "I work."), ("user", "use tabs"),
+                     ("user", "like this\n[image]"), ("assistant", "Done.")]
+    assert counts == {}
+
+
+def test_in_the_tree_of_messages_it_goes_with_its_branch(tmp_path: Path) -> None:
+    turns, counts = turns_of(
+        tmp_path, ASKED, WORKING, line("3", "2", "user", "a poem"),
+        {**queued("in Latin"), "uuid": "4", "parentUuid": "3"}, line("5", "4", "assistant", "Rosa"),
+        {**queued("use tabs"), "uuid": "6", "parentUuid": "2"}, {**DONE, "parentUuid": "6"})
+    assert turns == [("user", "Refactor"), ("assistant", "I work."), ("user", "use tabs"), ("assistant", "Done.")]
+    assert counts == {"messages of other branches left out (questions taken back)": 3}
+
+
+def test_the_queue_alone_is_read_and_no_prompt_is_given_twice(tmp_path: Path) -> None:
+    turns, counts = turns_of(
+        tmp_path, ASKED, WORKING,
+        queue("enqueue", "use tabs"), queue("remove"),  # of versions that write nothing else
+        queue("remove", "and one\nfile", reason="absorbed_mid_turn"), DONE,
+        queue("enqueue", "then test"), queue("enqueue", "then ship"), queue("dequeue"), queue("dequeue"),
+        line("10", "9", "user", "then test\nthen ship"),
+        queue("enqueue", "no, wait"), queue("popAll"), queue("enqueue", "never sent"),
+        queue("enqueue", "cancelled"), queue("remove", "cancelled", reason="cancelled"),
+        queue("enqueue", "<task-notification>x</task-notification>"))
+    assert turns == [("user", "Refactor"), ("assistant", "I work."), ("user", "use tabs"), ("user", "and one\nfile"),
+                     ("assistant", "Done."), ("user", "then test\nthen ship")]
+    assert counts == {"queued prompts that were not sent left out": 3}
+
+
+def test_what_programs_queue_and_other_lines_are_counted_by_kind(tmp_path: Path) -> None:
+    note = "<task-notification><task-id>b1</task-id></task-notification>"
+    turns, counts = turns_of(
+        tmp_path, ASKED, queued(note, commandMode="task-notification"), queued("hi", origin={"kind": "peer"}),
+        line("3", "1", "user", "agent stopped", origin={"kind": "coordinator"}), queued("caveat", isMeta=True),
+        line("4", "3", "assistant", "No response requested.", message={
+            "model": "<synthetic>", "content": [{"type": "text", "text": "No response requested."}]}),
+        {"type": "system", "subtype": "local_command", "content": "<local-command-stdout>ok</local-command-stdout>"},
+        {"type": "system", "subtype": "turn_duration"}, {"type": "progress", "data": {}}, {"type": "progress"},
+        {"type": "attachment", "attachment": {"type": "todo_reminder"}}, {"type": "mode"}, {"type": "last-prompt"})
+    assert turns == [("user", "Refactor")]
+    assert counts == {
+        "notes of the program left out": 4, "messages of other programs left out (coordinator, peer)": 2,
+        "lines without a message left out (progress, last-prompt, mode, system, todo_reminder)": 6}
+
+
+def test_answers_reasons_commands_and_notes_are_words_of_the_user(tmp_path: Path) -> None:
+    refused = ("The user doesn't want to proceed with this tool use. The tool use was rejected. To tell you how to "
+               "proceed, the user said:\nuse sqlite")
+    advice = "\n\nNote: The user's next message may contain a correction."
+    turns, _ = turns_of(
+        tmp_path, ASKED, line("2", "1", "assistant", [call("t1", "AskUserQuestion"), call("t2", "Edit")]),
+        line("3", "2", "user", [result("t1")], toolUseResult={
+            "questions": [], "answers": {"Which base?": "Postgres", "Which files?": ["a", "b"]},
+            "annotations": {"Which base?": {"notes": "16 or later"}}}),
+        line("4", "2", "user", [{**result("t2"), "is_error": True, "content": refused + advice}]),
+        line("5", "4", "user", [{**result("t3"), "is_error": True, "content": "grep: the user said: x"}]),
+        line("6", "5", "user", "<command-name>/review</command-name>\n<command-args>the parser</command-args>"),
+        line("7", "6", "user", "<user-memory-input>always use tabs</user-memory-input>"))
+    assert turns == [("user", "Refactor"), ("assistant", "[tool: AskUserQuestion]\n[tool: Edit]"),
+                     ("user", "Which base? Postgres 16 or later\nWhich files? a, b"), ("user", "use sqlite"),
+                     ("user", "/review the parser"), ("user", "always use tabs")]
+
+
+def test_notes_inside_a_message_are_taken_out_and_counted(tmp_path: Path) -> None:
+    opened = "<ide_opened_file>The user opened a.py.</ide_opened_file>"
+    turns, counts = turns_of(tmp_path, line("1", None, "user", [{"type": "text", "text": opened},
+                                                                {"type": "text", "text": "Fix <system-reminder> it"}]),
+                             queued("ls", commandMode="bash"))
+    assert turns == [("user", "Fix <system-reminder> it")]
+    assert counts == {"notes of the program left out": 2}
+
+
+def test_the_title_is_the_users_then_the_models(tmp_path: Path) -> None:
+    for number, (lines, title) in enumerate((
+            ([{"type": "ai-title", "aiTitle": "Old", "sessionId": "s"}, {"type": "ai-title", "aiTitle": "New"}], "New"),
+            ([{"type": "custom-title", "customTitle": "Mine"}, {"type": "ai-title", "aiTitle": "New"}], "Mine"))):
+        rows, counts, _ = read(write(tmp_path / str(number), {"a.jsonl": json_lines(ASKED, *lines)}))
+        assert (rows[0][0], counts) == (f"2025-06-01 {title}", {})

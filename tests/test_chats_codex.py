@@ -49,6 +49,7 @@ def test_turn_by_turn(tmp_path: Path) -> None:
     assert rows == [("2025-10-29 What is in <b>a.py</b>?", "2025-10-29 00:59", TURNS)]
     assert counts == {
         "context added by the program left out": 2, "instructions left out": 1, "results of tools left out": 1,
+        "lines without a message left out (turn_context)": 1,
         "messages of other branches left out (questions taken back)": 2, "thoughts of the assistant left out": 1}
 
 
@@ -60,3 +61,26 @@ def test_older_logs_have_items_without_envelopes(tmp_path: Path) -> None:
     assert [text for *_, text in rows[0][2]] == [
         "What is in <b>a.py</b>?", "[tool: shell]\nA function.", "Delete it", "Deleted.", "Rename it 🙂",
         "[tool: web_search]\nRenamed."]
+
+
+def test_every_kind_of_line_is_read_or_counted(tmp_path: Path) -> None:
+    questions = '{"questions":[{"id":"q1","question":"Which base?","options":[]}]}'
+    log = [LOG[0], said("user", "<p>Is this HTML?</p>"), said("user", "<user_action>review</user_action>"),
+           item(type="function_call", name="request_user_input", call_id="c1", arguments=questions),
+           item(type="function_call_output", call_id="c1", output='{"answers":{"q1":{"answers":["Postgres","16"]}}}'),
+           item(type="image_generation_call", id="i", result="AA"), item(type="tool_search_call", call_id="c2"),
+           item(type="tool_search_output", call_id="c2"), item(type="agent_message", content="hi"),
+           item(type="compaction", encrypted_content="x"), item(type="ghost_snapshot"), event(type="token_count"),
+           event(type="token_count"), event(type="context_compacted"), event(type="agent_reasoning", text="hm"),
+           {"timestamp": AT, "type": "compacted", "payload": {"message": "so far"}},
+           said("user", "Undo that"), said("assistant", "Done."), event(type="thread_rolled_back", num_turns=1),
+           said("assistant", "Ready.")]
+    rows, counts, _ = read(write(tmp_path, {"rollout-1.jsonl": json_lines(*log)}))
+    assert [turn[::2] for turn in rows[0][2]] == [
+        ("user", "<p>Is this HTML?</p>"), ("assistant", "[tool: request_user_input]"),
+        ("user", "Which base? Postgres, 16"), ("assistant", "[image]\n[tool: tool_search]\nReady.")]
+    assert counts == {
+        "context added by the program left out": 1, "results of tools left out": 1,
+        "messages of sub-agents left out": 1, "summaries of earlier messages left out": 2,
+        "lines without a message left out (token_count, ghost_snapshot)": 3,
+        "messages of other branches left out (questions taken back)": 2}

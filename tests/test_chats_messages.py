@@ -69,6 +69,18 @@ def test_parts_are_named(tmp_path: Path) -> None:
     assert rows[0][2][0][2] == "See\n[image]\n[image: cat.png]\n[audio]\n[file: a.pdf]\nNo."
 
 
+def test_all_that_an_assistant_says_beside_its_content_is_read(tmp_path: Path) -> None:
+    answers = [{"role": "assistant", "content": None, "refusal": "I cannot."},
+               {"role": "assistant", "content": None, "function_call": {"name": "search", "arguments": "{}"}},
+               {"role": "assistant", "function_call": {"name": "old"}},
+               {"role": "assistant", "content": None, "audio": {"id": "a", "transcript": "Hello there."}},
+               {"role": "assistant", "content": "Yes.", "reasoning_content": "hm"}]
+    rows, counts, _ = read(write(tmp_path, {"a.json": [{"role": "user", "content": "Hi"}, *answers]}))
+    assert [text for *_, text in rows[0][2]] == [
+        "Hi", "I cannot.", "[tool: search]", "[tool: old]", "[audio]\nHello there.", "Yes."]
+    assert counts["thoughts of the assistant left out"] == 1
+
+
 def test_a_line_separator_inside_a_text_ends_no_line(tmp_path: Path) -> None:
     line = '{"role": "user", "content": "one\u2028two"}\n'
     assert read(write(tmp_path, {"a.jsonl": line}))[0][0][2] == [("user", None, "one\u2028two")]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from memlab.chats.slack import People
+from memlab.chats.slack_people import People
 from tests.chat_exports import pack, read, write
 
 ANN, BOB, LEFT, BOT = "U0ANN", "U0BOB", "U0LEFT", "U0BOT"
@@ -69,7 +69,8 @@ def test_channels_by_days_and_threads_whole_turn_by_turn(tmp_path: Path) -> None
     assert counts == {
         "deleted messages left out": 1, "edited messages, taken as they are now": 1,
         "ids of people whom users.json does not name": 1, "messages of bots, under the role assistant": 2,
-        "notices left out (joins, topics, pins)": 2, "people who are no longer members; they keep their names": 1,
+        "notices left out (channel_join, channel_topic)": 2,
+        "people who are no longer members; they keep their names": 1,
         "sessions that run over several days, dated by their first message (--split day cuts them)": 1}
 
 

@@ -7,10 +7,10 @@ is not documented by OpenAI; it is read as public exports of 2023 to 2026 show i
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from memlab.chats.chatgpt_marks import without_marks
 from memlab.chats.conversation import (
     ChatMessage,
     Conversation,
@@ -29,9 +29,9 @@ from memlab.chats.conversation import (
 from memlab.chats.source import ExportFile
 from memlab.errors import MemlabError
 
-_CITATION = re.compile(" ?\ue200(?:file)?cite[^\ue200\ue201]*\ue201| ?\u3010\\d+\u2020[^\u3010\u3011]*\u3011")
 _SPOKEN = {"text", "multimodal_text", "code"}
 _THOUGHTS = {"thoughts", "reasoning_recap"}
+_CONTEXT = {"user_editable_context", "model_editable_context"}
 
 
 class ChatGPT:
@@ -82,35 +82,44 @@ def _latest_leaf(nodes: dict[str, dict[str, Any]], parents: dict[str, str | None
 def _message(value: object, tally: Tally) -> ChatMessage | None:
     """Return what was said; None for what ChatGPT does not show, and for tools."""
     message = object_of(value)
-    role = text_of(object_of(message.get("author")).get("role"))
-    content, metadata = object_of(message.get("content")), object_of(message.get("metadata"))
-    kind = text_of(content.get("content_type")) or "text"
-    hidden = metadata.get("is_visually_hidden_from_conversation") is True
-    if role == "system" or kind == "user_editable_context":
-        parts = content.get("parts")
-        texts = [*(parts if isinstance(parts, list) else []), *(v for k, v in content.items() if k != "content_type")]
-        tally.add("instructions left out", any(map(text_of, texts)))
-        return None
-    if role not in ("user", "assistant", "tool") or hidden:
-        return None
-    said_on = epoch(message.get("create_time"))
-    if role == "tool":
+    author, content = object_of(message.get("author")), object_of(message.get("content"))
+    role, metadata = text_of(author.get("role")), object_of(message.get("metadata"))
+    kind, said_on = text_of(content.get("content_type")) or "text", epoch(message.get("create_time"))
+    if role == "system" or kind in _CONTEXT:
+        tally.add("instructions left out", _holds_text(content))
+    elif metadata.get("is_visually_hidden_from_conversation") is True:
+        tally.add("messages that ChatGPT does not show left out", _holds_text(content))
+    elif role == "tool":
         pictures = [p for p in objects_of(content.get("parts")) if p.get("content_type") == "image_asset_pointer"]
         tally.add("results of tools left out", not pictures)
         return ChatMessage("assistant", "\n".join(map(_pointer, pictures)), None, said_on) if pictures else None
-    if kind in _THOUGHTS:
+    elif kind in _THOUGHTS:
         tally.add("thoughts of the assistant left out")
-    if kind not in _SPOKEN:
-        return None
-    recipient = text_of(message.get("recipient"))
-    if role == "assistant" and recipient not in ("", "all"):
-        return ChatMessage("assistant", placeholder("tool", recipient), None, said_on)
-    files = objects_of(metadata.get("attachments"))
-    lines = [_part(p, files) for p in content.get("parts") or []] if isinstance(content.get("parts"), list) else []
-    lines += [text_of(content.get("text"))] if kind == "code" else []
+    elif role not in ("user", "assistant") or kind not in _SPOKEN:
+        tally.add("messages of other kinds left out", _holds_text(content), kind=kind)
+    elif role == "assistant" and text_of(message.get("recipient")) not in ("", "all"):
+        return ChatMessage("assistant", placeholder("tool", message["recipient"]), None, said_on)
+    elif text := _text(content, metadata, role, tally):
+        speaker = text_of(author.get("name")) if role == "user" else ""  # in a group chat
+        return ChatMessage("user" if role == "user" else "assistant", text, speaker or None, said_on)
+    return None
+
+
+def _holds_text(content: dict[str, Any]) -> bool:
+    parts = content.get("parts")
+    texts = [*(parts if isinstance(parts, list) else []), *(v for k, v in content.items() if k != "content_type")]
+    return any(map(text_of, texts))
+
+
+def _text(content: dict[str, Any], metadata: dict[str, Any], role: str, tally: Tally) -> str:
+    files, parts = objects_of(metadata.get("attachments")), content.get("parts")
+    lines = [_part(part, files) for part in parts] if isinstance(parts, list) else []
+    lines += [text_of(content.get("text"))] if content.get("content_type") == "code" else []
     lines += [attachment(f.get("name") or f.get("id"), f.get("mime_type") or f.get("mimeType")) for f in files]
-    text = _CITATION.sub("", "\n".join(line for line in lines if line)).strip()
-    return ChatMessage("user" if role == "user" else "assistant", text, None, said_on) if text else None
+    text = "\n".join(line for line in lines if line)
+    if role == "assistant" or "\ue200" in text:
+        text = without_marks(text, objects_of(metadata.get("content_references")), tally)
+    return text.strip()
 
 
 def _part(part: object, files: list[dict[str, Any]]) -> str:
@@ -122,9 +131,12 @@ def _part(part: object, files: list[dict[str, Any]]) -> str:
         ids = [key for file in files if (key := text_of(file.get("id")))]
         is_attachment = any(key in text_of(holder.get("asset_pointer")) for key in ids)  # and is named there
         return "" if is_attachment else _pointer(holder)
-    if kind == "real_time_user_audio_video_asset_pointer" or kind == "audio_asset_pointer":
+    if kind == "real_time_user_audio_video_asset_pointer":
         return placeholder("audio")
-    return text_of(holder.get("text"))
+    if kind.endswith("asset_pointer"):
+        sort = kind.split("_")[0]
+        return placeholder(sort if sort in ("audio", "video", "canvas") else "file")
+    return text_of(holder.get("text")) or (placeholder(kind) if kind else "")
 
 
 def _pointer(part: dict[str, Any]) -> str:

@@ -77,9 +77,12 @@ def _message(raw: dict[str, Any], tally: Tally) -> ChatMessage | None:
     if role is None:
         tally.add("messages of neither human nor assistant left out")
         return None
-    spoken = flatten(raw.get("content"), tally) or text_of(raw.get("text"))
+    parts = raw.get("content")
+    is_whole = isinstance(parts, str) or any(text_of(part.get("text")) for part in objects_of(parts))
+    spoken = "\n".join(filter(None, ["" if is_whole else text_of(raw.get("text")), flatten(parts, tally)]))
     text = _UNSUPPORTED.sub("", spoken).strip()
     files = [*objects_of(raw.get("attachments")), *objects_of(raw.get("files"))]
+    tally.add("texts of attached files left out", sum(bool(text_of(f.get("extracted_content"))) for f in files))
     names = dict.fromkeys(attachment(f.get("file_name"), f.get("file_type") or f.get("file_kind")) for f in files)
     text = "\n".join([text, *names]).strip()
     return ChatMessage("user" if role == "user" else "assistant", text, None, iso(raw.get("created_at"))) \

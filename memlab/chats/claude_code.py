@@ -1,13 +1,19 @@
 """Claude Code's session logs: one .jsonl for each session below ~/.claude/projects.
 
 Lines of type user and assistant hold ``message.content``; ``parentUuid`` makes a tree, since a question that is taken
-back leaves its branch in the file. Sidechains (sub-agents), notes of the program, summaries by compaction and results
-of tools are left out and counted; calls of tools are named in the assistant's turn. The format is undocumented.
+back leaves its branch in the file. What is typed while the assistant works waits in a queue (lines of type
+queue-operation: enqueue, dequeue, remove, popAll) and is written as an attachment of type queued_command when the
+model takes it up; older versions write the operations alone. Answers to the assistant's questions and reasons for a
+refusal stand in the results of tools. Sidechains (sub-agents), notes of the program, summaries by compaction and
+results of tools are left out and counted; calls of tools are named in the assistant's turn. The format is
+undocumented: it is read as the logs of versions 2.0 to 2.1 and the public readers of such logs show it
+(simonw/claude-code-transcripts, kenn-io/agentsview).
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -22,15 +28,20 @@ from memlab.chats.conversation import (
     lines_of,
     merge_assistant,
     object_of,
+    objects_of,
     path_to,
     text_of,
 )
 from memlab.chats.source import ExportFile
 
-_CLOSED = "</system-reminder>"
-_REMINDER = re.compile(rf"<system-reminder>.*?(?:{_CLOSED}|\Z)", re.DOTALL)  # to the end: one that is open is read once
+_NOTE = re.compile(  # to the end: one that is open is read once
+    r"<(system-reminder|ide_opened_file|ide_selection|ide_diagnostics)>.*?(?:(</\1>)|\Z)", re.DOTALL)
 _COMMAND = re.compile(r"<(command-|local-command-|bash-|user-memory-input|task-notification)")
 _INTERRUPTED = re.compile(r"\[Request interrupted by user[^\]]*\]")
+_REFUSED, _SAID = "The user doesn't want to proceed with this tool use", "the user said:"
+_ADVICE = ("\n\nNote: The user's next message", "The user wants to clarify these questions")  # by the program
+_TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
+_PROGRAMS = {"task-notification", "coordinator", "peer", "system"}
 
 
 class ClaudeCode:
@@ -60,10 +71,65 @@ class ClaudeCode:
                 seen.add(key)
                 lines.append(line)
             tally.add("logs that end in the middle of a line", file.cut)
-            messages = merge_assistant(m for line in _branch(lines, tally) if (m := _message(line, tally)))
-            summary = next((text_of(line.get("summary")) for line in lines if line.get("type") == "summary"), "")
-            read.append(Conversation(summary or first_words(messages), messages))
+            lines = _branch(_without_queue(lines, tally), tally)
+            messages = merge_assistant(m for line in lines if (m := _message(line, tally)))
+            read.append(Conversation(_title(lines) or first_words(messages), messages))
         return read
+
+
+def _title(lines: list[dict[str, Any]]) -> str:
+    """Return the title that the user gave, else the model's, else the first summary."""
+    found: dict[str, str] = {}
+    for line in lines:
+        kind = text_of(line.get("type"))
+        if text := text_of(line.get(_TITLES.get(kind, ""))) or kind in _TITLES and text_of(line.get("title")):
+            found[kind] = found.get(kind, text) if kind == "summary" else text
+    return next((found[kind] for kind in _TITLES if kind in found), "")
+
+
+def _without_queue(lines: list[dict[str, Any]], tally: Tally) -> list[dict[str, Any]]:
+    """Return the lines without the queue's; a prompt that was sent and stands in no other line takes their place."""
+    held = Counter(part for line in lines for part in _parts_of(line))
+    waiting: OrderedDict[str, dict[str, Any]] = OrderedDict()
+    kept = []
+
+    def stands(text: str) -> bool:
+        parts = text.splitlines()
+        if found := all(held[part.strip()] for part in parts):
+            held.subtract(part.strip() for part in parts)
+        return found
+
+    def not_sent(text: str) -> None:
+        tally.add("queued prompts that were not sent left out", not _COMMAND.match(text) and not stands(text))
+
+    for line in lines:
+        if line.get("type") != "queue-operation":
+            kept.append(line)
+            continue
+        operation, text = text_of(line.get("operation")), _plain(flatten(line.get("content"), Tally()), Tally())
+        if operation == "enqueue" and text:
+            waiting[text] = line
+        elif operation in ("dequeue", "remove"):
+            text = text or next(iter(waiting), "")
+            sent = waiting.pop(text, line)
+            if text_of(line.get("reason")) not in ("", "absorbed_mid_turn"):
+                not_sent(text)
+            elif not stands(text):
+                kept.append({**sent, "type": "attachment", "attachment": {"type": "queued_command", "prompt": text}})
+        elif operation == "popAll":
+            for text in waiting:
+                not_sent(text)
+            waiting.clear()
+    for text in waiting:
+        not_sent(text)
+    return kept
+
+
+def _parts_of(line: dict[str, Any]) -> list[str]:
+    """Return the lines of what a user's message or a queued prompt says; several prompts are sent as one message."""
+    content = object_of(line.get("message")).get("content") if line.get("type") == "user" else \
+        object_of(line.get("attachment")).get("prompt") if _is_queued(line) else None
+    return [part.strip() for part in _plain(flatten(content, Tally()), Tally()).splitlines()]
 
 
 def _first_moment(file: ExportFile) -> str:
@@ -86,32 +152,83 @@ def _branch(lines: list[dict[str, Any]], tally: Tally) -> list[dict[str, Any]]:
     return [line for line in lines if text_of(line.get("uuid")) not in dropped]
 
 
+def _is_queued(line: dict[str, Any]) -> bool:
+    return line.get("type") == "attachment" and object_of(line.get("attachment")).get("type") == "queued_command"
+
+
 def _is_spoken(line: dict[str, Any]) -> bool:
-    return line.get("type") in ("user", "assistant") and line.get("isSidechain") is not True
+    return (line.get("type") in ("user", "assistant") or _is_queued(line)) and line.get("isSidechain") is not True
 
 
 def _is_question(line: dict[str, Any]) -> bool:
-    return line.get("type") == "user" and _message(line, Tally()) is not None
+    parts = objects_of(object_of(line.get("message")).get("content"))
+    has_result = any(part.get("type") == "tool_result" for part in parts)  # of one of several calls side by side
+    return line.get("type") == "user" and not has_result and _message(line, Tally()) is not None
+
+
+def _plain(text: str, tally: Tally) -> str:
+    """Return a text without the notes that the program put into it."""
+    tally.add("notes of the program left out", sum(bool(match[2]) for match in _NOTE.finditer(text)))
+    return _NOTE.sub(lambda match: "" if match[2] else match[0], text).strip()
 
 
 def _message(line: dict[str, Any], tally: Tally) -> ChatMessage | None:
-    role = line.get("type")
-    if role not in ("user", "assistant"):
+    role, message, item = line.get("type"), object_of(line.get("message")), object_of(line.get("attachment"))
+    if not (role in ("user", "assistant") or _is_queued(line)):
+        kind = text_of(item.get("type")) or text_of(role)
+        if role == "system" and text_of(line.get("content")):
+            tally.add("notes of the program left out")
+        elif kind not in _TITLES:
+            tally.add("lines without a message left out", kind=kind)
         return None
     for flag, what in (("isSidechain", "messages of sub-agents left out"),
                        ("isMeta", "notes of the program left out"),
                        ("isCompactSummary", "summaries of earlier messages left out"),
                        ("isApiErrorMessage", "errors of the model's server left out")):
-        if line.get(flag) is True:
+        if line.get(flag) is True or item.get(flag) is True:
             tally.add(what)
             return None
     said_on = iso(line.get("timestamp"))
-    text = flatten(object_of(line.get("message")).get("content"), tally)
     if role == "assistant":
+        text = flatten(message.get("content"), tally)
+        if text and message.get("model") == "<synthetic>":
+            tally.add("notes of the program left out")
+            return None
         return ChatMessage("assistant", text, None, said_on) if text else None
-    text = _REMINDER.sub(lambda match: "" if match[0].endswith(_CLOSED) else match[0], text).strip()
-    if _COMMAND.match(text) or _INTERRUPTED.fullmatch(text):
+    if (origin := text_of(object_of(line.get("origin") or item.get("origin")).get("kind"))) in _PROGRAMS:
+        tally.add("messages of other programs left out", kind=origin)
+        return None
+    if text_of(item.get("commandMode")) not in ("", "prompt"):
         tally.add("notes of the program left out")
         return None
+    typed = _typed(_plain(flatten(item.get("prompt") if item else message.get("content"), tally), tally), tally)
+    text = "\n".join(filter(None, [_answers(line), typed]))
     return ChatMessage("user", text, None, said_on) if text else None
 
+
+def _typed(text: str, tally: Tally) -> str:
+    """Return what the user typed: also after the name of a command, and as a note to remember."""
+    if not _COMMAND.match(text) and not _INTERRUPTED.fullmatch(text):
+        return text
+    name, words, note = (text.partition(f"<{tag}>")[2].partition(f"</{tag}>")[0].strip()
+                         for tag in ("command-name", "command-args", "user-memory-input"))
+    typed = note or (f"{name} {words}" if words else "")
+    tally.add("notes of the program left out", not typed)
+    return typed
+
+
+def _answers(line: dict[str, Any]) -> str:
+    """Return the user's answers to questions of the assistant, or the reason for refusing a call; "" for none."""
+    result, answers = object_of(line.get("toolUseResult")), []
+    notes = object_of(result.get("annotations"))
+    for question, answer in object_of(result.get("answers")).items():
+        chosen = ", ".join(map(text_of, answer)) if isinstance(answer, list) else text_of(answer)
+        answers.append(" ".join(filter(None, [question, chosen, text_of(object_of(notes.get(question)).get("notes"))])))
+    for part in objects_of(object_of(line.get("message")).get("content")):
+        if part.get("type") == "tool_result" and part.get("is_error") is True:
+            text = flatten(part.get("content"), Tally())
+            reason = text.partition(_SAID)[2] if text.startswith(_REFUSED) else ""
+            for advice in _ADVICE:
+                reason = reason.partition(advice)[0]
+            answers.append(reason.strip())
+    return "\n".join(filter(None, answers))

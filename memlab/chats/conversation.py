@@ -48,13 +48,30 @@ class Conversation:
 class Tally:
     """Counts of what was left out or changed, and remarks for the user."""
 
-    counts: Counter[str] = field(default_factory=Counter)
     remarks: list[str] = field(default_factory=list)
+    _kinds: dict[str, Counter[str]] = field(default_factory=dict)
 
-    def add(self, what: str, count: int = 1) -> None:
-        """Count something, in words that follow a number."""
+    def add(self, what: str, count: int = 1, kind: str = "") -> None:
+        """Count something, in words that follow a number; ``kind`` is the export's name for it."""
         if count:
-            self.counts[what] += count
+            self._kinds.setdefault(what, Counter())[kind] += count
+
+    @property
+    def counts(self) -> Counter[str]:
+        """Each count by its words, with the names of the six most frequent kinds.
+
+        >>> tally = Tally()
+        >>> tally.add("lines left out", 2, kind="mode"), tally.add("lines left out", 3, kind="progress")
+        (None, None)
+        >>> dict(tally.counts)
+        {'lines left out (progress, mode)': 5}
+        """
+        counts: Counter[str] = Counter()
+        for what, kinds in self._kinds.items():
+            named = sorted((kind for kind in kinds if kind), key=lambda kind: (-kinds[kind], kind))
+            names = [" ".join(kind.split())[:40] for kind in named[:6]] + ["..."] * (len(named) > 6)
+            counts[f"{what} ({', '.join(names)})" if names else what] += kinds.total()
+        return counts
 
 
 class ExportFormat(Protocol):
@@ -245,7 +262,7 @@ def _part(part: dict[str, Any], tally: Tally) -> str:
         return placeholder("image", _file_name(part))
     if kind in _FILES:
         return placeholder("file", _file_name(part))
-    return placeholder("audio" if "audio" in kind else kind, part.get("name"))
+    return text_of(part.get("text")) or placeholder("audio" if "audio" in kind else kind, part.get("name"))
 
 
 def _file_name(part: dict[str, Any]) -> str:

@@ -18,7 +18,9 @@ from memlab.chats.conversation import (
     first_words,
     flatten,
     iso,
+    object_of,
     objects_of,
+    placeholder,
     text_of,
     tool_calls,
 )
@@ -27,6 +29,8 @@ from memlab.errors import MemlabError
 
 _DATES = ("created_at", "create_time", "timestamp", "date")
 _LEFT_OUT = {"system", "developer", "tool", "function"}
+_SAID = {"content", "tool_calls", "function_call", "refusal", "audio"}
+_THOUGHTS = ("reasoning_content", "reasoning")
 _OTHER_LOGS = {"sessionId", "parentUuid", "payload"}
 
 
@@ -61,7 +65,7 @@ class Messages:
 def read_message(value: Mapping[str, Any], tally: Tally, where: str) -> ChatMessage | None:
     """Return one message; None for instructions, tools' results and blank ones; raise MemlabError if it is none."""
     role = value.get("role")
-    if not isinstance(role, str) or "content" not in value and "tool_calls" not in value:
+    if not isinstance(role, str) or not _SAID & value.keys():
         raise MemlabError('expected an object with "role" and "content"', where=where,
                           fix='write {"role": "user", "content": "..."}')
     if role in _LEFT_OUT:
@@ -72,9 +76,17 @@ def read_message(value: Mapping[str, Any], tally: Tally, where: str) -> ChatMess
     content = value.get("content")
     if content is not None and not isinstance(content, str | list):
         raise MemlabError("expected text or a list of parts", where=f"{where}, field content")
-    text = "\n".join(part for part in [flatten(content, tally), *tool_calls(value.get("tool_calls"))] if part)
+    tally.add("thoughts of the assistant left out", any(text_of(value.get(key)) for key in _THOUGHTS))
+    parts = [flatten(content, tally), text_of(value.get("refusal")), *_spoken(value.get("audio")),
+             *tool_calls(value.get("tool_calls")), *tool_calls([value.get("function_call")])]
+    text = "\n".join(part for part in parts if part)
     speaker = text_of(value.get("name")) or None
     return ChatMessage("user" if role == "user" else "assistant", text, speaker, _moment(value)) if text else None
+
+
+def _spoken(audio: object) -> list[str]:
+    """Return the placeholder of an answer that is spoken, and its words; nothing for any other answer."""
+    return [placeholder("audio"), text_of(object_of(audio).get("transcript"))] if object_of(audio) else []
 
 
 def _moment(value: Mapping[str, Any]) -> date | datetime | None:
@@ -102,7 +114,7 @@ def _first(file: ExportFile) -> Any:
 
 def _is_message(value: object) -> bool:
     return (isinstance(value, dict) and isinstance(value.get("role"), str)
-            and ("content" in value or "tool_calls" in value) and not _OTHER_LOGS & value.keys())
+            and bool(_SAID & value.keys()) and not _OTHER_LOGS & value.keys())
 
 
 def _is_conversation(value: object) -> bool:

@@ -18,11 +18,17 @@ from memlab.chats.sessions import parse_cut, to_sessions, write_folder
 from memlab.data.custom import Custom
 from tests.chat_exports import as_bytes
 from tests.fuzz.mutation import as_json, as_lines, damaged, fuzz, mutated, outcome
-from tests.test_chats_chatgpt import LISBON
+from tests.test_chats_chatgpt import LISBON, node
+from tests.test_chats_chatgpt import conversation as chatgpt_conversation
+from tests.test_chats_chatgpt_marks import CASES as MARKS
 from tests.test_chats_claude import conversation, message, text
 from tests.test_chats_claude_code import LOG as CLAUDE_CODE
+from tests.test_chats_claude_code import line, queue, queued
 from tests.test_chats_codex import LOG as CODEX
+from tests.test_chats_codex import item
+from tests.test_chats_slack import DAY1, said
 from tests.test_chats_slack import EXPORT as SLACK
+from tests.test_chats_slack_blocks import BLOCKS
 from tests.test_chats_whatsapp import ANDROID_12, ANDROID_24, IOS
 
 pytestmark = pytest.mark.slow
@@ -42,6 +48,24 @@ MESSAGES: tuple[Any, ...] = (
     {"title": "One", "messages": [
         {"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi", "name": "Ann"},
         {"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "f"}}]}]})
+CARDS = [said(DAY1 + number, "U1", "Hi", blocks=[block], attachments=[
+    {"is_share": True, "author_id": "U1", "title": "T", "fields": [{"title": "a", "value": "b"}], "blocks": [block],
+     "message_blocks": [{"message": {"text": "x", "blocks": [block], "attachments": [{"fallback": "f"}]}}]}],
+     files=[{"mode": "quip", "title": "Plan", "transcription": {"preview": {"content": "x"}}}],
+     reactions=[{"name": "eyes", "count": 2}]) for number, (block, _) in enumerate(BLOCKS)]
+MARKED = chatgpt_conversation("Marks", *(
+    node(f"n{number}", f"n{number - 1}", "assistant", before + middle + after, metadata={
+        "content_references": [{"matched_text": middle, "items": [{"title": "A"}]}]})
+    for number, (before, middle, after, *_) in enumerate(MARKS)), current=f"n{len(MARKS) - 1}")
+QUEUE = [line("1", None, "user", "Hi"), queue("enqueue", "a"), queue("remove", "a", reason="absorbed_mid_turn"),
+         queue("enqueue", "b"), queue("dequeue"), queue("enqueue", "c"), queue("popAll"), queued("d"),
+         queued([{"type": "text", "text": "e"}], origin={"kind": "human"}), {"type": "ai-title", "aiTitle": "T"},
+         line("2", "1", "user", [{"type": "tool_result", "is_error": True, "content": "The user doesn't want"}],
+              toolUseResult={"answers": {"q": "a"}, "annotations": {"q": {"notes": "n"}}}),
+         {"type": "system", "content": "x"}, {"type": "progress", "sessionId": "s"}]
+ASKED = [*CODEX[:1], item(type="function_call", name="request_user_input", call_id="c",
+                          arguments='{"questions":[{"id":"q","question":"Q?"}]}'),
+         item(type="function_call_output", call_id="c", output='{"answers":{"q":{"answers":["A"]}}}'), *CODEX[-5:]]
 OFFICIAL = ("general/2024-03-01.json", "users.json", "channels.json")
 
 
@@ -75,7 +99,7 @@ SPLITS = st.sampled_from(("day", "4h", "conversation", "auto"))
 
 
 @fuzz
-@given(as_json(mutated([LISBON], LISBON)), SPLITS)
+@given(as_json(mutated([LISBON], LISBON, MARKED)), SPLITS)
 def test_chatgpt(tmp_path: Path, content: bytes, split: str) -> None:
     imported(tmp_path, {"conversations.json": content}, split)
 
@@ -94,6 +118,13 @@ def test_slack(tmp_path: Path, contents: tuple[bytes, ...]) -> None:
 
 
 @fuzz
+@given(as_json(mutated(CARDS, most=8)))
+def test_slack_cards(tmp_path: Path, content: bytes) -> None:
+    rest = {name: as_bytes(SLACK[name]) for name in OFFICIAL[1:]}
+    imported(tmp_path, {**rest, OFFICIAL[0]: content})
+
+
+@fuzz
 @given(damaged(st.sampled_from([text.encode() for text in (ANDROID_24, ANDROID_12, IOS)])),
        st.text(alphabet="0123456789/.-:,[] apmAPM\u202f\u200e\n", max_size=30))
 def test_whatsapp(tmp_path: Path, content: bytes, line: str) -> None:
@@ -101,13 +132,13 @@ def test_whatsapp(tmp_path: Path, content: bytes, line: str) -> None:
 
 
 @fuzz
-@given(as_lines(mutated(CLAUDE_CODE)))
+@given(as_lines(mutated(CLAUDE_CODE, QUEUE)))
 def test_claude_code(tmp_path: Path, content: bytes) -> None:
     imported(tmp_path, {"a.jsonl": content})
 
 
 @fuzz
-@given(as_lines(mutated(CODEX, OLD_CODEX)))
+@given(as_lines(mutated(CODEX, OLD_CODEX, ASKED)))
 def test_codex(tmp_path: Path, content: bytes) -> None:
     imported(tmp_path, {"rollout-1.jsonl": content})
 

@@ -12,9 +12,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memlab.chats import chatgpt, claude_code, codex
+from memlab.chats import claude_code, codex
+from memlab.chats.chatgpt_marks import without_marks
 from memlab.chats.conversation import Tally
-from memlab.chats.slack import People
+from memlab.chats.slack_blocks import Cards, added
+from memlab.chats.slack_people import People
 from memlab.chats.whatsapp import _name_attachments
 from memlab.data.beam import _PLAN
 from memlab.judge import rules
@@ -68,9 +70,11 @@ READERS: dict[str, Callable[[str], Any]] = {
     "sentences": extract_rules.sentences, "category": extract_rules.category,
     "states": lambda text: list(contradiction.states(text)),
     "claims": lambda text: list(contradiction.claims(text)), "values": lambda text: list(relations.values(text)),
-    "citations": lambda text: chatgpt._CITATION.sub("", text), "context": codex._CONTEXT.fullmatch,
+    "marks": lambda text: without_marks(text, [{"matched_text": text}], Tally()), "context": codex._is_context,
     "reminders": lambda text: claude_code._message({"type": "user", "message": {"content": text}}, Tally()),
-    "slack": People([]).plain,
+    "commands": lambda text: claude_code._typed(text, Tally()),
+    "slack": People([]).plain, "blocks_of_slack": lambda text: added(text, text.split("\n")),
+    "kinds_of_slack": lambda text: Cards(People([]), Tally()).blocks({"type": text, "text": text}),
     "attachments": _name_attachments, "plan": lambda text: _PLAN.sub("", text),
 }
 """Name -> what reads a text."""
@@ -81,6 +85,7 @@ PIECES = st.lists(st.one_of(
                      "was ", "not ", "now ", "yes", "no ", "May ", "3 ", "2023", "last ", "week ", "ago ", "day ",
                      "before ", "two ", "how many ", "did ", "what ", "key", "token", "eyJ", "sk-", "://", "->->",
                      ".pdf", " omitted", "<attached: ", "<system-reminder>", "</system-reminder>", "\ue200cite",
+                     "\ue202", "\ue201", '\ue200entity\ue202["a",', "turn1a1", "<command-args>", "_input", "picker",
                      "\u30101\u2020", "&#", "<a>", "</a>", "he ", "she ", "moved ", "live ", "like ", "friend ",
                      "name ", "Mr. ", "e.g. ", "\t", "\r"]),
     st.sampled_from([text for text in TEXTS if len(text) < 20]), st.text(max_size=2)), min_size=1, max_size=4)
@@ -104,8 +109,9 @@ def test_a_text_of_one_piece_again_and_again(name: str, before: list[str], piece
 
 
 @pytest.mark.parametrize(("name", "piece"), [
-    ("attachments", "<attached: "), ("reminders", "<system-reminder>"), ("citations", "\ue200cite"),
-    ("citations", "\u30101\u2020"), ("slack", "<a|"), ("context", "<a></a> ")])
+    ("attachments", "<attached: "), ("reminders", "<system-reminder>"), ("marks", "\ue200cite"),
+    ("marks", "\u30101\u2020"), ("marks", "\ue202"), ("marks", "turn1a1,"), ("slack", "<a|"), ("blocks_of_slack", " "),
+    ("blocks_of_slack", "a\n"), ("kinds_of_slack", "a_"), ("commands", "<command-args>"), ("context", "<a></a> ")])
 def test_an_opening_mark_that_is_never_closed(name: str, piece: str) -> None:
     started = time.process_time()
     READERS[name](piece * (400_000 // len(piece)))
