@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from memlab.chats import chatgpt, claude_code, codex
 from memlab.chats.conversation import Tally
 from memlab.chats.slack import People
-from memlab.chats.whatsapp import _name_attachments
+from memlab.chats.whatsapp_words import name_attachments
 from memlab.data.beam import _PLAN
 from memlab.judge import rules
 from memlab.judge.llm import contains_yes, first_word
@@ -71,7 +71,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "citations": lambda text: chatgpt._CITATION.sub("", text), "context": codex._CONTEXT.fullmatch,
     "reminders": lambda text: claude_code._message({"type": "user", "message": {"content": text}}, Tally()),
     "slack": People([]).plain,
-    "attachments": _name_attachments, "plan": lambda text: _PLAN.sub("", text),
+    "attachments": name_attachments, "plan": lambda text: _PLAN.sub("", text),
 }
 """Name -> what reads a text."""
 

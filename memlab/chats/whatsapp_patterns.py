@@ -1,0 +1,317 @@
+"""Dates and times as phones write them: the patterns of Unicode's CLDR, read from ``babel``.
+
+WhatsApp writes the date and the time of a message in the phone's own format, which Android and iOS take from CLDR. The
+patterns of all locales are pooled, since a phone may join one language with the dates of another region. A pattern is
+matched against the shape of a text (each digit replaced by 9), once for each shape that occurs in a file.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from babel import Locale
+
+LENGTHS = ("short", "medium", "long")
+DATE_SKELETONS = ("yMd", "yMMMd")
+TIME_SKELETONS = ("Hm", "Hms", "hm", "hms", "Bhm", "Bhms")
+
+GLUE = ("klo", "kl.", "à", "às", "um", "at")
+"""Words of CLDR's pattern "date at time", which babel leaves out."""
+
+MOST_SHAPES = 2000
+"""Shapes of one file; a chat of ten years has some twenty."""
+
+_TOKEN = re.compile(r"'([^']*)'|(([A-Za-z])\3*)|([^A-Za-z']+)")
+_WORD = r"([^\s\d\[\](),،:/-][^\d\[\](),،:/]{0,24}?)"
+_YEAR = r"((?:R|H|令和|平成) ?\d{1,2}|\d{4}|\d{2})(?: ?(?:BE|พ\.ศ\.))?"
+"""Of iPhones set to the Buddhist or the Japanese calendar: github.com/starkdmi/whats_json, test/data/calendars. babel
+has the patterns of the Gregorian calendar alone."""
+
+Span = tuple[int, int]
+
+
+class DateOrder(Enum):
+    """Order of the fields of a date; the values are what the user reads."""
+
+    DAY_FIRST = "day/month/year"
+    MONTH_FIRST = "month/day/year"
+    YEAR_FIRST = "year/month/day"
+    YEAR_DAY_FIRST = "year/day/month"
+
+
+ORDERS = {"dMy": DateOrder.DAY_FIRST, "Mdy": DateOrder.MONTH_FIRST, "yMd": DateOrder.YEAR_FIRST,
+          "ydM": DateOrder.YEAR_DAY_FIRST}
+
+
+class Stamp(NamedTuple):
+    """The date and time of a line.
+
+    date: its three fields as they stand. time: hour, minute, and second or "". month and period: their words, or "".
+    orders: those that CLDR has for a date of this shape. written: date and time as they stand. skeleton: the shape
+    without lengths of numbers and words, which all lines of a file share.
+    """
+
+    date: tuple[str, str, str]
+    time: tuple[str, str, str]
+    month: str
+    period: str
+    orders: frozenset[DateOrder]
+    written: tuple[str, str]
+    skeleton: str
+
+
+class _Shape(NamedTuple):
+    date: tuple[Span, ...]
+    time: tuple[Span, ...]
+    month: str
+    period: str
+    orders: frozenset[DateOrder]
+    written: tuple[Span, Span]
+    skeleton: str
+
+
+class Pattern(NamedTuple):
+    """A pattern of CLDR as a regular expression; letters: the field of each of its groups."""
+
+    regex: re.Pattern[str]
+    letters: str
+
+
+class Words(NamedTuple):
+    """The words of a locale, and its patterns as CLDR spells them.
+
+    hours: for a word for a part of the day, the hour of 24 for each hour of 12. months: number of a month's name.
+    spellings: of the words before and after noon.
+    """
+
+    hours: dict[str, tuple[int, ...]]
+    months: dict[str, int]
+    spellings: frozenset[str]
+    dates: frozenset[str]
+    times: frozenset[str]
+
+
+class Cldr(NamedTuple):
+    """The patterns of all locales, the words between date and time, and what each locale has of its own."""
+
+    dates: list[Pattern]
+    times: list[Pattern]
+    glue: re.Pattern[str]
+    locales: dict[str, Words]
+    periods: frozenset[str]
+    months: frozenset[str]
+
+
+class _Plain(dict[int, str | None]):
+    """Table for ``str.translate``: digits of any script, spaces of any kind, and no marks of direction."""
+
+    def __missing__(self, code: int) -> str | None:
+        char = chr(code)
+        kind = unicodedata.category(char)
+        self[code] = (str(unicodedata.decimal(char)) if kind == "Nd" else " " if kind == "Zs" else None if kind == "Cf"
+                      else char)
+        return self[code]
+
+
+_PLAIN = _Plain()
+_NINES = str.maketrans("012345678", "9" * 9)
+
+
+def plain(text: str) -> str:
+    """Return a text with ASCII digits and plain spaces, without marks of direction.
+
+    >>> plain("\\u200f٥/٣/٢٠٢٤\\u202f8")
+    '5/3/2024 8'
+    """
+    return text if text.isascii() else text.translate(_PLAIN)
+
+
+def key(word: str) -> str:
+    """Return a word for comparison: small letters, without dots and spaces.
+
+    >>> key("a.\\u00a0m."), key("Π.Μ.")
+    ('am', 'πμ')
+    """
+    return "".join(plain(word).casefold().replace(".", "").split())
+
+
+def compile_pattern(pattern: str, strict: bool = False) -> Pattern | None:
+    """Return a pattern of CLDR as a regular expression; None where it has a field that no export shows.
+
+    strict: whether a number has the length that the pattern gives it. Names of months are words; those that CLDR forms
+    of numbers are numbers in ``pattern``.
+    """
+    source, letters = "", ""
+    for quoted, run, letter, literal in _TOKEN.findall(pattern):
+        if not run:
+            source += re.sub(r"(?:\\ )+", " ?", re.escape(plain(quoted or literal)))
+            continue
+        letter = {"L": "M", "K": "h", "k": "h", "H": "h", "b": "a", "B": "a"}.get(letter, letter)
+        if letter not in "yMdhmsa":
+            return None
+        letters += letter
+        two = len(run) == 2
+        if letter == "a" or (letter == "M" and len(run) > 2):
+            source += _WORD
+        elif letter == "y":
+            source += (r"(\d{2})" if two else r"(\d{4})") if strict else _YEAR
+        elif strict:
+            source += r"(\d{2})" if two else r"(\d|[1-9]\d)"
+        else:
+            source += r"(\d{2})" if two and letter in "ms" else r"(\d{1,2})"
+    return Pattern(re.compile(source), letters)
+
+
+def _with_numbers(pattern: str, locale: Locale) -> str:
+    """Return a date pattern with a number for a month whose names are numbers with a sign, such as 3月."""
+    run = next((run for _, run, letter, _ in _TOKEN.findall(pattern) if letter in ("M", "L") and len(run) > 2), "")
+    if not run:
+        return pattern
+    names = locale.months["format"]["abbreviated" if len(run) == 3 else "wide"]
+    before, number, after = names[1].partition("1")
+    if not number or any(plain(name) != plain(f"{before}{month}{after}") for month, name in names.items()):
+        return pattern
+    return pattern.replace(run, "".join((f"'{before}'" if before else "", "M", f"'{after}'" if after else "")))
+
+
+def hours_of(period: str, rules: Mapping[str, list[dict[str, int]]]) -> tuple[int, ...] | None:
+    """Return the hour of 24 for each hour of 12 in a part of the day: the one nearest to CLDR's hours for it.
+
+    >>> hours_of("pm", {})[:3], hours_of("night1", {"night1": [{"from": 75600, "before": 21600}]})[8:]
+    ((12, 13, 14), (20, 21, 22, 23))
+    """
+    if period in ("am", "pm"):
+        return tuple(range(12)) if period == "am" else tuple(range(12, 24))
+    spans = [(rule.get("from", rule.get("at", 0)) / 3600, rule.get("before", rule.get("at", 0)) / 3600)
+             for rule in rules.get(period, ())]
+    if not spans:
+        return None
+
+    def distance(hour: int) -> float:
+        return min(0 if (hour - start) % 24 < (end - start) % 24 else min((start - hour) % 24, (hour - end) % 24 + 1)
+                   for start, end in spans)
+
+    return tuple(min(hour, hour + 12, key=distance) for hour in range(12))
+
+
+def _words(locale: Locale, dates: frozenset[str], times: frozenset[str]) -> Words:
+    rules = dict(locale.day_period_rules.get(None, {}))
+    hours: dict[str, tuple[int, ...]] = {}
+    spellings = set()
+    for width in ("abbreviated", "wide", "narrow"):
+        for context in ("format", "stand-alone"):
+            names = locale.day_periods[context].get(width, {})
+            for period, word in sorted(names.items(), key=lambda name: name[0] not in ("am", "pm")):
+                if found := hours_of(period, rules):
+                    hours.setdefault(key(word), found)
+                    spellings.add(plain(word))
+    months = {key(word): number for context in ("stand-alone", "format") for width in ("wide", "abbreviated")
+              for number, word in locale.months[context][width].items()}
+    return Words(hours, months, frozenset(spellings), dates, times)
+
+
+@cache
+def cldr() -> Cldr:
+    """Read the patterns of all locales; takes about a second, once."""
+    from babel import Locale
+    from babel.localedata import locale_identifiers
+
+    locales: dict[str, Words] = {}
+    glue = set(GLUE)
+    for name in sorted(locale_identifiers()):
+        locale = Locale.parse(name)
+        skeletons = locale.datetime_skeletons
+        dates = frozenset(_with_numbers(pattern, locale) for pattern in (
+            *(locale.date_formats[length].pattern for length in LENGTHS),
+            *(skeletons[skeleton].pattern for skeleton in DATE_SKELETONS if skeleton in skeletons)))
+        times = frozenset((*(locale.time_formats[length].pattern for length in LENGTHS[:2]),
+                           *(skeletons[skeleton].pattern for skeleton in TIME_SKELETONS if skeleton in skeletons)))
+        locales[name] = _words(locale, dates, times)
+        glue |= {text[3:-3].replace("'", "") for text in map(str, locale.datetime_formats.values())
+                 if re.fullmatch(r"\{[01]\}.*\{[01]\}", text)}
+    cores = {re.escape(core) for text in glue if (core := plain(text).strip(" ,،"))}
+    pooled = [[pattern for text in sorted(set().union(*kind)) if (pattern := compile_pattern(text))]
+              for kind in (map(lambda w: w.dates, locales.values()), map(lambda w: w.times, locales.values()))]
+    dates_, times_ = ({(p.regex.pattern, p.letters): p for p in kind}.values() for kind in pooled)
+    return Cldr([p for p in dates_ if p.letters in ORDERS], [p for p in times_ if "h" in p.letters and "m" in p.letters],
+                re.compile("(?:" + "|".join(sorted(cores, key=len, reverse=True)) + ") ?"), locales,
+                frozenset().union(*(words.hours for words in locales.values())),
+                frozenset().union(*(words.months for words in locales.values())))
+
+
+class Stamps:
+    """The reader of dates and times; it keeps the shapes that it has seen, so each is matched once."""
+
+    def __init__(self) -> None:
+        self._shapes: dict[str, _Shape | None] = {}
+
+    def read(self, text: str) -> Stamp | None:
+        """Return the date and time that a plain text is, and nothing else; None for any other text.
+
+        >>> stamp = Stamps().read("5.3.2024 klo 20.28")
+        >>> stamp.date, stamp.time, [order.value for order in stamp.orders]
+        (('5', '3', '2024'), ('20', '28', ''), ['day/month/year'])
+        """
+        sketch = text.translate(_NINES)
+        if sketch not in self._shapes:
+            known = not 8 <= len(text) <= 60 or sketch.count("9") < 5 or len(self._shapes) >= MOST_SHAPES
+            self._shapes[sketch] = None if known else _shape(sketch)
+        shape = self._shapes[sketch]
+        if shape is None:
+            return None
+        first, second, third = (text[start:end] for start, end in shape.date)
+        hour, minute, seconds = (text[start:end] for start, end in shape.time)
+        (a, b), (c, d) = shape.written
+        return Stamp((first, second, third), (hour, minute, seconds), shape.month, shape.period, shape.orders,
+                     (text[a:b], text[c:d]), shape.skeleton)
+
+
+def _splits(sketch: str) -> Iterator[tuple[Span, Span]]:
+    """Yield where a text may be cut in two, with a comma, a blank or a word between."""
+    for mark in re.finditer(r"[,،] ?| ", sketch):
+        yield (0, mark.start()), (mark.end(), len(sketch))
+        if word := cldr().glue.match(sketch, mark.end()):
+            yield (0, mark.start()), (word.end(), len(sketch))
+
+
+def _shape(sketch: str) -> _Shape | None:
+    cuts = list(_splits(sketch))
+    for date_at, time_at in (*cuts, *((right, left) for left, right in cuts)):  # the date comes first, but in Vietnamese
+        if (date := _date(sketch, *date_at)) and (time := _time(sketch, *time_at)):
+            skeleton = re.sub("9+", "9", sketch)
+            for word, sign in ((date[1], "M"), (time[1], "a")):
+                skeleton = skeleton.replace(word, sign, 1) if word else skeleton
+            return _Shape(date[0], time[0], key(date[1]), key(time[1]), date[2], (date_at, time_at), skeleton)
+    return None
+
+
+def _date(sketch: str, start: int, end: int) -> tuple[tuple[Span, ...], str, frozenset[DateOrder]] | None:
+    """Return the places of a date's fields, its month if that is a word, and the orders that CLDR has for it."""
+    found: dict[str, tuple[tuple[Span, ...], set[DateOrder]]] = {}
+    for pattern in cldr().dates:
+        if match := pattern.regex.fullmatch(sketch, start, end):
+            month = match[1 + pattern.letters.index("M")]
+            word = "" if month.isdecimal() else month
+            if not word or key(word) in cldr().months:
+                found.setdefault(word, (tuple(match.span(n) for n in (1, 2, 3)), set()))[1].add(ORDERS[pattern.letters])
+    if not found:
+        return None
+    word = min(found, key=len)
+    return found[word][0], word, frozenset(found[word][1])
+
+
+def _time(sketch: str, start: int, end: int) -> tuple[tuple[Span, ...], str] | None:
+    """Return the places of hour, minute and second, and the word for the part of the day."""
+    for pattern in cldr().times:
+        if match := pattern.regex.fullmatch(sketch, start, end):
+            at = {letter: match.span(n) for n, letter in enumerate(pattern.letters, start=1)}
+            word = sketch[slice(*at["a"])] if "a" in at else ""
+            if not word or key(word) in cldr().periods:
+                return (at["h"], at["m"], at.get("s", (0, 0))), word
+    return None
