@@ -33,7 +33,7 @@ HEAD = 90
 """Characters at the beginning of a line that may hold a date; the longest of CLDR has some 60."""
 
 _NAMED = re.compile(r"[^:\n]{1,60}: ")
-_SPEAKER = re.compile(r"([^:\n]{1,100}):(?: |$)(.*)", re.DOTALL)
+_SPEAKER = re.compile(r"([^\n]{1,100}?):(?: |$)(.*)", re.DOTALL)
 _MARKS = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
 _ALIKE = re.compile(r"(?:\[[^\]\n]{6,60}\] ?|[^\n]{6,60}? - )[^:\n]{1,60}: ")
 _NOTICES = "notices left out (encryption, joins, subjects)"

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import date, datetime, timedelta
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -36,8 +36,8 @@ class Reading(NamedTuple):
 def read_moments(stamps: Sequence[Stamp], order: DateOrder | None = None) -> Reading:
     """Read the dates of a chat in an order, or in the one that fits.
 
-    Impossible days decide (there is no month 13), then the order of time (messages are sorted), then what most
-    locales that write such dates and times mean.
+    Impossible days decide (there is no month 13), then the order of time (messages are sorted), then the shorter chat,
+    then what most locales that write such dates and times mean.
     """
     hours = _meanings(stamps, lambda stamp: stamp.period, lambda words: words.hours)
     months = _meanings(stamps, lambda stamp: stamp.month, lambda words: words.months)
@@ -51,17 +51,24 @@ def read_moments(stamps: Sequence[Stamp], order: DateOrder | None = None) -> Rea
     read = {known: moments(known) for known in orders}
     reason = "since phones write such dates in no other order"
     for faults, why in ((_impossible, "since the other order gives days that do not exist"),
-                        (_steps_back, "since the other order would put messages before earlier ones")):
-        if {DateOrder.YEAR_FIRST, DateOrder.YEAR_DAY_FIRST} == set(orders) and not _impossible(read[orders[0]]):
-            orders, reason = [DateOrder.YEAR_FIRST], "since the year stands first"  # day before month is very rare
-        if len(orders) > 1:
-            counts = {known: faults(read[known]) for known in orders}
-            orders, reason = [known for known in orders if counts[known] == min(counts.values())], why
+                        (_steps_back, "since the other order would put messages before earlier ones"),
+                        (_days, "assumed, since messages then lie closest together; --dates changes it")):
+        counts = {known: faults(read[known]) for known in orders}
+        least = [known for known in orders if counts[known] == min(counts.values())]
+        common = [known for known in least if not _is_rare(known, stamps)] or least
+        if len(common) < len(orders):
+            year_first = common == [DateOrder.YEAR_FIRST] and len(set(counts.values())) == 1
+            orders, reason = common, "since the year stands first" if year_first else why
     if len(orders) > 1:
         votes = usual_orders(stamps[:SAMPLE])
         orders.sort(key=lambda known: -votes[known])
         reason = "assumed from the style, since the file allows several orders; --dates changes it"
     return Reading(orders[0], reason, read[orders[0]])
+
+
+def _is_rare(order: DateOrder, stamps: Sequence[Stamp]) -> bool:
+    """Return whether an order is taken only where no other one gives days that exist."""
+    return order == DateOrder.YEAR_DAY_FIRST or (order == DateOrder.YEAR_FIRST and len(stamps[0].date[0]) < 3)
 
 
 def _impossible(moments: Sequence[datetime | None]) -> int:
@@ -70,6 +77,11 @@ def _impossible(moments: Sequence[datetime | None]) -> int:
 
 def _steps_back(moments: Sequence[datetime | None]) -> int:
     return sum(later < earlier for earlier, later in pairwise(moment for moment in moments if moment))
+
+
+def _days(moments: Sequence[datetime | None]) -> int:
+    known = [moment for moment in moments if moment]
+    return (max(known) - min(known)).days if known else 0
 
 
 def _meanings(stamps: Sequence[Stamp], word: Callable[[Stamp], str],
@@ -92,10 +104,11 @@ def usual_orders(stamps: Sequence[Stamp]) -> Counter[DateOrder]:
         return strict is not None and all(strict.regex.fullmatch(stamp.written[part]) for stamp in stamps)
 
     periods = {stamp.written[1].strip("0123456789:. ") for stamp in stamps} - {""}
+    between = {stamp.written[2] for stamp in stamps}
     votes: Counter[DateOrder] = Counter()
     for words in cldr().locales.values():
         spelled = {spelling.strip(". ") for spelling in words.spellings}
-        if periods <= spelled and any(fits(pattern, 1) for pattern in words.times):
+        if between == {words.between} and periods <= spelled and any(fits(pattern, 1) for pattern in words.times):
             votes.update({ORDERS[letters] for pattern in words.dates if fits(pattern, 0)
                           and (letters := (compile_pattern(pattern) or Pattern(re.compile(""), "")).letters) in ORDERS})
     return votes
@@ -118,6 +131,7 @@ def _moment(stamp: Stamp, order: DateOrder, hours: dict[str, tuple[int, ...]],
         return None
 
 
+@lru_cache(maxsize=10_000)
 def _day(year: str, month: int, day: int) -> date | None:
     """Return the day of a date of the Gregorian, the Buddhist, the Japanese or the Persian calendar.
 

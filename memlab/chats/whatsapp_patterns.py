@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -29,7 +30,9 @@ MOST_SHAPES = 2000
 
 _TOKEN = re.compile(r"'([^']*)'|(([A-Za-z])\3*)|([^A-Za-z']+)")
 _WORD = r"([^\s\d\[\](),،:/-][^\d\[\](),،:/]{0,24}?)"
-_YEAR = r"((?:R|H|令和|平成) ?\d{1,2}|\d{4}|\d{2})(?: ?(?:BE|พ\.ศ\.))?"
+_PERIOD = r"([^\s\d\[\](),،:/-][^\d\[\]():]{0,24}?)"
+_ERA = r"(?:BE|พ\.ศ\.|ค\.ศ\.)?"
+_YEAR = rf"((?:R|H|令和|平成) ?\d{{1,2}}|\d{{4}}|\d{{2}})(?: ?{_ERA})?"
 """Of iPhones set to the Buddhist or the Japanese calendar: github.com/starkdmi/whats_json, test/data/calendars. babel
 has the patterns of the Gregorian calendar alone."""
 
@@ -53,8 +56,8 @@ class Stamp(NamedTuple):
     """The date and time of a line.
 
     date: its three fields as they stand. time: hour, minute, and second or "". month and period: their words, or "".
-    orders: those that CLDR has for a date of this shape. written: date and time as they stand. skeleton: the shape
-    without lengths of numbers and words, which all lines of a file share.
+    orders: those that CLDR has for a date of this shape. written: date, time, and what stands between. skeleton: the
+    date without lengths of numbers and names of months, which all lines of a file share.
     """
 
     date: tuple[str, str, str]
@@ -62,7 +65,7 @@ class Stamp(NamedTuple):
     month: str
     period: str
     orders: frozenset[DateOrder]
-    written: tuple[str, str]
+    written: tuple[str, str, str]
     skeleton: str
 
 
@@ -72,7 +75,7 @@ class _Shape(NamedTuple):
     month: str
     period: str
     orders: frozenset[DateOrder]
-    written: tuple[Span, Span]
+    written: tuple[Span, Span, Span]
     skeleton: str
 
 
@@ -87,7 +90,7 @@ class Words(NamedTuple):
     """The words of a locale, and its patterns as CLDR spells them.
 
     hours: for a word for a part of the day, the hour of 24 for each hour of 12. months: number of a month's name.
-    spellings: of the words before and after noon.
+    spellings: of the words for parts of the day. between: what stands between date and time.
     """
 
     hours: dict[str, tuple[int, ...]]
@@ -95,6 +98,7 @@ class Words(NamedTuple):
     spellings: frozenset[str]
     dates: frozenset[str]
     times: frozenset[str]
+    between: str
 
 
 class Cldr(NamedTuple):
@@ -148,17 +152,24 @@ def compile_pattern(pattern: str, strict: bool = False) -> Pattern | None:
     of numbers are numbers in ``pattern``.
     """
     source, letters = "", ""
-    for quoted, run, letter, literal in _TOKEN.findall(pattern):
+    tokens = _TOKEN.findall(pattern)
+    for place, (quoted, run, letter, literal) in enumerate(tokens):
         if not run:
-            source += re.sub(r"(?:\\ )+", " ?", re.escape(plain(quoted or literal)))
+            text = plain(quoted or literal)
+            beside = {token[2] for token in tokens[max(place - 1, 0):place + 2]} & {"a", "b", "B"}
+            blank = " ?" if beside or text.strip() else " "
+            source += re.sub(r"(?:\\ )+", blank, re.escape(text))
             continue
         letter = {"L": "M", "K": "h", "k": "h", "H": "h", "b": "a", "B": "a"}.get(letter, letter)
+        if letter == "G":
+            source += _ERA
+            continue
         if letter not in "yMdhmsa":
             return None
         letters += letter
         two = len(run) == 2
         if letter == "a" or (letter == "M" and len(run) > 2):
-            source += _WORD
+            source += _PERIOD if letter == "a" else _WORD
         elif letter == "y":
             source += (r"(\d{2})" if two else r"(\d{4})") if strict else _YEAR
         elif strict:
@@ -180,19 +191,22 @@ def _with_numbers(pattern: str, locale: Locale) -> str:
     return pattern.replace(run, "".join((f"'{before}'" if before else "", "M", f"'{after}'" if after else "")))
 
 
-def hours_of(period: str, rules: Mapping[str, list[dict[str, int]]]) -> tuple[int, ...] | None:
-    """Return the hour of 24 for each hour of 12 in a part of the day: the one nearest to CLDR's hours for it.
+def hours_of(periods: Iterable[str], rules: Mapping[str, list[dict[str, int]]]) -> tuple[int, ...] | None:
+    """Return the hour of 24 for each hour of 12 in parts of the day that have one word: that nearest to CLDR's hours.
 
-    >>> hours_of("pm", {})[:3], hours_of("night1", {"night1": [{"from": 75600, "before": 21600}]})[8:]
+    >>> hours_of(["pm"], {})[:3], hours_of(["night1"], {"night1": [{"from": 75600, "before": 21600}]})[8:]
     ((12, 13, 14), (20, 21, 22, 23))
     """
-    if period in ("am", "pm"):
-        return tuple(range(12)) if period == "am" else tuple(range(12, 24))
-    spans = [(rule.get("from", rule.get("at", 0)) / 3600, rule.get("before", rule.get("at", 0)) / 3600)
-             for rule in rules.get(period, ())]
-    if not spans:
-        return None
+    half = {"am", "pm"} & set(periods)
+    if len(half) == 1:
+        return tuple(range(12)) if "am" in half else tuple(range(12, 24))
+    spans = tuple((rule.get("from", rule.get("at", 0)) / 3600, rule.get("before", rule.get("at", 0)) / 3600)
+                  for period in sorted(periods) for rule in rules.get(period, ()))
+    return _nearest(spans) if spans else None
 
+
+@cache
+def _nearest(spans: tuple[tuple[float, float], ...]) -> tuple[int, ...]:
     def distance(hour: int) -> float:
         return min(0 if (hour - start) % 24 < (end - start) % 24 else min((start - hour) % 24, (hour - end) % 24 + 1)
                    for start, end in spans)
@@ -201,19 +215,20 @@ def hours_of(period: str, rules: Mapping[str, list[dict[str, int]]]) -> tuple[in
 
 
 def _words(locale: Locale, dates: frozenset[str], times: frozenset[str]) -> Words:
+    """Return what a locale has of its own."""
     rules = dict(locale.day_period_rules.get(None, {}))
-    hours: dict[str, tuple[int, ...]] = {}
+    periods: dict[str, set[str]] = defaultdict(set)
     spellings = set()
-    for width in ("abbreviated", "wide", "narrow"):
-        for context in ("format", "stand-alone"):
-            names = locale.day_periods[context].get(width, {})
-            for period, word in sorted(names.items(), key=lambda name: name[0] not in ("am", "pm")):
-                if found := hours_of(period, rules):
-                    hours.setdefault(key(word), found)
-                    spellings.add(plain(word))
+    for widths in locale.day_periods.values():
+        for width in ("abbreviated", "wide", "narrow"):
+            for period, word in widths.get(width, {}).items():
+                periods[key(word)].add(period)
+                spellings.add(plain(word))
+    hours = {word: found for word, named in periods.items() if (found := hours_of(named, rules))}
     months = {key(word): number for context in ("stand-alone", "format") for width in ("wide", "abbreviated")
               for number, word in locale.months[context][width].items()}
-    return Words(hours, months, frozenset(spellings), dates, times)
+    between = re.sub(r"'|\{[01]\}", "", plain(str(locale.datetime_formats["short"])))
+    return Words(hours, months, frozenset(spellings), dates, times, between)
 
 
 @cache
@@ -255,8 +270,8 @@ class Stamps:
         """Return the date and time that a plain text is, and nothing else; None for any other text.
 
         >>> stamp = Stamps().read("5.3.2024 klo 20.28")
-        >>> stamp.date, stamp.time, [order.value for order in stamp.orders]
-        (('5', '3', '2024'), ('20', '28', ''), ['day/month/year'])
+        >>> stamp.date, stamp.time, list(stamp.written)
+        (('5', '3', '2024'), ('20', '28', ''), ['5.3.2024', '20.28', ' klo '])
         """
         sketch = text.translate(_NINES)
         if sketch not in self._shapes:
@@ -267,9 +282,9 @@ class Stamps:
             return None
         first, second, third = (text[start:end] for start, end in shape.date)
         hour, minute, seconds = (text[start:end] for start, end in shape.time)
-        (a, b), (c, d) = shape.written
+        date, clock, between = (text[start:end] for start, end in shape.written)
         return Stamp((first, second, third), (hour, minute, seconds), shape.month, shape.period, shape.orders,
-                     (text[a:b], text[c:d]), shape.skeleton)
+                     (date, clock, between), shape.skeleton)
 
 
 def _splits(sketch: str) -> Iterator[tuple[Span, Span]]:
@@ -284,10 +299,9 @@ def _shape(sketch: str) -> _Shape | None:
     cuts = list(_splits(sketch))
     for date_at, time_at in (*cuts, *((right, left) for left, right in cuts)):  # the date comes first, but in Vietnamese
         if (date := _date(sketch, *date_at)) and (time := _time(sketch, *time_at)):
-            skeleton = re.sub("9+", "9", sketch)
-            for word, sign in ((date[1], "M"), (time[1], "a")):
-                skeleton = skeleton.replace(word, sign, 1) if word else skeleton
-            return _Shape(date[0], time[0], key(date[1]), key(time[1]), date[2], (date_at, time_at), skeleton)
+            skeleton = re.sub("9+", "9", sketch[slice(*date_at)].replace(date[1] or "M", "M"))
+            return _Shape(date[0], time[0], key(date[1]), key(time[1]), date[2],
+                          (date_at, time_at, (min(date_at[1], time_at[1]), max(date_at[0], time_at[0]))), skeleton)
     return None
 
 
