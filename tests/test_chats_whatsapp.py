@@ -6,8 +6,6 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from memlab.chats.whatsapp import DateOrder, split_line
 from memlab.chats.whatsapp_dates import Reading, read_moments
@@ -163,7 +161,8 @@ def test_a_chat_that_no_pattern_fits_is_refused_in_words(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(("body", "text"), [
-    ("<Multimedia omitido>", "[media]"), ("<Без медиафайлов>", "[media]"), ("<Média vynechány>\nPraha", "[media]\nPraha"),
+    ("<Multimedia omitido>", "[media]"), ("<Без медиафайлов>", "[media]"),
+    ("<Média vynechány>\nPraha", "[media]\nPraha"),
     ("PTT-20250328-WA0014.opus (archivo adjunto)", "[audio: PTT-20250328-WA0014.opus]"),
     ("\u200eIMG-20250328-WA0014.jpg (words of another language)\nZürich", "[image: IMG-20250328-WA0014.jpg]\nZürich"),
     ("\u200eAlex.vcf (soubor byl přiložen)", "[file: Alex.vcf]"), ("Alex.vcf (файл добавлен)", "[file: Alex.vcf]"),
@@ -188,7 +187,8 @@ def test_words_of_the_app_on_android(tmp_path: Path, body: str, text: str | None
     ("", "\u200eข้อความนี้ถูกลบแล้ว", None), ("", "\u200eTin nhắn này đã bị xóa.", None),
 ])
 def test_words_of_the_app_on_iphones(tmp_path: Path, lead: str, body: str, text: str | None) -> None:
-    rows, _, _ = read(write(tmp_path, {"a.txt": f"[13/1/24, 10:00:00] A: first\n{lead}[13/1/24, 10:01:00] B: {body}\n"}))
+    chat = f"[13/1/24, 10:00:00] A: first\n{lead}[13/1/24, 10:01:00] B: {body}\n"
+    rows, _, _ = read(write(tmp_path, {"a.txt": chat}))
     assert rows[0][2] == [("user", "A", "first"), *([("user", "B", text)] if text else [])]
 
 

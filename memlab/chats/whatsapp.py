@@ -17,7 +17,8 @@ from typing import ClassVar, NamedTuple
 from memlab.chats.conversation import ChatMessage, Conversation, Tally, placeholder
 from memlab.chats.source import ExportFile
 from memlab.chats.whatsapp_dates import ISLAMIC, read_moments
-from memlab.chats.whatsapp_patterns import DateOrder, Stamp, Stamps, plain
+from memlab.chats.whatsapp_patterns import DateOrder as DateOrder
+from memlab.chats.whatsapp_patterns import Stamp, Stamps, plain
 from memlab.chats.whatsapp_words import (
     MARKS,
     is_notice,
@@ -48,7 +49,7 @@ class Layout(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line that begins with a date; raw: the whole of it. text: what follows the date. attached: see ``_message``."""
+    """A line that begins with a date; raw: the whole of it. text: what follows the date."""
 
     layout: Layout
     stamp: Stamp
@@ -141,8 +142,8 @@ class WhatsApp:
         messages += _message(opened, body, tally)
         if opened is None:
             islamic = any(part.isdecimal() and int(part) in ISLAMIC for part in blocks[0][0].stamp.date)
-            raise MemlabError(f"no date can be read as {reading.order.value}", where=file.name,
-                              fix="set the phone to the Gregorian calendar and export again" if islamic else "give --dates")
+            fix = "set the phone to the Gregorian calendar and export again" if islamic else "give --dates"
+            raise MemlabError(f"no date can be read as {reading.order.value}", where=file.name, fix=fix)
         return Conversation(_title(file), messages, endless=True)
 
 

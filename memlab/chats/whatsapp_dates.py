@@ -1,4 +1,4 @@
-"""Moments of a WhatsApp chat: the order of its dates, its words for parts of the day, its calendar, from all its lines."""
+"""Moments of a WhatsApp chat: the order, the words and the calendar of its dates, read from all its lines."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import date, datetime, timedelta
-from functools import cache, lru_cache
+from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -43,7 +43,8 @@ def read_moments(stamps: Sequence[Stamp], order: DateOrder | None = None) -> Rea
     months = _meanings(stamps, lambda stamp: stamp.month, lambda words: words.months)
 
     def moments(order: DateOrder) -> list[datetime | None]:
-        return [_moment(stamp, order, hours, months) for stamp in stamps]
+        days = {(stamp.date, stamp.month): _day_of(stamp, order, months) for stamp in stamps}
+        return [_moment(days[stamp.date, stamp.month], stamp, hours) for stamp in stamps]
 
     if order:
         return Reading(order, "as given", moments(order))
@@ -57,12 +58,13 @@ def read_moments(stamps: Sequence[Stamp], order: DateOrder | None = None) -> Rea
         least = [known for known in orders if counts[known] == min(counts.values())]
         common = [known for known in least if not _is_rare(known, stamps)] or least
         if len(common) < len(orders):
-            year_first = common == [DateOrder.YEAR_FIRST] and len(set(counts.values())) == 1
-            orders, reason = common, "since the year stands first" if year_first else why
+            orders, reason = common, why
     if len(orders) > 1:
         votes = usual_orders(stamps[:SAMPLE])
         orders.sort(key=lambda known: -votes[known])
         reason = "assumed from the style, since the file allows several orders; --dates changes it"
+    if orders[0] == DateOrder.YEAR_FIRST and len(stamps[0].date[0]) == 4:
+        reason = "since the year stands first"
     return Reading(orders[0], reason, read[orders[0]])
 
 
@@ -114,24 +116,26 @@ def usual_orders(stamps: Sequence[Stamp]) -> Counter[DateOrder]:
     return votes
 
 
-def _moment(stamp: Stamp, order: DateOrder, hours: dict[str, tuple[int, ...]],
-            months: dict[str, int]) -> datetime | None:
-    letters = next(letters for letters, known in ORDERS.items() if known == order)
-    fields = dict(zip(letters, stamp.date))
-    hour, minute, seconds = (int(part or 0) for part in stamp.time)
+def _moment(day: date | None, stamp: Stamp, hours: dict[str, tuple[int, ...]]) -> datetime | None:
+    hour, minute, seconds = int(stamp.time[0]), int(stamp.time[1]), int(stamp.time[2] or 0)
     if stamp.period:
         if hour > 12 or stamp.period not in hours:
             return None
         hour = hours[stamp.period][hour % 12]
-    month = months.get(stamp.month, 0) if stamp.month else int(fields["M"]) if fields["M"].isdecimal() else 0
-    day = _day(fields["y"], month, int(fields["d"])) if fields["d"].isdecimal() else None
-    try:
-        return datetime(day.year, day.month, day.day, hour, minute, seconds) if day else None
-    except ValueError:
+    if day is None or hour > 23 or minute > 59 or seconds > 59:
         return None
+    return datetime(day.year, day.month, day.day, hour, minute, seconds)
 
 
-@lru_cache(maxsize=10_000)
+def _day_of(stamp: Stamp, order: DateOrder, months: dict[str, int]) -> date | None:
+    fields = dict(zip(next(letters for letters, known in ORDERS.items() if known == order), stamp.date))
+    if stamp.month:
+        fields["M"] = str(months.get(stamp.month, 0))
+    if not (fields["d"].isdecimal() and fields["M"].isdecimal()):
+        return None
+    return _day(fields["y"], int(fields["M"]), int(fields["d"]))
+
+
 def _day(year: str, month: int, day: int) -> date | None:
     """Return the day of a date of the Gregorian, the Buddhist, the Japanese or the Persian calendar.
 

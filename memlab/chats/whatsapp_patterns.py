@@ -25,8 +25,8 @@ TIME_SKELETONS = ("Hm", "Hms", "hm", "hms", "Bhm", "Bhms")
 GLUE = ("klo", "kl.", "à", "às", "um", "at")
 """Words of CLDR's pattern "date at time", which babel leaves out."""
 
-MOST_SHAPES = 2000
-"""Shapes of one file; a chat of ten years has some twenty."""
+MOST_MISSES = 500
+"""Shapes of one file that are none of a date; each costs a millisecond. After them, only known forms are read."""
 
 _TOKEN = re.compile(r"'([^']*)'|(([A-Za-z])\3*)|([^A-Za-z']+)")
 _WORD = r"([^\s\d\[\](),،:/-][^\d\[\](),،:/]{0,24}?)"
@@ -35,6 +35,9 @@ _ERA = r"(?:BE|พ\.ศ\.|ค\.ศ\.)?"
 _YEAR = rf"((?:R|H|令和|平成) ?\d{{1,2}}|\d{{4}}|\d{{2}})(?: ?{_ERA})?"
 """Of iPhones set to the Buddhist or the Japanese calendar: github.com/starkdmi/whats_json, test/data/calendars. babel
 has the patterns of the Gregorian calendar alone."""
+
+_NUMBERS = re.compile(r"\D*(?:(?:9{1,2}|9999)(?:\D+|$)){4,6}")
+"""The numbers of a date and a time: four, if the month is a word and there are no seconds, to six."""
 
 Span = tuple[int, int]
 
@@ -251,20 +254,26 @@ def cldr() -> Cldr:
         glue |= {text[3:-3].replace("'", "") for text in map(str, locale.datetime_formats.values())
                  if re.fullmatch(r"\{[01]\}.*\{[01]\}", text)}
     cores = {re.escape(core) for text in glue if (core := plain(text).strip(" ,،"))}
-    pooled = [[pattern for text in sorted(set().union(*kind)) if (pattern := compile_pattern(text))]
-              for kind in (map(lambda w: w.dates, locales.values()), map(lambda w: w.times, locales.values()))]
-    dates_, times_ = ({(p.regex.pattern, p.letters): p for p in kind}.values() for kind in pooled)
-    return Cldr([p for p in dates_ if p.letters in ORDERS], [p for p in times_ if "h" in p.letters and "m" in p.letters],
+    return Cldr([found for found in _pooled(words.dates for words in locales.values()) if found.letters in ORDERS],
+                [found for found in _pooled(words.times for words in locales.values()) if "h" in found.letters],
                 re.compile("(?:" + "|".join(sorted(cores, key=len, reverse=True)) + ") ?"), locales,
                 frozenset().union(*(words.hours for words in locales.values())),
                 frozenset().union(*(words.months for words in locales.values())))
 
 
+def _pooled(patterns: Iterable[frozenset[str]]) -> list[Pattern]:
+    """Return the patterns of all locales, each expression once."""
+    compiled = (compile_pattern(pattern) for pattern in sorted(set().union(*patterns)))
+    return list({(pattern.regex.pattern, pattern.letters): pattern for pattern in compiled if pattern}.values())
+
+
 class Stamps:
-    """The reader of dates and times; it keeps the shapes that it has seen, so each is matched once."""
+    """The reader of the dates and times of a file; it keeps the shapes that it has seen, so each is matched once."""
 
     def __init__(self) -> None:
         self._shapes: dict[str, _Shape | None] = {}
+        self._forms: set[str] = set()  # of shapes that were dates, without the lengths of their numbers
+        self._misses = 0
 
     def read(self, text: str) -> Stamp | None:
         """Return the date and time that a plain text is, and nothing else; None for any other text.
@@ -274,9 +283,10 @@ class Stamps:
         (('5', '3', '2024'), ('20', '28', ''), ['5.3.2024', '20.28', ' klo '])
         """
         sketch = text.translate(_NINES)
+        if not 8 <= len(text) <= 60 or not _NUMBERS.fullmatch(sketch):
+            return None
         if sketch not in self._shapes:
-            known = not 8 <= len(text) <= 60 or sketch.count("9") < 5 or len(self._shapes) >= MOST_SHAPES
-            self._shapes[sketch] = None if known else _shape(sketch)
+            self._shapes[sketch] = self._match(sketch)
         shape = self._shapes[sketch]
         if shape is None:
             return None
@@ -285,6 +295,16 @@ class Stamps:
         date, clock, between = (text[start:end] for start, end in shape.written)
         return Stamp((first, second, third), (hour, minute, seconds), shape.month, shape.period, shape.orders,
                      (date, clock, between), shape.skeleton)
+
+    def _match(self, sketch: str) -> _Shape | None:
+        form = sketch.replace("99", "9")
+        if self._misses >= MOST_MISSES and form not in self._forms:
+            return None
+        if shape := _shape(sketch):
+            self._forms.add(form)
+        else:
+            self._misses += 1
+        return shape
 
 
 def _splits(sketch: str) -> Iterator[tuple[Span, Span]]:
@@ -297,7 +317,7 @@ def _splits(sketch: str) -> Iterator[tuple[Span, Span]]:
 
 def _shape(sketch: str) -> _Shape | None:
     cuts = list(_splits(sketch))
-    for date_at, time_at in (*cuts, *((right, left) for left, right in cuts)):  # the date comes first, but in Vietnamese
+    for date_at, time_at in (*cuts, *((right, left) for left, right in cuts)):  # date first, but in Vietnamese
         if (date := _date(sketch, *date_at)) and (time := _time(sketch, *time_at)):
             skeleton = re.sub("9+", "9", sketch[slice(*date_at)].replace(date[1] or "M", "M"))
             return _Shape(date[0], time[0], key(date[1]), key(time[1]), date[2],

@@ -39,7 +39,8 @@ class Words(NamedTuple):
 def words() -> Words:
     """Read the words of all languages."""
     content = read_yaml(PACKAGE / "chats" / "whatsapp_words.yaml")
-    kinds = {_key(text): kind for texts in content["texts"].values() for kind, listed in texts.items() for text in listed}
+    kinds = {_key(text): kind for language in content["texts"].values() for kind, texts in language.items()
+             for text in texts}
     notices = tuple(part.casefold() for parts in content["notices"].values() for part in parts)
     return Words(kinds, notices, tuple(content["titles"]))
 
@@ -76,7 +77,7 @@ def opens_a_quote(text: str) -> bool:
 def without_edited(text: str) -> str | None:
     """Return a text without the remark that it was edited; None if it has none.
 
-    >>> without_edited("Lima <Se editó este mensaje.>"), without_edited("a \\u200e<unknown words>"), without_edited("<3")
+    >>> without_edited("Lima <Se editó este mensaje.>"), without_edited("a \\u200e<other words>"), without_edited("<3")
     ('Lima', 'a', None)
     """
     start = text.rfind("<")
