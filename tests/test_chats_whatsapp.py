@@ -42,6 +42,11 @@ to all of you:
 [31.12.23, 21:19:00] \u202a+39\u00a0333\u00a01234567\u202c: \u200eThis message was deleted.
 [01.01.24, 00:05:59] Ann: See https://x.org: it is open \u200e<This message was edited>
 """
+ELSEWHERE = (
+    "\u200f٥/٣/٢٠٢٤، ٨:٢٨ م - علي: <تم استبعاد الوسائط>\n", "2024년 3월 5일 오후 8:28, 지은: 반가워요 <b>\n",
+    "5/3/2567 20:28 - มาลี: a.vcf (ไฟล์ที่แนบ)\n", "\u200f[\u200f18\u200f/3\u200f/2022، 2:56:01\u00a0م] A: \u200fلم يتم إدراج الصورة\n",
+    "28/3/2025, 9:29 p.\u00a0m. - A: hola <Se editó este mensaje.>\n", "[14:56:01, 18/3/22] A: plan.pdf • \u200e2 trang \u200eb\n")
+"""One line of other languages, from Android and iPhones."""
 NEW_YEAR = ("user", "Ann", "Happy new year 🎉\nto all of you:\n\n- Bob\n- 12:30 at the lake")
 OPEN = ("2024-01-01", "2024-01-01 00:05", [("user", "Ann", "See https://x.org: it is open")])
 

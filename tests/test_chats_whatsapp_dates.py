@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.chats.whatsapp import split_line
+from memlab.chats.whatsapp_cldr import DateOrder
 from memlab.chats.whatsapp_dates import read_moments
-from memlab.chats.whatsapp_patterns import DateOrder, Stamps
+from memlab.chats.whatsapp_patterns import Stamps
 from memlab.runtime.paths import PACKAGE
 
 LOCALES = [name for name in locale_identifiers() if not name.startswith("la")]

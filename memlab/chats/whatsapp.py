@@ -16,9 +16,10 @@ from typing import ClassVar, NamedTuple
 
 from memlab.chats.conversation import ChatMessage, Conversation, Tally, placeholder
 from memlab.chats.source import ExportFile
+from memlab.chats.whatsapp_cldr import DateOrder as DateOrder
+from memlab.chats.whatsapp_cldr import plain
 from memlab.chats.whatsapp_dates import ISLAMIC, read_moments
-from memlab.chats.whatsapp_patterns import DateOrder as DateOrder
-from memlab.chats.whatsapp_patterns import Stamp, Stamps, plain
+from memlab.chats.whatsapp_patterns import Stamp, Stamps
 from memlab.chats.whatsapp_words import (
     MARKS,
     is_notice,

@@ -10,7 +10,8 @@ from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from memlab.chats.whatsapp_patterns import ORDERS, DateOrder, Pattern, Stamp, Words, cldr, compile_pattern
+from memlab.chats.whatsapp_cldr import ORDERS, DateOrder, Words, cldr, compile_pattern
+from memlab.chats.whatsapp_patterns import Stamp
 
 SAMPLE = 50
 """Lines that are compared with what each locale writes, where a chat allows several orders of dates."""
@@ -41,9 +42,10 @@ def read_moments(stamps: Sequence[Stamp], order: DateOrder | None = None) -> Rea
     """
     hours = _meanings(stamps, lambda stamp: stamp.period, lambda words: words.hours)
     months = _meanings(stamps, lambda stamp: stamp.month, lambda words: words.months)
+    dates = {(stamp.date, stamp.month) for stamp in stamps}
 
     def moments(order: DateOrder) -> list[datetime | None]:
-        days = {(stamp.date, stamp.month): _day_of(stamp, order, months) for stamp in stamps}
+        days = {written: _day_of(*written, order, months) for written in dates}
         return [_moment(days[stamp.date, stamp.month], stamp, hours) for stamp in stamps]
 
     if order:
@@ -107,12 +109,14 @@ def usual_orders(stamps: Sequence[Stamp]) -> Counter[DateOrder]:
 
     periods = {stamp.written[1].strip("0123456789:. ") for stamp in stamps} - {""}
     between = {stamp.written[2] for stamp in stamps}
+    dates = set().union(*(words.dates for words in cldr().locales.values()))
+    orders = {pattern: ORDERS[compiled.letters] for pattern in dates
+              if (compiled := compile_pattern(pattern)) and compiled.letters in ORDERS}
     votes: Counter[DateOrder] = Counter()
     for words in cldr().locales.values():
         spelled = {spelling.strip(". ") for spelling in words.spellings}
         if between == {words.between} and periods <= spelled and any(fits(pattern, 1) for pattern in words.times):
-            votes.update({ORDERS[letters] for pattern in words.dates if fits(pattern, 0)
-                          and (letters := (compile_pattern(pattern) or Pattern(re.compile(""), "")).letters) in ORDERS})
+            votes.update({orders[pattern] for pattern in words.dates if pattern in orders and fits(pattern, 0)})
     return votes
 
 
@@ -127,10 +131,10 @@ def _moment(day: date | None, stamp: Stamp, hours: dict[str, tuple[int, ...]]) -
     return datetime(day.year, day.month, day.day, hour, minute, seconds)
 
 
-def _day_of(stamp: Stamp, order: DateOrder, months: dict[str, int]) -> date | None:
-    fields = dict(zip(next(letters for letters, known in ORDERS.items() if known == order), stamp.date))
-    if stamp.month:
-        fields["M"] = str(months.get(stamp.month, 0))
+def _day_of(written: tuple[str, str, str], month: str, order: DateOrder, months: dict[str, int]) -> date | None:
+    fields = dict(zip(next(letters for letters, known in ORDERS.items() if known == order), written))
+    if month:
+        fields["M"] = str(months.get(month, 0))
     if not (fields["d"].isdecimal() and fields["M"].isdecimal()):
         return None
     return _day(fields["y"], int(fields["M"]), int(fields["d"]))

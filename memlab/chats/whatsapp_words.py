@@ -11,7 +11,7 @@ from functools import cache
 from typing import NamedTuple
 
 from memlab.chats.conversation import placeholder
-from memlab.chats.whatsapp_patterns import plain
+from memlab.chats.whatsapp_cldr import plain
 from memlab.runtime.foreign import read_yaml
 from memlab.runtime.paths import PACKAGE
 

@@ -23,7 +23,7 @@ from tests.test_chats_claude import conversation, message, text
 from tests.test_chats_claude_code import LOG as CLAUDE_CODE
 from tests.test_chats_codex import LOG as CODEX
 from tests.test_chats_slack import EXPORT as SLACK
-from tests.test_chats_whatsapp import ANDROID_12, ANDROID_24, IOS
+from tests.test_chats_whatsapp import ANDROID_12, ANDROID_24, ELSEWHERE, IOS
 
 pytestmark = pytest.mark.slow
 
@@ -94,8 +94,8 @@ def test_slack(tmp_path: Path, contents: tuple[bytes, ...]) -> None:
 
 
 @fuzz
-@given(damaged(st.sampled_from([text.encode() for text in (ANDROID_24, ANDROID_12, IOS)])),
-       st.text(alphabet="0123456789/.-:,[] apmAPM\u202f\u200e\n", max_size=30))
+@given(damaged(st.sampled_from([text.encode() for text in (ANDROID_24, ANDROID_12, IOS, *ELSEWHERE)])),
+       st.text(alphabet="0123456789٥২/.-:,،[]<>() apmAPM年월下午م•\"\u202f\u200e\u200f\n", max_size=40))
 def test_whatsapp(tmp_path: Path, content: bytes, line: str) -> None:
     imported(tmp_path, {"WhatsApp Chat with Ann.txt": content + line.encode()})
 

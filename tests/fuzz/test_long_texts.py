@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 from memlab.chats import chatgpt, claude_code, codex
 from memlab.chats.conversation import Tally
 from memlab.chats.slack import People
-from memlab.chats.whatsapp_words import name_attachments
+from memlab.chats.whatsapp import split_line
+from memlab.chats.whatsapp_patterns import Stamps
+from memlab.chats.whatsapp_words import is_notice, name_attachments, without_edited
 from memlab.data.beam import _PLAN
 from memlab.judge import rules
 from memlab.judge.llm import contains_yes, first_word
@@ -71,7 +73,8 @@ READERS: dict[str, Callable[[str], Any]] = {
     "citations": lambda text: chatgpt._CITATION.sub("", text), "context": codex._CONTEXT.fullmatch,
     "reminders": lambda text: claude_code._message({"type": "user", "message": {"content": text}}, Tally()),
     "slack": People([]).plain,
-    "attachments": name_attachments, "plan": lambda text: _PLAN.sub("", text),
+    "attachments": name_attachments, "edited": without_edited, "notice": is_notice,
+    "dated": lambda text: split_line(text, Stamps()), "plan": lambda text: _PLAN.sub("", text),
 }
 """Name -> what reads a text."""
 
