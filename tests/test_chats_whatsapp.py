@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import datetime
 from pathlib import Path
 
@@ -44,8 +45,9 @@ to all of you:
 """
 ELSEWHERE = (
     "\u200f٥/٣/٢٠٢٤، ٨:٢٨ م - علي: <تم استبعاد الوسائط>\n", "2024년 3월 5일 오후 8:28, 지은: 반가워요 <b>\n",
-    "5/3/2567 20:28 - มาลี: a.vcf (ไฟล์ที่แนบ)\n", "\u200f[\u200f18\u200f/3\u200f/2022، 2:56:01\u00a0م] A: \u200fلم يتم إدراج الصورة\n",
-    "28/3/2025, 9:29 p.\u00a0m. - A: hola <Se editó este mensaje.>\n", "[14:56:01, 18/3/22] A: plan.pdf • \u200e2 trang \u200eb\n")
+    "5/3/2567 20:28 - มาลี: a.vcf (ไฟล์ที่แนบ)\n", "28/3/2025, 9:29 p.\u00a0m. - A: hola <Se editó este mensaje.>\n",
+    "\u200f[\u200f18\u200f/3\u200f/2022، 2:56:01\u00a0م] A: \u200fلم يتم إدراج الصورة\n",
+    "[14:56:01, 18/3/22] A: plan.pdf • \u200e2 trang \u200eb\n")
 """One line of other languages, from Android and iPhones."""
 NEW_YEAR = ("user", "Ann", "Happy new year 🎉\nto all of you:\n\n- Bob\n- 12:30 at the lake")
 OPEN = ("2024-01-01", "2024-01-01 00:05", [("user", "Ann", "See https://x.org: it is open")])
@@ -205,3 +207,13 @@ def test_lines_without_a_name_are_counted_by_what_is_known(tmp_path: Path) -> No
     assert rows == [("2024-01-13 Ann", "2024-01-13 10:03", [("user", ":bob:", "hello")])]
     assert counts == {"notices left out (encryption, joins, subjects)": 2,
                       "system lines that memlab does not know left out": 2}
+
+
+def test_text_that_looks_like_dates_costs_a_bounded_time(tmp_path: Path) -> None:
+    words = ["".join(chr(97 + number // 26 ** place % 26) for place in range(3)) for number in range(5000)]
+    lines = [f"12 {word} 5 {word} 24 {word} 10:30 at - yes: no" for word in words]
+    text = "\n".join(("13/1/24, 10:00 PM - A: x", *lines, "1/2/24, 9:05 AM - B: last"))
+    start = time.process_time()
+    rows, _, _ = read(write(tmp_path, {"a.txt": text}))
+    assert rows[-1][2] == [("user", "B", "last")]
+    assert time.process_time() - start < 10
