@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memlab.chats.whatsapp import DateOrder, split_line
-from memlab.chats.whatsapp_dates import Reading, read_moments
+from memlab.chats.whatsapp_dates import DateReading, read_moments
 from memlab.chats.whatsapp_patterns import Stamps
 from memlab.errors import MemlabError
 from tests.chat_exports import read, write
@@ -82,7 +82,7 @@ def test_silence_cuts_on_demand(tmp_path: Path) -> None:
     assert [len(turns) for _, _, turns in read(path, split="3h")[0]] == [4]
 
 
-def reading(lines: list[str], order: DateOrder | None = None) -> Reading:
+def reading(lines: list[str], order: DateOrder | None = None) -> DateReading:
     stamps = Stamps()
     parts = [split_line(line, stamps) for line in lines]
     return read_moments([part.stamp for part in parts if part], order)
@@ -163,6 +163,8 @@ def test_a_chat_that_no_pattern_fits_is_refused_in_words(tmp_path: Path) -> None
     text = "Quintidi 5 Ventôse 232, 20:28 - A: x\nQuintidi 5 Ventôse 232, 20:29 - B: y\n"
     with pytest.raises(MemlabError, match="no phone writes by Unicode's CLDR .'Quintidi 5"):
         read(write(tmp_path, {"WhatsApp Chat with B.txt": text}))
+    with pytest.raises(MemlabError, match="no phone writes by Unicode's CLDR .'Mar 5, 8:11 PM"):
+        read(write(tmp_path / "short", {"_chat.txt": "Mar 5, 8:11 PM - A: x\nMar 5, 8:12 PM - B: y\n"}))
     with pytest.raises(MemlabError, match="Gregorian calendar"):
         read(write(tmp_path / "other", {"a.txt": "٥/٣/١٤٤٥، ٨:٢٨ م - A: x"}))
 

@@ -41,7 +41,7 @@ _ALIKE = re.compile(r"(?:\[[^\]\n]{6,60}\] ?|[^\n]{6,60}? - )[^:\n]{1,60}: ")
 _NOTICES = "notices left out (encryption, joins, subjects)"
 
 
-class Layout(NamedTuple):
+class LineLayout(NamedTuple):
     """How a line is laid out: what stands around its date, and the form of the date."""
 
     brackets: bool
@@ -49,16 +49,16 @@ class Layout(NamedTuple):
     skeleton: str
 
 
-class Line(NamedTuple):
+class WhatsAppLine(NamedTuple):
     """A line that begins with a date; raw: the whole of it. text: what follows the date."""
 
-    layout: Layout
+    layout: LineLayout
     stamp: Stamp
     raw: str
     text: str
 
 
-def split_line(raw: str, stamps: Stamps) -> Line | None:
+def split_line(raw: str, stamps: Stamps) -> WhatsAppLine | None:
     """Return the parts of a line; None if it does not begin with a date.
 
     >>> line = split_line("[31/12/23, 9:15:04\\u202fPM] Ann: Hi", Stamps())
@@ -69,8 +69,8 @@ def split_line(raw: str, stamps: Stamps) -> Line | None:
     short = plain(head)
     for date, end, separator in _candidates(short):
         if stamp := stamps.read(date):
-            text = raw[_place(head, end):]
-            return Line(Layout(separator == "]", separator, stamp.skeleton), stamp, raw, text.removeprefix(" "))
+            text = raw[_place(head, end):].removeprefix(" ")
+            return WhatsAppLine(LineLayout(separator == "]", separator, stamp.skeleton), stamp, raw, text)
     return None
 
 
@@ -132,7 +132,7 @@ class WhatsApp:
         reading = read_moments([line.stamp for line, _ in blocks], self.dates)
         tally.remarks.append(f"{file.name}: dates are read as {reading.order.value}, {reading.reason}")
         messages: list[ChatMessage] = []
-        opened: tuple[Line, datetime] | None = None
+        opened: tuple[WhatsAppLine, datetime] | None = None
         body: list[str] = []  # of the open message
         for (line, rest), at in zip(blocks, reading.moments):
             if at is None:  # a line that only looks like a date
@@ -155,11 +155,11 @@ def _lines(text: str) -> list[str]:
 def _is_alike(file: ExportFile, lines: Sequence[str]) -> bool:
     """Return whether a file has the name and the layout of an export, though its dates are unknown."""
     named = file.stem == "_chat" or "whatsapp" in file.stem.lower()
-    return named and sum(sum(char.isdecimal() for char in line[:HEAD]) > 4 and bool(_ALIKE.match(plain(line[:HEAD])))
+    return named and sum(sum(char.isdecimal() for char in line[:HEAD]) > 3 and bool(_ALIKE.match(plain(line[:HEAD])))
                          for line in lines) > 1
 
 
-def _blocks(file: ExportFile, tally: Tally) -> list[tuple[Line, list[str]]]:
+def _blocks(file: ExportFile, tally: Tally) -> list[tuple[WhatsAppLine, list[str]]]:
     """Return each dated line with the lines that follow it; all in the layout that most have."""
     stamps = Stamps()
     found = [(raw, split_line(raw, stamps)) for raw in _lines(file.content)]
@@ -169,7 +169,7 @@ def _blocks(file: ExportFile, tally: Tally) -> list[tuple[Line, list[str]]]:
         raise MemlabError(f"its dates have a form that no phone writes by Unicode's CLDR ('{first}...')",
                           where=file.name, fix="set the phone's region to the one of its language and export again")
     usual = layouts.most_common(1)[0][0]
-    blocks: list[tuple[Line, list[str]]] = []
+    blocks: list[tuple[WhatsAppLine, list[str]]] = []
     for raw, line in found:
         if line and line.layout == usual:
             blocks.append((line, []))
@@ -179,7 +179,7 @@ def _blocks(file: ExportFile, tally: Tally) -> list[tuple[Line, list[str]]]:
     return blocks
 
 
-def _message(opened: tuple[Line, datetime] | None, body: list[str], tally: Tally) -> list[ChatMessage]:
+def _message(opened: tuple[WhatsAppLine, datetime] | None, body: list[str], tally: Tally) -> list[ChatMessage]:
     """Return the message of some lines; nothing for notices, deleted and blank messages.
 
     On iPhones a mark stands before the text that the app writes, and before the whole line where that is an attachment.

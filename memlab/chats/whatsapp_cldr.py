@@ -49,14 +49,14 @@ ORDERS = {"dMy": DateOrder.DAY_FIRST, "Mdy": DateOrder.MONTH_FIRST, "yMd": DateO
           "ydM": DateOrder.YEAR_DAY_FIRST}
 
 
-class Pattern(NamedTuple):
+class CldrPattern(NamedTuple):
     """A pattern of CLDR as a regular expression; letters: the field of each of its groups."""
 
     regex: re.Pattern[str]
     letters: str
 
 
-class Words(NamedTuple):
+class LocaleWords(NamedTuple):
     """The words of a locale, and its patterns as CLDR spells them.
 
     hours: for a word for a part of the day, the hour of 24 for each hour of 12. months: number of a month's name.
@@ -74,10 +74,10 @@ class Words(NamedTuple):
 class Cldr(NamedTuple):
     """The patterns of all locales, the words between date and time, and what each locale has of its own."""
 
-    dates: list[Pattern]
-    times: list[Pattern]
+    dates: list[CldrPattern]
+    times: list[CldrPattern]
     glue: re.Pattern[str]
-    locales: dict[str, Words]
+    locales: dict[str, LocaleWords]
     periods: frozenset[str]
     months: frozenset[str]
 
@@ -114,7 +114,7 @@ def key(word: str) -> str:
     return "".join(plain(word).casefold().replace(".", "").split())
 
 
-def compile_pattern(pattern: str, strict: bool = False) -> Pattern | None:
+def compile_pattern(pattern: str, strict: bool = False) -> CldrPattern | None:
     """Return a pattern of CLDR as a regular expression; None where it has a field that no export shows.
 
     strict: whether a number has the length that the pattern gives it. Names of months are words; those that CLDR forms
@@ -145,7 +145,7 @@ def compile_pattern(pattern: str, strict: bool = False) -> Pattern | None:
             source += r"(\d{2})" if two else r"(\d|[1-9]\d)"
         else:
             source += r"(\d{2})" if two and letter in "ms" else r"(\d{1,2})"
-    return Pattern(re.compile(source), letters)
+    return CldrPattern(re.compile(source), letters)
 
 
 def _with_numbers(pattern: str, locale: Locale) -> str:
@@ -183,7 +183,8 @@ def _nearest(spans: tuple[tuple[float, float], ...]) -> tuple[int, ...]:
     return tuple(min(hour, hour + 12, key=distance) for hour in range(12))
 
 
-def _words(locale: Locale, dates: frozenset[str], times: frozenset[str], halves: Mapping[str, list[str]]) -> Words:
+def _words(locale: Locale, dates: frozenset[str], times: frozenset[str],
+           halves: Mapping[str, list[str]]) -> LocaleWords:
     """Return what a locale has of its own; ``halves``: its words before and after noon in other versions of CLDR."""
     rules = dict(locale.day_period_rules.get(None, {}))
     periods: dict[str, set[str]] = defaultdict(set)
@@ -200,7 +201,7 @@ def _words(locale: Locale, dates: frozenset[str], times: frozenset[str], halves:
     months = {key(word): number for context in ("stand-alone", "format") for width in ("wide", "abbreviated")
               for number, word in locale.months[context][width].items()}
     between = re.sub(r"'|\{[01]\}", "", plain(str(locale.datetime_formats["short"])))
-    return Words(hours, months, frozenset(spellings), dates, times, between)
+    return LocaleWords(hours, months, frozenset(spellings), dates, times, between)
 
 
 @cache
@@ -209,7 +210,7 @@ def cldr() -> Cldr:
     from babel import Locale
     from babel.localedata import locale_identifiers
 
-    locales: dict[str, Words] = {}
+    locales: dict[str, LocaleWords] = {}
     glue = set(GLUE)
     halves = read_yaml(PACKAGE / "chats" / "whatsapp_words.yaml")["halves"]
     for name in sorted(locale_identifiers()):
@@ -231,7 +232,7 @@ def cldr() -> Cldr:
                 frozenset().union(*(words.months for words in locales.values())))
 
 
-def _pooled(patterns: Iterable[frozenset[str]]) -> list[Pattern]:
+def _pooled(patterns: Iterable[frozenset[str]]) -> list[CldrPattern]:
     """Return the patterns of all locales, each expression once."""
     compiled = (compile_pattern(pattern) for pattern in sorted(set().union(*patterns)))
     return list({(pattern.regex.pattern, pattern.letters): pattern for pattern in compiled if pattern}.values())

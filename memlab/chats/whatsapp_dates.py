@@ -10,7 +10,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from memlab.chats.whatsapp_cldr import ORDERS, DateOrder, Words, cldr, compile_pattern
+from memlab.chats.whatsapp_cldr import ORDERS, DateOrder, LocaleWords, cldr, compile_pattern
 from memlab.chats.whatsapp_patterns import Stamp
 
 SAMPLE = 50
@@ -23,7 +23,7 @@ ISLAMIC = range(1430, 1500)
 """Years of the Islamic calendar since 2009; its days differ by country."""
 
 
-class Reading(NamedTuple):
+class DateReading(NamedTuple):
     """How the dates of a chat are read: the order, the reason in words, and the moment of each line.
 
     A moment is None if there is no such day or time.
@@ -34,7 +34,7 @@ class Reading(NamedTuple):
     moments: list[datetime | None]
 
 
-def read_moments(stamps: Sequence[Stamp], order: DateOrder | None = None) -> Reading:
+def read_moments(stamps: Sequence[Stamp], order: DateOrder | None = None) -> DateReading:
     """Read the dates of a chat in an order, or in the one that fits.
 
     Impossible days decide (there is no month 13), then the order of time (messages are sorted), then the shorter chat,
@@ -49,7 +49,7 @@ def read_moments(stamps: Sequence[Stamp], order: DateOrder | None = None) -> Rea
         return [_moment(days[stamp.date, stamp.month], stamp, hours) for stamp in stamps]
 
     if order:
-        return Reading(order, "as given", moments(order))
+        return DateReading(order, "as given", moments(order))
     orders = [known for known in DateOrder if any(known in stamp.orders for stamp in stamps)]
     read = {known: moments(known) for known in orders}
     reason = "since phones write such dates in no other order"
@@ -67,7 +67,7 @@ def read_moments(stamps: Sequence[Stamp], order: DateOrder | None = None) -> Rea
         reason = "assumed from the style, since the file allows several orders; --dates changes it"
     if orders[0] == DateOrder.YEAR_FIRST and len(stamps[0].date[0]) == 4:
         reason = "since the year stands first"
-    return Reading(orders[0], reason, read[orders[0]])
+    return DateReading(orders[0], reason, read[orders[0]])
 
 
 def _is_rare(order: DateOrder, stamps: Sequence[Stamp]) -> bool:
@@ -89,7 +89,7 @@ def _days(moments: Sequence[datetime | None]) -> int:
 
 
 def _meanings(stamps: Sequence[Stamp], word: Callable[[Stamp], str],
-              meanings: Callable[[Words], dict[str, Any]]) -> dict[str, Any]:
+              meanings: Callable[[LocaleWords], dict[str, Any]]) -> dict[str, Any]:
     """Return what each word of a chat means to most of the locales that have all its words, or most of them."""
     used = {word(stamp) for stamp in stamps} - {""}
     known = [meanings(words) for words in cldr().locales.values()]

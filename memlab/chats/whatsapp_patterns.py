@@ -54,7 +54,7 @@ class Stamps:
 
     def __init__(self) -> None:
         self._shapes: dict[str, _Shape | None] = {}
-        self._forms: set[str] = set()  # of shapes that were dates, without the lengths of their numbers
+        self._forms: set[str] = set()  # of shapes that were dates, without lengths and words
         self._misses = 0
 
     def read(self, text: str) -> Stamp | None:
@@ -78,7 +78,7 @@ class Stamps:
                      (date, clock, between), shape.skeleton)
 
     def _match(self, sketch: str) -> _Shape | None:
-        form = sketch.replace("99", "9")
+        form = re.sub(r"[^9/:,،-]+", " ", sketch.replace("99", "9"))
         if self._misses >= MOST_MISSES and form not in self._forms:
             return None
         if shape := _shape(sketch):

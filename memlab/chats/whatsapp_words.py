@@ -27,7 +27,7 @@ _KINDS = {"image": "jpg jpeg png webp heic gif", "video": "mp4 mov 3gp", "audio"
 _QUOTES = (("“", "”"), ("„", "“"), ("«", "»"), ("「", "」"))
 
 
-class Words(NamedTuple):
+class AppWords(NamedTuple):
     """Texts that stand for a whole message, by their kind; parts of notices; beginnings of a file's name."""
 
     kinds: dict[str, str]
@@ -36,13 +36,13 @@ class Words(NamedTuple):
 
 
 @cache
-def words() -> Words:
+def words() -> AppWords:
     """Read the words of all languages."""
     content = read_yaml(PACKAGE / "chats" / "whatsapp_words.yaml")
     kinds = {_key(text): kind for language in content["texts"].values() for kind, texts in language.items()
              for text in texts}
     notices = tuple(part.casefold() for parts in content["notices"].values() for part in parts)
-    return Words(kinds, notices, tuple(content["titles"]))
+    return AppWords(kinds, notices, tuple(content["titles"]))
 
 
 def _key(text: str) -> str:
