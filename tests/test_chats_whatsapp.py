@@ -211,6 +211,13 @@ def test_lines_without_a_name_are_counted_by_what_is_known(tmp_path: Path) -> No
                       "system lines that memlab does not know left out": 2}
 
 
+def test_a_time_in_unknown_words_is_counted(tmp_path: Path) -> None:
+    text = "2024/3/5 下午5:28 - A: x\n2024/3/5 傍晚6:28 - A: y\n2024/3/5 晚上9:28 - A: z\n2024/3/5 is a day\n"
+    rows, counts, _ = read(write(tmp_path, {"a.txt": text}))
+    assert [turn[2] for turn in rows[0][2]] == ["x\n2024/3/5 傍晚6:28 - A: y", "z\n2024/3/5 is a day"]
+    assert counts == {"lines dated in another form, kept as text": 1}
+
+
 def test_text_that_looks_like_dates_costs_a_bounded_time(tmp_path: Path) -> None:
     words = ["".join(chr(97 + number // 26 ** place % 26) for place in range(3)) for number in range(5000)]
     lines = [f"12 {word} 5 {word} 24 {word} 10:30 at - yes: no" for word in words]

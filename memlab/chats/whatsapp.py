@@ -37,7 +37,7 @@ HEAD = 90
 _NAMED = re.compile(r"[^:\n]{1,60}: ")
 _SPEAKER = re.compile(r"([^\n]{1,100}?):(?: |$)(.*)", re.DOTALL)
 _MARKS = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
-_ALIKE = re.compile(r"(?:\[[^\]\n]{6,60}\] ?|[^\n]{6,60}? - )[^:\n]{1,60}: ")
+_ALIKE = re.compile(r"(?:\[[^\]\n]{6,60}\] ?|[^\n]{6,60}? [-–] )[^:\n]{1,60}: ")
 _NOTICES = "notices left out (encryption, joins, subjects)"
 
 
@@ -83,13 +83,13 @@ def _candidates(short: str) -> Iterator[tuple[str, int, str]]:
         if (end := short.find("]")) > 0:
             yield short[1:end].strip(), end + 1, "]"
         return
-    for separator in (" - ", ": ", ", "):
+    for separator in (" - ", " – ", ": ", ", "):
         end = short.find(separator)
         for _ in range(3):
             if end < 0:
                 break
             after = end + len(separator)
-            if separator == " - " or _NAMED.match(short, after):
+            if separator in (" - ", " – ") or _NAMED.match(short, after):
                 yield short[:end].strip(), after, separator
             end = short.find(separator, after)
 
@@ -175,8 +175,14 @@ def _blocks(file: ExportFile, tally: Tally) -> list[tuple[WhatsAppLine, list[str
             blocks.append((line, []))
         elif blocks:
             blocks[-1][1].append(raw)
-            tally.add("lines dated in another form, kept as text", line is not None)
+            tally.add("lines dated in another form, kept as text", line is not None or _begins_like(raw, usual))
     return blocks
+
+
+def _begins_like(raw: str, layout: LineLayout) -> bool:
+    """Return whether a line begins with a date as the others do, though what follows is no time that CLDR has."""
+    short = plain(raw[:HEAD])
+    return bool(_ALIKE.match(short)) and re.sub(r"\d+", "9", short).removeprefix("[").startswith(layout.skeleton)
 
 
 def _message(opened: tuple[WhatsAppLine, datetime] | None, body: list[str], tally: Tally) -> list[ChatMessage]:
