@@ -1,117 +1,108 @@
 """WhatsApp's "Export chat": a .txt with one line for each message, whose date takes the form of the phone.
 
-A message goes on in the lines that follow it, up to the next date. What WhatsApp itself writes has no speaker, or
-begins with a left-to-right mark (iOS). Dates are local times; the order of day and month is that of the file.
+Android writes ``DATE, TIME - Name: text``, iPhones ``[DATE, TIME] Name: text``. A message goes on in the lines that
+follow it, up to the next date. What WhatsApp itself writes has no name, or begins with a mark of direction (iPhones).
+Dates are local times; their form and the order of day and month are those of the whole file.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import Enum
-from itertools import pairwise
 from typing import ClassVar, NamedTuple
 
 from memlab.chats.conversation import ChatMessage, Conversation, Tally, placeholder
 from memlab.chats.source import ExportFile
+from memlab.chats.whatsapp_cldr import DateOrder as DateOrder
+from memlab.chats.whatsapp_cldr import plain
+from memlab.chats.whatsapp_dates import ISLAMIC, read_moments
+from memlab.chats.whatsapp_patterns import Stamp, Stamps
+from memlab.chats.whatsapp_words import (
+    MARKS,
+    is_notice,
+    kind_of,
+    name_attachments,
+    opens_a_quote,
+    without_edited,
+    words,
+)
 from memlab.errors import MemlabError
 
-_LINE = re.compile(
-    r"[\u200e\u200f\u202a\ufeff]*(?P<bracket>\[)?"
-    r"([0-9]{1,4})(?P<separator>[./-])([0-9]{1,2})(?P=separator)([0-9]{1,4})(?:,|\sklo)?\s+"
-    r"(?P<hour>[0-9]{1,2})[:.](?P<minute>[0-9]{2})(?:[:.](?P<second>[0-9]{2}))?"
-    r"(?:\s?(?P<half>[AaPp])\.?\s?[Mm]\.?)?(?(bracket)\]\s?|\s-\s)(?P<text>.*)", re.DOTALL)
+HEAD = 90
+"""Characters at the beginning of a line that may hold a date; the longest of CLDR has some 60."""
+
+_NAMED = re.compile(r"[^:\n]{1,60}: ")
+_SPEAKER = re.compile(r"([^\n]{1,100}?):(?: |$)(.*)", re.DOTALL)
+_MARKS = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
+_ALIKE = re.compile(r"(?:\[[^\]\n]{6,60}\] ?|[^\n]{6,60}? [-–] )[^:\n]{1,60}: ")
+_NOTICES = "notices left out (encryption, joins, subjects)"
 
 
-class DateOrder(Enum):
-    """Order of the numbers of a date; the values are what the user reads."""
+class LineLayout(NamedTuple):
+    """How a line is laid out: what stands around its date, and the form of the date."""
 
-    DAY_FIRST = "day/month/year"
-    MONTH_FIRST = "month/day/year"
-    YEAR_FIRST = "year/month/day"
+    brackets: bool
+    separator: str
+    skeleton: str
 
 
 class WhatsAppLine(NamedTuple):
-    """A line that begins with a date.
+    """A line that begins with a date; raw: the whole of it. text: what follows the date."""
 
-    numbers: the three numbers of the date as they stand. time: hour, minute, second. half: "a", "p", or "" for 24
-    hours. raw: the whole line. text: the line after its date.
-    """
-
-    numbers: tuple[str, str, str]
-    separator: str
-    time: tuple[int, int, int]
-    half: str
-    bracketed: bool
+    layout: LineLayout
+    stamp: Stamp
     raw: str
     text: str
 
 
-def split_line(raw: str) -> WhatsAppLine | None:
+def split_line(raw: str, stamps: Stamps) -> WhatsAppLine | None:
     """Return the parts of a line; None if it does not begin with a date.
 
-    >>> split_line("[31/12/23, 9:15:04 PM] Ann: Hi").time, split_line("31.12.2023, 21:15 - Ann: Hi").text
-    ((9, 15, 4), 'Ann: Hi')
+    >>> line = split_line("[31/12/23, 9:15:04\\u202fPM] Ann: Hi", Stamps())
+    >>> line.stamp.time, line.stamp.period, line.text, line.layout.brackets
+    (('9', '15', '04'), 'pm', 'Ann: Hi', True)
     """
-    match = _LINE.fullmatch(raw)
-    if not match:
-        return None
-    time = int(match["hour"]), int(match["minute"]), int(match["second"] or 0)
-    return WhatsAppLine((match[2], match[4], match[5]), match["separator"], time, (match["half"] or "").lower(),
-                        match["bracket"] is not None, raw, match["text"])
+    head = raw[:HEAD]
+    short = plain(head)
+    for date, end, separator in _candidates(short):
+        if stamp := stamps.read(date):
+            text = raw[_place(head, end):].removeprefix(" ")
+            return WhatsAppLine(LineLayout(separator == "]", separator, stamp.skeleton), stamp, raw, text)
+    return None
 
 
-def moment(line: WhatsAppLine, order: DateOrder) -> datetime | None:
-    """Return the moment of a line read in an order; None if there is no such day or time."""
-    first, second, third = map(int, line.numbers)
-    year, month, day = {DateOrder.DAY_FIRST: (third, second, first), DateOrder.MONTH_FIRST: (third, first, second),
-                        DateOrder.YEAR_FIRST: (first, second, third)}[order]
-    hour, minute, seconds = line.time
-    if line.half:
-        if not 1 <= hour <= 12:
-            return None
-        hour = hour % 12 + (12 if line.half == "p" else 0)
-    try:
-        return datetime(year + 2000 if year < 100 else year, month, day, hour, minute, seconds)
-    except ValueError:
-        return None
+def _candidates(short: str) -> Iterator[tuple[str, int, str]]:
+    """Yield what may be the date of a line, where it ends, and what ends it.
 
-
-def date_order(lines: Iterable[WhatsAppLine]) -> tuple[DateOrder, str]:
-    """Return the order of a file's dates, and the reason in words.
-
-    Impossible days decide (there is no month 13), then the order of time (messages are sorted), then the style: with
-    am and pm month/day is assumed, else day/month.
+    iPhones of 2016 wrote a colon after the date, and some phones a comma.
     """
-    listed = list(lines)
-    if all(len(line.numbers[0]) == 4 for line in listed):
-        return DateOrder.YEAR_FIRST, "since the year stands first"
-    orders = (DateOrder.DAY_FIRST, DateOrder.MONTH_FIRST)
-    moments = {order: [moment(line, order) for line in listed] for order in orders}
-    impossible = {order: moments[order].count(None) for order in orders}
-    best = min(orders, key=lambda order: impossible[order])
-    if len(set(impossible.values())) > 1:
-        return best, "since the other order gives days that do not exist"
-    steps_back = {order: sum(b < a for a, b in pairwise(m for m in moments[order] if m)) for order in orders}
-    best = min(orders, key=lambda order: steps_back[order])
-    if len(set(steps_back.values())) > 1:
-        return best, "since the other order would put messages before earlier ones"
-    american = any(line.half for line in listed) and listed[0].separator == "/"
-    return (orders[american], "assumed from the style, since the file allows both orders; --dates changes it")
+    if short.startswith("["):
+        if (end := short.find("]")) > 0:
+            yield short[1:end].strip(), end + 1, "]"
+        return
+    for separator in (" - ", " – ", ": ", ", "):
+        end = short.find(separator)
+        for _ in range(3):
+            if end < 0:
+                break
+            after = end + len(separator)
+            if separator in (" - ", " – ") or _NAMED.match(short, after):
+                yield short[:end].strip(), after, separator
+            end = short.find(separator, after)
 
 
-_MARKS = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
-_SPEAKER = re.compile(r"([^:\n]{1,100}):(?: |$)(.*)", re.DOTALL)
-_NOTICE = re.compile(r"\b(changed the (subject|group)|changed this group's|created (the )?group|turned (on|off) )")
-_DELETED = re.compile(r"(This message was deleted|You deleted this message)( by admin .*)?\.?")
-_EDITED = "<This message was edited>"
-_ATTACHED = re.compile(r"<attached: ([^>\n]{1,300})>|^([^\n]+\.\w{2,5}) \(file attached\)", re.MULTILINE)
-_OMITTED = re.compile(
-    r"(?:(?P<file>[^\n]{1,300}\.\w{2,5})(?: • [^\n]{0,100}?)? )?"
-    r"(?P<kind>image|video|audio|sticker|GIF|document|Contact card) omitted")
-_KINDS = {"image": "jpg jpeg png webp heic gif", "video": "mp4 mov 3gp", "audio": "opus m4a mp3 ogg aac amr"}
+def _place(head: str, end: int) -> int:
+    """Return the place in a text of a place in its plain form."""
+    if head.isascii():
+        return end
+    for place, char in enumerate(head):
+        if end == 0:
+            return place
+        end -= len(plain(char))
+    return len(head)
 
 
 @dataclass(frozen=True)
@@ -127,31 +118,33 @@ class WhatsApp:
     title: ClassVar = "WhatsApp export"
 
     def matches(self, file: ExportFile) -> bool:
-        """Return whether one of the first lines begins with a date as WhatsApp writes it."""
-        text = file.content if isinstance(file.content, str) else ""
-        return any(split_line(line) for line in _lines(text[:5000])[:8])
+        """Return whether one of the first lines begins with a date as phones write it."""
+        lines = _lines(file.content[:5000])[:8] if isinstance(file.content, str) else []
+        stamps = Stamps()
+        return any(split_line(line, stamps) for line in lines) or _is_alike(file, lines)
 
     def read(self, files: Sequence[ExportFile], tally: Tally) -> list[Conversation]:
         """Return the chats; raise MemlabError where no date can be read."""
         return [self._chat(file, tally) for file in filter(self.matches, files)]
 
     def _chat(self, file: ExportFile, tally: Tally) -> Conversation:
-        blocks = _blocks(file.content)
-        order, reason = (self.dates, "as given") if self.dates else date_order(line for line, _ in blocks)
-        tally.remarks.append(f"{file.name}: dates are read as {order.value}, {reason}")
+        blocks = _blocks(file, tally)
+        reading = read_moments([line.stamp for line, _ in blocks], self.dates)
+        tally.remarks.append(f"{file.name}: dates are read as {reading.order.value}, {reading.reason}")
         messages: list[ChatMessage] = []
+        opened: tuple[WhatsAppLine, datetime] | None = None
         body: list[str] = []  # of the open message
-        said_on: datetime | None = None
-        for line, rest in blocks:
-            at = moment(line, order)
+        for (line, rest), at in zip(blocks, reading.moments):
             if at is None:  # a line that only looks like a date
                 body += [line.raw, *rest]
                 continue
-            messages += _message(body, said_on, tally)
-            said_on, body = at, [line.text, *rest]
-        messages += _message(body, said_on, tally)
-        if said_on is None:
-            raise MemlabError(f"no date can be read as {order.value}", where=file.name, fix="give --dates")
+            messages += _message(opened, body, tally)
+            opened, body = (line, at), [line.text, *rest]
+        messages += _message(opened, body, tally)
+        if opened is None:
+            islamic = any(part.isdecimal() and int(part) in ISLAMIC for part in blocks[0][0].stamp.date)
+            fix = "set the phone to the Gregorian calendar and export again" if islamic else "give --dates"
+            raise MemlabError(f"no date can be read as {reading.order.value}", where=file.name, fix=fix)
         return Conversation(_title(file), messages, endless=True)
 
 
@@ -159,64 +152,83 @@ def _lines(text: str) -> list[str]:
     return text.replace("\r\n", "\n").split("\n")
 
 
-def _blocks(text: str) -> list[tuple[WhatsAppLine, list[str]]]:
-    """Return each dated line with the lines that follow it; all in the style of the first, bracketed or not."""
+def _is_alike(file: ExportFile, lines: Sequence[str]) -> bool:
+    """Return whether a file has the name and the layout of an export, though its dates are unknown."""
+    named = file.stem == "_chat" or "whatsapp" in file.stem.lower()
+    return named and sum(sum(char.isdecimal() for char in line[:HEAD]) > 3 and bool(_ALIKE.match(plain(line[:HEAD])))
+                         for line in lines) > 1
+
+
+def _blocks(file: ExportFile, tally: Tally) -> list[tuple[WhatsAppLine, list[str]]]:
+    """Return each dated line with the lines that follow it; all in the layout that most have."""
+    stamps = Stamps()
+    found = [(raw, split_line(raw, stamps)) for raw in _lines(file.content)]
+    layouts = Counter(line.layout for _, line in found if line)
+    if not layouts:
+        first = plain(next((raw for raw, _ in found if raw.strip()), "")[:40])
+        raise MemlabError(f"its dates have a form that no phone writes by Unicode's CLDR ('{first}...')",
+                          where=file.name, fix="set the phone's region to the one of its language and export again")
+    usual = layouts.most_common(1)[0][0]
     blocks: list[tuple[WhatsAppLine, list[str]]] = []
-    for raw in _lines(text):
-        line = split_line(raw)
-        if line and (not blocks or line.bracketed == blocks[0][0].bracketed):
+    for raw, line in found:
+        if line and line.layout == usual:
             blocks.append((line, []))
         elif blocks:
             blocks[-1][1].append(raw)
+            tally.add("lines dated in another form, kept as text", line is not None or _begins_like(raw, usual))
     return blocks
 
 
-def _message(body: list[str], said_on: datetime | None, tally: Tally) -> list[ChatMessage]:
-    """Return the message of some lines; nothing for notices, deleted and blank messages."""
-    match = _SPEAKER.match("\n".join(body).strip("\n"))
-    if said_on is None or not match or _NOTICE.search(match[1]):
-        tally.add("notices left out (encryption, joins, subjects)", said_on is not None and bool(body))
+def _begins_like(raw: str, layout: LineLayout) -> bool:
+    """Return whether a line begins with a date as the others do, though what follows is no time that CLDR has."""
+    short = plain(raw[:HEAD])
+    return bool(_ALIKE.match(short)) and re.sub(r"\d+", "9", short).removeprefix("[").startswith(layout.skeleton)
+
+
+def _message(opened: tuple[WhatsAppLine, datetime] | None, body: list[str], tally: Tally) -> list[ChatMessage]:
+    """Return the message of some lines; nothing for notices, deleted and blank messages.
+
+    On iPhones a mark stands before the text that the app writes, and before the whole line where that is an attachment.
+    """
+    if opened is None:
+        return []
+    line, said_on = opened
+    whole = "\n".join(body).strip("\n")
+    match = _SPEAKER.match(whole)
+    if not match or opens_a_quote(match[1]):
+        _notice(whole, tally)
         return []
     speaker = " ".join(_MARKS.sub("", match[1]).replace("~", " ").split())
-    marked = match[2].startswith("\u200e")
-    text = _MARKS.sub("", match[2]).strip()
-    if _EDITED in text:
+    text = match[2].strip()
+    if (kept := without_edited(text)) is not None:
         tally.add("edited messages, taken as they are now")
-        text = text.replace(_EDITED, "").strip()
-    if _DELETED.fullmatch(text):
+        text = kept
+    own = line.layout.brackets and text[:1] in MARKS and text != ""  # written by the app
+    named = _MARKS.sub("", name_attachments(text)).strip()
+    text = _MARKS.sub("", text).strip()
+    kind = kind_of(text)
+    if kind == "deleted":
         tally.add("deleted messages left out")
         return []
-    plain = _name_attachments(text)
-    if marked and plain == text:
-        tally.add("notices left out (encryption, joins, subjects)")
-        return []
-    tally.add("messages without text left out", not plain)
+    if kind == "call" or (own and named == text and "https://" not in text):
+        if kind == "call" or line.raw[:1] not in MARKS or is_notice(text):
+            _notice(text, tally)
+            return []
+        named = placeholder("media")
+    tally.add("messages without text left out", not named)
     role = "assistant" if speaker == "Meta AI" else "user"
-    return [ChatMessage("assistant" if role == "assistant" else "user", plain, speaker, said_on)] if plain else []
+    return [ChatMessage("assistant" if role == "assistant" else "user", named, speaker, said_on)] if named else []
 
 
-def _name_attachments(text: str) -> str:
-    """Name attachments in one form.
-
-    >>> _name_attachments("IMG-1.jpg (file attached)\\nThe lake!"), _name_attachments("<Media omitted>")
-    ('[image: IMG-1.jpg]\\nThe lake!', '[media]')
-    >>> _name_attachments("plan.pdf • 3 pages document omitted"), _name_attachments("image omitted")
-    ('[file: plan.pdf]', '[image]')
-    """
-    if text == "<Media omitted>":
-        return placeholder("media")
-    if omitted := _OMITTED.fullmatch(text):
-        kinds = {"document": "file", "Contact card": "contact"}
-        return placeholder(kinds.get(omitted["kind"], omitted["kind"].lower()), omitted["file"] or "")
-    return _ATTACHED.sub(lambda match: _file(match[1] or match[2]), text)
-
-
-def _file(name: str) -> str:
-    ending = name.rsplit(".", 1)[-1].lower()
-    return placeholder(next((kind for kind, endings in _KINDS.items() if ending in endings.split()), "file"), name)
+def _notice(text: str, tally: Tally) -> None:
+    tally.add(_NOTICES if is_notice(text) else "system lines that memlab does not know left out", bool(text))
 
 
 def _title(file: ExportFile) -> str:
     """Return the other side's name, as the file's name has it."""
-    name = re.sub(r"^(WhatsApp Chat (with|-) ?|_chat$)", "", file.stem).strip()
-    return name or re.sub(r"^WhatsApp Chat (with|-) ?", "", file.folder) or "WhatsApp chat"
+
+    def name(text: str) -> str:
+        title = next((title for title in words().titles if text.startswith(title)), "")
+        return text[len(title):].strip()
+
+    return name("" if file.stem == "_chat" else file.stem) or name(file.folder) or "WhatsApp chat"

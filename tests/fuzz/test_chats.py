@@ -29,7 +29,7 @@ from tests.test_chats_codex import item
 from tests.test_chats_slack import DAY1, said
 from tests.test_chats_slack import EXPORT as SLACK
 from tests.test_chats_slack_blocks import BLOCKS
-from tests.test_chats_whatsapp import ANDROID_12, ANDROID_24, IOS
+from tests.test_chats_whatsapp import ANDROID_12, ANDROID_24, ELSEWHERE, IOS
 
 pytestmark = pytest.mark.slow
 
@@ -125,8 +125,8 @@ def test_slack_cards(tmp_path: Path, content: bytes) -> None:
 
 
 @fuzz
-@given(damaged(st.sampled_from([text.encode() for text in (ANDROID_24, ANDROID_12, IOS)])),
-       st.text(alphabet="0123456789/.-:,[] apmAPM\u202f\u200e\n", max_size=30))
+@given(damaged(st.sampled_from([text.encode() for text in (ANDROID_24, ANDROID_12, IOS, *ELSEWHERE)])),
+       st.text(alphabet="0123456789٥২/.-:,،[]<>() apmAPM年월下午م•\"\u202f\u200e\u200f\n", max_size=40))
 def test_whatsapp(tmp_path: Path, content: bytes, line: str) -> None:
     imported(tmp_path, {"WhatsApp Chat with Ann.txt": content + line.encode()})
 

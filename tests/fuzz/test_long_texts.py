@@ -17,7 +17,9 @@ from memlab.chats.chatgpt_marks import without_marks
 from memlab.chats.conversation import Tally
 from memlab.chats.slack_blocks import Cards, added
 from memlab.chats.slack_people import People
-from memlab.chats.whatsapp import _name_attachments
+from memlab.chats.whatsapp import split_line
+from memlab.chats.whatsapp_patterns import Stamps
+from memlab.chats.whatsapp_words import is_notice, name_attachments, without_edited
 from memlab.data.beam import _PLAN
 from memlab.judge import rules
 from memlab.judge.llm import contains_yes, first_word
@@ -75,7 +77,8 @@ READERS: dict[str, Callable[[str], Any]] = {
     "commands": lambda text: claude_code._typed(text, Tally()),
     "slack": People([]).plain, "blocks_of_slack": lambda text: added(text, text.split("\n")),
     "kinds_of_slack": lambda text: Cards(People([]), Tally()).blocks({"type": text, "text": text}),
-    "attachments": _name_attachments, "plan": lambda text: _PLAN.sub("", text),
+    "attachments": name_attachments, "edited": without_edited, "notice": is_notice,
+    "dated": lambda text: split_line(text, Stamps()), "plan": lambda text: _PLAN.sub("", text),
 }
 """Name -> what reads a text."""
 
