@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.chats.formats import load
-from memlab.chats.sessions import parse_cut, to_sessions, write_folder
+from memlab.chats.folder import ImportSettings, update_folder
+from memlab.chats.sessions import parse_cut, to_sessions
 from memlab.data.custom import Custom
 from tests.chat_exports import as_bytes
 from tests.fuzz.mutation import as_json, as_lines, damaged, fuzz, mutated, outcome
@@ -84,7 +85,7 @@ def written(folder: Path, path: Path, split: str = "day") -> object:
         export = load(path)
         sessions = to_sessions(export.conversations, parse_cut(split), ZoneInfo("Europe/Rome"), export.tally)
         if sessions:
-            write_folder(folder / "out", "chat", sessions, replace=True)
+            update_folder(folder / "out", ImportSettings("chat", split, "Europe/Rome"), sessions, fresh=True)
         return len(sessions)
 
     count = outcome(run)
