@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.chats.conversation import Tally
-from memlab.chats.formats import FORMATS
 from memlab.chats.folder import ImportSettings, update_folder
+from memlab.chats.formats import FORMATS
 from memlab.chats.sessions import parse_cut, to_sessions
 from memlab.chats.source import parse
 from memlab.data.jsonl import read as read_folder

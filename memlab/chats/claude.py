@@ -2,8 +2,8 @@
 
 A message has ``sender`` (human, assistant), ``text``, ``content`` parts, ``attachments`` and ``files``. Where messages
 name their parents, the branch of the last message is taken; edited messages' other branches are left out and counted.
-A file of design_chats has ``messages`` with ``role`` and an object ``content``: its ``contentBlocks``, or its text. Large
-exports are several zips beside a manifest with ``data_files``; they are read as importers of 2026 describe them.
+A file of design_chats has ``messages`` with ``role`` and an object ``content``: its ``contentBlocks``, or its text.
+Large exports are several zips beside a manifest with ``data_files``. Both are read as importers of 2026 describe them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The folder that ``data=custom`` reads: sessions.jsonl, and import.json with what all imports into it have in common."""
+"""The folder that ``data=custom`` reads: sessions.jsonl, and import.json with the settings of all imports into it."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def _may_hold_chats(name: str, kinds: Container[tuple[str, str]]) -> bool:
     *folders, last = _kinds(name)
     if last[1] == ZIP or any(ending == ZIP for _, ending in folders):
         return last in kinds
-    return last[1] != ".txt"
+    return last[1] not in (".txt", ".html")
 
 
 def _kinds(name: str) -> list[tuple[str, str]]:

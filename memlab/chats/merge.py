@@ -67,7 +67,7 @@ def _partners(stored: Sequence[Line], new: Sequence[Line]) -> dict[int, int]:
     """Return the place of the stored session for each new one that has one: the same, one that goes on, one changed."""
     partners: dict[int, int] = {}
     free = set(range(len(stored)))
-    _pair(stored, new, partners, free, _whole, lambda old, line: 1, 1)
+    _pair(stored, new, partners, free, _whole, lambda *_: 1, 1)
     _pair(stored, new, partners, free, _traits, _continuation, MOST_CANDIDATES)
     _pair(stored, new, partners, free, _traits, _likeness, MOST_CANDIDATES)
     return partners

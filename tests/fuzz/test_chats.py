@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.chats.formats import load
 from memlab.chats.folder import ImportSettings, update_folder
+from memlab.chats.formats import load
 from memlab.chats.sessions import parse_cut, to_sessions
 from memlab.data.custom import Custom
 from tests.chat_exports import as_bytes
