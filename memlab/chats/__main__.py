@@ -83,7 +83,8 @@ def _import(options: argparse.Namespace) -> None:
     for line in _facts(export, sessions, cut, settings):
         print(f"  {sanitise(line)}")
     print(f"{_what_changed(changes)}: {sanitise(str(folder / SESSIONS))}")
-    print(f'next: memlab ask data=custom {setting("data.path", str(folder))} "your question"', secret=True)
+    place = f"./{folder}" if str(folder).startswith(("~", "?")) else str(folder)  # else a home folder, or no value
+    print(f'next: memlab ask data=custom {setting("data.path", place)} "your question"', secret=True)
 
 
 def _facts(export: ChatExport, sessions: list[ChatSession], cut: Cut, settings: ImportSettings) -> list[str]:

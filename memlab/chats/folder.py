@@ -12,6 +12,7 @@ from memlab.chats.sessions import ChatSession
 from memlab.errors import MemlabError
 from memlab.runtime import foreign
 from memlab.runtime.files import atomic_write, write_json
+from memlab.text.display import replace_surrogates
 
 SESSIONS, SETTINGS = "sessions.jsonl", "import.json"
 
@@ -72,7 +73,7 @@ def update_folder(folder: Path, settings: ImportSettings, sessions: Iterable[Cha
         as_written = {id(line): text for text, line in stored}
         merged, changes = merge([line for _, line in stored], lines)
         merged.sort(key=lambda line: line["said_on"] or "")
-        content = "".join(f"{as_written.get(id(line)) or json.dumps(line, ensure_ascii=False)}\n" for line in merged)
+        content = "".join(f"{as_written.get(id(line)) or _text(line)}\n" for line in merged)
         folder.mkdir(parents=True, exist_ok=True)
         if not path.exists() or path.read_bytes() != content.encode():
             if fresh:  # never other sessions' settings beside these
@@ -91,6 +92,10 @@ def _line(corpus: str, session: ChatSession) -> Line:
              for turn in session.turns]
     return {"corpus": corpus, "session": session.name,
             "said_on": session.said_on and session.said_on.isoformat(timespec="minutes"), "turns": turns}
+
+
+def _text(line: Line) -> str:
+    return replace_surrogates(json.dumps(line, ensure_ascii=False))
 
 
 def _read(path: Path) -> list[tuple[str, Line]]:
@@ -115,7 +120,7 @@ def _read(path: Path) -> list[tuple[str, Line]]:
 
 def _is_session(line: object) -> bool:
     turns = line.get("turns") if isinstance(line, dict) else None
-    return (isinstance(line, dict) and isinstance(turns, list) and isinstance(line.get("said_on"), str | None)
+    return (isinstance(line, dict) and isinstance(turns, list) and isinstance(line.get("said_on", 0), str | None)
             and all(isinstance(line.get(name), str) for name in ("corpus", "session"))
             and all(isinstance(turn, dict) and isinstance(turn.get("text"), str) and isinstance(turn.get("role"), str)
                     for turn in turns))

@@ -87,11 +87,11 @@ def recognise(path: Path) -> str | None:
 
 def _by_format(files: Sequence[ExportFile], formats: Sequence[ExportFormat]) -> dict[ExportFormat, list[str]]:
     """Return the names of each format's files; a file is of the first format that it matches."""
-    owned: dict[ExportFormat, list[str]] = {}
+    owned: dict[ExportFormat, list[str]] = {f: [] for f in formats}
     for file in files:
         if owner := next((f for f in formats if f.matches(file)), None):
-            owned.setdefault(owner, []).append(file.name)
-    return owned
+            owned[owner].append(file.name)
+    return {f: names for f, names in owned.items() if names}
 
 
 def _vendors(found: Iterable[ExportFormat]) -> list[ExportFormat]:
