@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from memlab import __version__
 from memlab.errors import did_you_mean
+from memlab.runtime.pipe import flushed_output
 from memlab.runtime.terminal import print
 
 COMMANDS = {
@@ -49,6 +50,7 @@ key=value sets configuration (rank.select.k=5, data=locomo, +exp=adaptive_k); --
 `python -m memlab.COMMAND` does the same as `memlab COMMAND`."""
 
 
+@flushed_output()
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a subcommand; return its exit status, or 2 if there is none of that name."""
     arguments = list(sys.argv[1:] if argv is None else argv)

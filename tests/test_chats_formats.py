@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.chats.conversation import Tally
+from memlab.chats.folder import ImportSettings, update_folder
 from memlab.chats.formats import FORMATS
-from memlab.chats.sessions import parse_cut, to_sessions, write_folder
+from memlab.chats.sessions import parse_cut, to_sessions
 from memlab.chats.source import parse
 from memlab.data.jsonl import read as read_folder
 from memlab.errors import MemlabError
@@ -51,7 +52,7 @@ def examine(name: str, data: bytes) -> None:
             continue
         assert len({s.name for s in sessions}) == len(sessions)
         with tempfile.TemporaryDirectory() as folder:
-            write_folder(Path(folder), "x", sessions)
+            update_folder(Path(folder), ImportSettings("x", "day", "UTC"), sessions)
             faults = read_folder(Path(folder)).faults
         assert faults == ([] if sessions else ["sessions.jsonl: there is no line in it"])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from datetime import datetime
 from pathlib import Path
@@ -37,18 +38,87 @@ def test_an_export_becomes_a_folder_of_the_user_s_own(tmp_path: Path, capsys: py
     assert [(t.role, t.speaker, t.text) for t in session.turns] == EXPECTED[2]
 
 
-def test_the_same_export_gives_the_same_bytes_and_others_are_kept(tmp_path: Path,
-                                                                  capsys: pytest.CaptureFixture[str]) -> None:
-    write(tmp_path, {"a.json": [LISBON], "b.json": [{**LISBON, "title": "Other"}]})
+def test_the_same_export_gives_the_same_bytes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path, {"a.json": [LISBON]})
+    for folder in ("x", "x", "y"):
+        assert main(["a.json", "--out", folder]) == 0
+    assert "unchanged (1 unchanged): x/sessions.jsonl" in capsys.readouterr().out
+    assert (tmp_path / "x/sessions.jsonl").read_bytes() == (tmp_path / "y/sessions.jsonl").read_bytes()
+
+
+def test_a_later_export_adds_what_is_new_and_questions_cite_the_same_turns(tmp_path: Path,
+                                                                           capsys: pytest.CaptureFixture[str]) -> None:
+    start = [node("q", None, "user", "I start at Acme."), node("a", "q", "assistant", "Congrats", at=T + 10)]
+    later = [*start, node("p", "a", "user", "I quit.", at=T + 20)]
+    before = conversation("Zoo", node("z", None, "user", "I like zoos.", at=T - 60), current="z")
+    write(tmp_path, {"a.json": [conversation("Job", *start, current="a"), before],
+                     "b.json": [conversation("Acme", *later, current="p"), before,
+                                conversation("Job", node("n", None, "user", "A bike.", at=T + 50), current="n")]})
+    assert main(["a.json", "--out", "x", "--timezone", "Europe/Rome", "--corpus", "me"]) == 0
+    cited = [{"session": "2024-03-01 Job", "turn": 0}]
+    write(tmp_path, {"x/questions.jsonl": {"question": "1", "corpus": "me", "text": "Where?", "evidence": cited}})
+    assert main(["b.json", "--out", "x"]) == 0
+    assert ("added 1 new sessions, and 1 turns of 1 that went on; 1 unchanged, 3 in all: x/sessions.jsonl"
+            in capsys.readouterr().out)
+    content = read_folder(tmp_path / "x")
+    assert not content.faults
+    assert [(s.corpus, s.session, [t.text for t in s.turns]) for s in content.sessions] == [
+        ("me", "2024-03-01 Zoo", ["I like zoos."]),
+        ("me", "2024-03-01 Job", ["I start at Acme.", "Congrats", "I quit."]),
+        ("me", "2024-03-01 Job (2)", ["A bike."])]
     assert main(["a.json", "--out", "x"]) == 0
-    before = (tmp_path / "x" / "sessions.jsonl").read_bytes()
+    assert "unchanged (2 unchanged, 1 not in this export)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("option", ["--timezone=Asia/Tokyo", "--split=4h", "--corpus=ann"])
+def test_a_folder_keeps_the_settings_of_its_first_import(tmp_path: Path, capsys: pytest.CaptureFixture[str],
+                                                         option: str) -> None:
+    write(tmp_path, {"a.json": [LISBON]})
     assert main(["a.json", "--out", "x"]) == 0
-    assert "unchanged: x/sessions.jsonl" in capsys.readouterr().out
-    assert main(["b.json", "--out", "x"]) == 1
-    assert "other sessions are there already" in capsys.readouterr().err
-    assert (tmp_path / "x" / "sessions.jsonl").read_bytes() == before
-    assert main(["b.json", "--out", "x", "--replace"]) == 0
-    assert b"Other" in (tmp_path / "x" / "sessions.jsonl").read_bytes()
+    assert main(["a.json", "--out", "x", option]) == 1
+    assert f"leave {option.partition('=')[0]} out, or give another --out, or --replace" in capsys.readouterr().err
+    assert main(["a.json", "--out", "x", option, "--replace"]) == 0
+    assert main(["a.json", "--out", "x"]) == 0
+    assert "unchanged" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("files", "problem"), [
+    ({"import.json": ""}, "memlab import did not write them"), ({"import.json": "[]"}, "did not write them"),
+    ({"sessions.jsonl": "{"}, "line 1: Expecting"), ({"sessions.jsonl": b"\xff"}, "it is not UTF-8"),
+    ({"sessions.jsonl": '{"corpus": "x", "session": "y", "turns": [1]}'}, "line 1 is no session")])
+def test_what_memlab_did_not_write_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str],
+                                           files: dict[str, str | bytes], problem: str) -> None:
+    write(tmp_path, {"a.json": [LISBON]})
+    assert main(["a.json", "--out", "x"]) == 0
+    write(tmp_path / "x", files)
+    before = (tmp_path / "x/sessions.jsonl").read_bytes()
+    assert main(["a.json", "--out", "x"]) == 1
+    assert problem in capsys.readouterr().err
+    assert (tmp_path / "x/sessions.jsonl").read_bytes() == before
+
+
+def test_the_number_of_sessions_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    days = [node("q", None, "user", "one"), node("a", "q", "user", "two", at=T + 86400),
+            node("b", "a", "user", "three", at=T + 5 * 86400)]
+    write(tmp_path, {"a.json": [LISBON, conversation("x", *days, current="b"), conversation("y", current=None)]})
+    assert main(["a.json"]) == 0
+    printed = capsys.readouterr().out
+    assert "4 sessions" in printed
+    assert ("they are 3 conversations: 1 of one session, 1 cut at midnight into 3 (--split conversation cuts nowhere), "
+            "1 without a message") in printed
+    assert main(["a.json", "--out", "x", "--split", "conversation"]) == 0
+    assert "they are 3 conversations: 2 of one session, 1 without a message" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["my chats", "a,b=c", "[x]", "it's \"q\"", "täg", "${x}", "2024", "~", "???"])
+def test_the_next_line_works_as_it_is_pasted(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    write(tmp_path, {"a.json": [LISBON]})
+    assert main(["a.json", f"--out={name}"]) == 0
+    line = capsys.readouterr().out.splitlines()[-1]
+    prompt, command, verb, *words = shlex.split(line)
+    assert (prompt, command, verb) == ("next:", "memlab", "ask")
+    _, place = answer(AskCommand.of([*words, "search/dense=none", f"store={tmp_path / 'store'}"]))
+    assert "chatgpt" in place
 
 
 def test_options_reach_the_reader(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

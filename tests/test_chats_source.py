@@ -158,14 +158,21 @@ def test_nothing_is_read_from_outside_a_folder(tmp_path: Path) -> None:
 
 
 def test_formats_are_told_apart_and_never_mixed(tmp_path: Path) -> None:
-    path = write(tmp_path, {"a.json": CHAT, "b.txt": "31/12/23, 21:15 - Ann: Hi", "c.json": {"a": 1}})
-    with pytest.raises(MemlabError, match="several formats: whatsapp, messages"):
+    path = write(tmp_path, {"b.txt": "31/12/23, 21:15 - Ann: Hi", "c.json": {"a": 1},
+                            "d.json": [{"chat_messages": []}]})
+    with pytest.raises(MemlabError, match="several formats: claude, whatsapp"):
         load(path)
-    assert load(path, "messages").others == ["b.txt", "c.json"]
+    assert load(path, "claude").others == ["b.txt", "c.json"]
     with pytest.raises(MemlabError, match="did you mean 'whatsapp'"):
         load(path, "whatsap")
     with pytest.raises(MemlabError, match="this is no Slack export"):
         load(path, "slack")
+
+
+def test_messages_beside_a_vendor_s_export_are_left_out_by_name(tmp_path: Path) -> None:
+    export = load(write(tmp_path, {"a.json": CHAT, "b.txt": "31/12/23, 21:15 - Ann: Hi", "c.json": {"a": 1}}))
+    assert (export.format.name, export.others) == ("whatsapp", ["c.json"])
+    assert any("of another format: a.json (messages" in remark for remark in export.tally.remarks)
 
 
 def test_nothing_to_read(tmp_path: Path) -> None:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from memlab.chats.folder import SESSIONS, ImportSettings, common_settings, update_folder
 from memlab.chats.formats import FORMATS, ChatExport, load
-from memlab.chats.sessions import SESSIONS, ChatSession, parse_cut, to_sessions, write_folder
+from memlab.chats.merge import Changes
+from memlab.chats.sessions import ChatSession, Cut, parse_cut, to_sessions
 from memlab.chats.source import MAX_MB
 from memlab.chats.whatsapp import DateOrder
 from memlab.errors import MemlabError
 from memlab.runtime.clock import has_offset, time_zone
 from memlab.runtime.machine import enough_memory
 from memlab.runtime.paths import path_argument, text_argument
+from memlab.runtime.shell import setting
 from memlab.runtime.terminal import print
 from memlab.text.display import sanitise
 
@@ -39,58 +41,101 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="memlab import", description="Import a chat export into a folder that data=custom reads.",
         epilog="formats: " + "; ".join(f"{f.name} ({f.title})" for f in FORMATS))
-    parser.add_argument("path", type=path_argument, help="the export: a file, a folder, or a zip")
+    parser.add_argument("path", type=path_argument,
+                        help="the export: a file, a zip, or a folder of files and zips; a later one adds what is new")
     parser.add_argument("--format", default="auto", metavar="NAME", help="format of the export (default: auto)")
     parser.add_argument("--out", type=path_argument, metavar="FOLDER", help="folder to write (default: ./chats-FORMAT)")
-    parser.add_argument("--corpus", type=text_argument, metavar="NAME", help="name of the corpus (default: the format)")
-    parser.add_argument("--split", default="day", metavar="WHERE",
+    parser.add_argument("--corpus", type=text_argument, metavar="NAME",
+                        help="name of the corpus (default: that of the folder's earlier imports, or the format)")
+    parser.add_argument("--split", metavar="WHERE",
                         help="where conversations are cut into sessions: day (default: at midnight, so that no "
                              "question sees what was said on a later day), hours of silence such as 4h, conversation "
                              "(nowhere), or auto (Slack channels and WhatsApp chats at midnight, others nowhere)")
-    parser.add_argument("--timezone", default="UTC", metavar="NAME",
-                        help="time zone of the dates, such as Europe/Rome (default: UTC; WhatsApp's are local)")
+    parser.add_argument("--timezone", metavar="NAME",
+                        help="time zone of the dates, such as Europe/Rome (default: that of the folder's earlier "
+                             "imports, or UTC; WhatsApp's are local)")
     parser.add_argument("--dates", choices=_DATES, default="auto", help="order of WhatsApp's dates (default: auto)")
     parser.add_argument("--max-mb", type=float, default=MAX_MB, metavar="N",
                         help=f"limit of the chats' size, unpacked (default: {MAX_MB:g})")
-    parser.add_argument("--replace", action="store_true", help="replace other sessions in the folder")
+    parser.add_argument("--replace", action="store_true", help="replace the sessions in the folder")
     return parser
 
 
 @enough_memory("import a part of the export at a time: some of its files")
 def _import(options: argparse.Namespace) -> None:
-    zone = time_zone(options.timezone, "--timezone")
+    if options.timezone is not None:
+        time_zone(options.timezone, "--timezone")
+    if options.split is not None:
+        parse_cut(options.split)
     if not 0 < options.max_mb < 1e6:
         raise MemlabError("expected a size in MB", where="--max-mb", fix=f"give a number such as {MAX_MB:g}")
-    cut = parse_cut(options.split)
     export = load(options.path, options.format, options.max_mb, _DATES[options.dates])
-    sessions = to_sessions(export.conversations, cut, zone, export.tally)
+    folder = options.out or Path(f"chats-{export.format.name}")
+    given = {"corpus": options.corpus, "split": options.split, "timezone": options.timezone}
+    default = ImportSettings(export.format.name, "day", "UTC")
+    settings = common_settings(folder, given, default, fresh=options.replace)
+    cut = parse_cut(settings.split)
+    sessions = to_sessions(export.conversations, cut, time_zone(settings.timezone, "--timezone"), export.tally)
     if not sessions:
         raise MemlabError("there is no message in it", where=str(options.path))
-    folder = options.out or Path(f"chats-{export.format.name}")
-    written = write_folder(folder, options.corpus or export.format.name, sessions, replace=options.replace)
+    changes = update_folder(folder, settings, sessions, fresh=options.replace)
     print(f"{sanitise(str(options.path))}: {export.format.title}")
-    for line in _facts(export, sessions, options.timezone):
+    for line in _facts(export, sessions, cut, settings):
         print(f"  {sanitise(line)}")
-    print(f"{'written' if written else 'unchanged'}: {sanitise(str(folder / SESSIONS))}")
-    print(f'next: memlab ask data=custom data.path={sanitise(shlex.quote(str(folder)))} "your question"')
+    print(f"{_what_changed(changes)}: {sanitise(str(folder / SESSIONS))}")
+    place = f"./{folder}" if str(folder).startswith(("~", "?")) else str(folder)  # else a home folder, or no value
+    print(f'next: memlab ask data=custom {setting("data.path", place)} "your question"', secret=True)
 
 
-def _facts(export: ChatExport, sessions: list[ChatSession], timezone: str) -> list[str]:
+def _facts(export: ChatExport, sessions: list[ChatSession], cut: Cut, settings: ImportSettings) -> list[str]:
     turns = [turn for session in sessions for turn in session.turns]
     days = [session.said_on for session in sessions if session.said_on]
     span = f", from {min(days):%Y-%m-%d} to {max(days):%Y-%m-%d}" if days else ""
-    facts = [f"{len(sessions):,} sessions, {len(turns):,} turns, {sum(len(t.text) for t in turns):,} characters{span}"]
+    facts = [f"{len(sessions):,} sessions, {len(turns):,} turns, {sum(len(t.text) for t in turns):,} characters{span}",
+             *_why_so_many(export, sessions, cut, settings.split)]
     speakers = Counter(turn.speaker or turn.role for turn in turns)
     listed = ", ".join(f"{name} {count:,}" for name, count in sorted(speakers.items(), key=lambda s: (-s[1], s[0]))[:8])
     facts.append(f"turns: {listed}" + (f", and {len(speakers) - 8:,} more speakers" if len(speakers) > 8 else ""))
     if any(has_offset(m.said_on) for c in export.conversations for m in c.messages):
-        facts.append(f"times are in {timezone}" + ("; --timezone changes it" if timezone == "UTC" else ""))
+        facts.append(f"times are in {settings.timezone}"
+                     + ("; --timezone changes it" if settings.timezone == "UTC" else ""))
     facts += [f"{count:,} {what}" for what, count in sorted(export.tally.counts.items())]
     facts += export.tally.remarks
     if export.others:
         facts.append(f"{len(export.others):,} files without chats left out: {', '.join(export.others[:4])}"
                      + (", ..." if len(export.others) > 4 else ""))
     return facts
+
+
+def _why_so_many(export: ChatExport, sessions: list[ChatSession], cut: Cut, split: str) -> list[str]:
+    """Say how the conversations became another number of sessions; nothing if each is one."""
+    later = sum(session.part > 0 for session in sessions)
+    divided = sum(session.part == 1 for session in sessions)
+    blank = sum(not conversation.messages for conversation in export.conversations)
+    whole = len(export.conversations) - divided - blank
+    reasons = [f"{whole:,} of one session"] * (whole > 0)
+    if divided:
+        place = f"after {split} of silence" if cut.pause else "at midnight"
+        reasons.append(f"{divided:,} cut {place} into {divided + later:,} (--split conversation cuts nowhere)")
+    reasons += [f"{blank:,} without a message"] * (blank > 0)
+    return [f"they are {len(export.conversations):,} conversations: {', '.join(reasons)}"] if later or blank else []
+
+
+def _what_changed(changes: Changes) -> str:
+    """Return what became of the folder's sessions.
+
+    >>> _what_changed(Changes(new=2, went_on=1, turns=3, unchanged=40, absent=0, stored=43))
+    'added 2 new sessions, and 3 turns of 1 that went on; 40 unchanged, 43 in all'
+    """
+    if changes.new == changes.stored:
+        return "written"
+    there = f"{changes.unchanged:,} unchanged" + (f", {changes.absent:,} not in this export" if changes.absent else "")
+    if not changes.new + changes.went_on:
+        return f"unchanged ({there})"
+    added = [f"{changes.new:,} new sessions"] if changes.new else []
+    if changes.went_on:
+        added.append(f"{changes.turns:,} turns of {changes.went_on:,} that went on")
+    return f"added {', and '.join(added)}; {there}, {changes.stored:,} in all"
 
 
 if __name__ == "__main__":

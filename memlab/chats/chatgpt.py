@@ -70,7 +70,8 @@ def _conversation(entry: dict[str, Any], tally: Tally) -> Conversation:
     tally.add("messages of other branches left out (edited questions, repeated answers)",
               sum(_message(nodes[key].get("message"), Tally()) is not None for key in beside))
     return Conversation(text_of(entry.get("title")) or first_words(kept), merge_assistant(kept),
-                        epoch(entry.get("create_time")))
+                        epoch(entry.get("create_time")),
+                        key=text_of(entry.get("conversation_id") or entry.get("id")))
 
 
 def _latest_leaf(nodes: dict[str, dict[str, Any]], parents: dict[str, str | None]) -> str | None:

@@ -1,13 +1,18 @@
-"""Claude's export: conversations.json, a list of conversations with ``chat_messages``.
+"""Claude's export: conversations.json, a list of conversations with ``chat_messages``, and chats about designs.
 
 A message has ``sender`` (human, assistant), ``text``, ``content`` parts, ``attachments`` and ``files``. Where messages
 name their parents, the branch of the last message is taken; edited messages' other branches are left out and counted.
+A file of design_chats has ``messages`` with ``role`` and an object ``content``: its ``contentBlocks``, or its text.
+Large exports are several zips beside a manifest with ``data_files``. Both are read as importers of 2026 describe them.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
+from pathlib import PurePosixPath
 from typing import Any, ClassVar
 
 from memlab.chats.conversation import (
@@ -20,8 +25,10 @@ from memlab.chats.conversation import (
     flatten,
     iso,
     merge_assistant,
+    object_of,
     objects_of,
     path_to,
+    placeholder,
     text_of,
 )
 from memlab.chats.source import ExportFile
@@ -38,14 +45,18 @@ class Claude:
     title: ClassVar = "Claude export"
 
     def matches(self, file: ExportFile) -> bool:
-        """Return whether there is a conversation with chat_messages in the file."""
-        return file.ending != ".jsonl" and any("chat_messages" in entry for entry in entries_of(file))
+        """Return whether there is a conversation with chat_messages in the file, or a chat about a design."""
+        return file.ending != ".jsonl" and any("chat_messages" in entry or _is_design(entry)
+                                               for entry in entries_of(file))
 
     def read(self, files: Sequence[ExportFile], tally: Tally) -> list[Conversation]:
         """Return the conversations; raise MemlabError naming file and field where messages are no list."""
         read = []
         for file in filter(self.matches, files):
             for index, entry in enumerate(entries_of(file)):
+                if _is_design(entry):
+                    read.append(_design(entry, tally))
+                    continue
                 if not isinstance(entry.get("chat_messages"), list):
                     raise MemlabError("expected a list", fix="give the export as Claude sent it",
                                       where=f"{file.name}, conversation {index}, field chat_messages")
@@ -57,7 +68,7 @@ def _conversation(entry: dict[str, Any], tally: Tally) -> Conversation:
     messages = objects_of(entry["chat_messages"])
     kept = [m for raw in _branch(entry, messages, tally) if (m := _message(raw, tally))]
     return Conversation(text_of(entry.get("name")) or first_words(kept), merge_assistant(kept),
-                        iso(entry.get("created_at")))
+                        iso(entry.get("created_at")), key=text_of(entry.get("uuid")))
 
 
 def _branch(entry: dict[str, Any], messages: list[dict[str, Any]], tally: Tally) -> list[dict[str, Any]]:
@@ -87,3 +98,52 @@ def _message(raw: dict[str, Any], tally: Tally) -> ChatMessage | None:
     text = "\n".join([text, *names]).strip()
     return ChatMessage("user" if role == "user" else "assistant", text, None, iso(raw.get("created_at"))) \
         if text else None
+
+
+def _is_design(entry: dict[str, Any]) -> bool:
+    return "uuid" in entry and any({"content", "contentBlocks"} & object_of(message.get("content")).keys()
+                                   for message in objects_of(entry.get("messages")))
+
+
+def _design(entry: dict[str, Any], tally: Tally) -> Conversation:
+    kept = [m for raw in objects_of(entry.get("messages")) for m in _design_messages(raw, tally)]
+    name = text_of(entry.get("title")) or text_of(object_of(entry.get("project")).get("name"))
+    return Conversation(name or first_words(kept), merge_assistant(kept), iso(entry.get("created_at")),
+                        key=text_of(entry.get("uuid")))
+
+
+def _design_messages(raw: dict[str, Any], tally: Tally) -> list[ChatMessage]:
+    """Return the message, or several where the user spoke while the assistant worked."""
+    content = object_of(raw.get("content"))
+    said_on = iso(raw.get("created_at")) or iso(content.get("timestamp"))
+    role = _SENDERS.get(text_of(raw.get("role")))
+    if role is None:
+        tally.add("messages of neither human nor assistant left out")
+        return []
+    said: list[tuple[str, str]] = []
+    for block in objects_of(content.get("contentBlocks")):
+        kind, message = text_of(block.get("type")), block.get("message")
+        if kind == "error":
+            tally.add("errors of the model's server left out")
+        elif kind == "user_interjection":
+            said.append(("user", text_of(object_of(message).get("content") or message)))
+        elif kind == "tool_call":
+            said.append((role, placeholder("tool", object_of(block.get("toolCall")).get("name"))))
+        else:
+            said.append((role, flatten(block, tally)))
+    if not any(text for _, text in said):
+        said = [(role, flatten(content.get("content"), tally))]
+    said += [(role, attachment(f.get("name"), f.get("type"))) for f in objects_of(content.get("attachments"))]
+    runs = ((speaker, "\n".join(text for _, text in run if text)) for speaker, run in groupby(said, itemgetter(0)))
+    return [ChatMessage("user" if speaker == "user" else "assistant", text, None, said_on)
+            for speaker, text in runs if text]
+
+
+def missing_archives(files: Sequence[ExportFile]) -> list[str]:
+    """Return the names of the archives with chats that the manifest of an export lists, and that are not there."""
+    listed = [text_of(entry.get("filename") or entry.get("name")) for file in files
+              if file.stem.startswith("manifest") and isinstance(file.content, dict)
+              for entry in objects_of(file.content.get("data_files") or file.content.get("files"))]
+    there = {PurePosixPath(part).stem for file in files for part in PurePosixPath(file.name).parts}
+    return [name for name in dict.fromkeys(listed)
+            if name.startswith(("conversations", "design_chats")) and PurePosixPath(name).stem not in there]

@@ -35,13 +35,14 @@ class Conversation:
     """Messages in order.
 
     title: the vendor's, or the first words. started_on: used where the first message has no time. endless: whether it
-    is a channel or chat that goes on for years, which ``--split auto`` cuts by days.
+    is a channel or chat that goes on for years, which ``--split auto`` cuts by days. key: the vendor's id, "" for none.
     """
 
     title: str
     messages: Sequence[ChatMessage]
     started_on: date | datetime | None = None
     endless: bool = False
+    key: str = ""
 
 
 @dataclass

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
+from memlab.chats.archives import ZIP
 from memlab.chats.chatgpt import ChatGPT
-from memlab.chats.claude import Claude
+from memlab.chats.claude import Claude, missing_archives
 from memlab.chats.claude_code import ClaudeCode
 from memlab.chats.codex import Codex
 from memlab.chats.conversation import Conversation, ExportFormat, Tally
+from memlab.chats.copies import single_copies
 from memlab.chats.messages import Messages
 from memlab.chats.slack import Slack
 from memlab.chats.source import MAX_MB, ExportFile, open_export
@@ -19,10 +22,12 @@ from memlab.errors import MemlabError, did_you_mean
 
 FORMATS: tuple[ExportFormat, ...] = (ChatGPT(), Claude(), Slack(), WhatsApp(), ClaudeCode(), Codex(), Messages())
 
+_NO_LETTER = re.compile(r"[\W\d_]")
+
 
 @dataclass(frozen=True)
 class ChatExport:
-    """The conversations of an export, and the warnings of its reader.
+    """The conversations of an export, each once, and the warnings of its reader.
 
     others: names of files that hold no chat.
     """
@@ -44,32 +49,89 @@ def load(path: Path, name: str = "auto", max_mb: float = MAX_MB, dates: DateOrde
         raise MemlabError(f"there is no format '{name:.40}'", where="--format",
                           fix=did_you_mean(name, [*known, "auto"]))
     files = open_export(path, max_mb)
-    chosen = [f for f in formats if f.name == name] or _matching_formats(files, formats)
+    owned = _by_format(files, [f for f in formats if f.name == name] or formats)
+    chosen = _vendors(owned)
     if len(chosen) > 1:
         raise MemlabError(f"it holds chats of several formats: {', '.join(f.name for f in chosen)}", where=str(path),
                           fix="choose one with --format, or import the files one by one")
-    matching = {file.name for f in chosen for file in files if f.matches(file)}
-    for file in files:
-        if file.fault and (not matching or file.ending != ".txt"):  # a damaged file may hold chats
-            raise MemlabError(file.fault.what, where=f"{path}: {file.fault.where}", fix=file.fault.fix)
-    if not matching:
-        wanted = f"no {chosen[0].title}" if chosen else "no chat export that memlab knows"
-        raise MemlabError(f"this is {wanted}", where=str(path),
-                          fix=f"known formats: {', '.join(f'{f.name} ({f.title})' for f in formats)}; or write "
-                          "sessions.jsonl yourself (docs/your_own_chats.md)")
+    chats = {file for f in chosen for file in owned[f]}
+    kinds = {kind for file in chats for kind in _kinds(file)}
     tally = Tally()
-    return ChatExport(chosen[0], chosen[0].read(files, tally), tally,
-                      [file.name for file in files if file.name not in matching])
+    for file in files:
+        if file.fault is None:
+            continue
+        if not chats or _may_hold_chats(file.name, kinds):
+            raise MemlabError(file.fault.what, where=f"{path}: {file.fault.where}", fix=file.fault.fix)
+        tally.remarks.append(f"left out, since it cannot be read: {file.fault.where} ({file.fault.what})")
+    if not chats:
+        raise _no_chats(path, files, formats, name)
+    for other, names in owned.items():
+        if other not in chosen:
+            tally.remarks.append(f"left out, since of another format: {', '.join(names[:4])}"
+                                 f"{', ...' if len(names) > 4 else ''} ({other.title})")
+    if missing := missing_archives(files):
+        tally.remarks.append(f"the export's list names archives that are not here: {', '.join(missing)}")
+    read = single_copies(chosen[0].read(files, tally), tally)
+    claimed = {name for names in owned.values() for name in names}
+    return ChatExport(chosen[0], read, tally, [file.name for file in files if file.name not in claimed])
 
 
 def recognise(path: Path) -> str | None:
     """Return the title of the format of a file or folder; None if it is no known export, or cannot be read."""
     try:
-        found = _matching_formats(open_export(path), FORMATS)
+        found = _vendors(_by_format(open_export(path), FORMATS))
     except MemlabError:
         return None
     return found[0].title if found else None
 
 
-def _matching_formats(files: Sequence[ExportFile], formats: Sequence[ExportFormat]) -> list[ExportFormat]:
-    return [f for f in formats if any(f.matches(file) for file in files)]
+def _by_format(files: Sequence[ExportFile], formats: Sequence[ExportFormat]) -> dict[ExportFormat, list[str]]:
+    """Return the names of each format's files; a file is of the first format that it matches."""
+    owned: dict[ExportFormat, list[str]] = {f: [] for f in formats}
+    for file in files:
+        if owner := next((f for f in formats if f.matches(file)), None):
+            owned[owner].append(file.name)
+    return {f: names for f, names in owned.items() if names}
+
+
+def _vendors(found: Iterable[ExportFormat]) -> list[ExportFormat]:
+    """Return the vendors' formats; the one of messages only alone, since files beside any export may look like it."""
+    formats = list(found)
+    return [f for f in formats if not isinstance(f, Messages)] or formats
+
+
+def _may_hold_chats(name: str, kinds: Container[tuple[str, str]]) -> bool:
+    """Return whether a damaged file may hold chats, beside files that hold some; ``kinds`` are those of their names.
+
+    Of inner zips, and of the files in them, this is so if something with chats begins with the same word: the second of
+    two conversations-000.zip, not an upload.
+
+    >>> kinds = set(_kinds("Chats__0.zip/a.json"))
+    >>> _may_hold_chats("b.json", kinds), _may_hold_chats("notes.txt", kinds)
+    (True, False)
+    >>> [_may_hold_chats(name, kinds) for name in ("Chats__1.zip", "Files__0.zip", "Files__0.zip/b.json")]
+    [True, False, False]
+    """
+    *folders, last = _kinds(name)
+    if last[1] == ZIP or any(ending == ZIP for _, ending in folders):
+        return last in kinds
+    return last[1] not in (".txt", ".html")
+
+
+def _kinds(name: str) -> list[tuple[str, str]]:
+    """Return the first word and the ending of each part of a path."""
+    parts = map(PurePosixPath, PurePosixPath(name).parts)
+    return [(_NO_LETTER.split(part.stem, maxsplit=1)[0], part.suffix.lower()) for part in parts]
+
+
+def _no_chats(path: Path, files: Sequence[ExportFile], formats: Sequence[ExportFormat], name: str) -> MemlabError:
+    """Return the error for an export without chats of a format, or of any."""
+    if missing := missing_archives(files):
+        return MemlabError("this is the list of an export's archives, and they are not here", where=str(path),
+                           fix=f"download {', '.join(missing[:8])} into one folder, and import the folder")
+    wanted = "no chat export that memlab knows"
+    if name != "auto":
+        wanted = "no " + next(f.title for f in formats if f.name == name)
+    return MemlabError(f"this is {wanted}", where=str(path),
+                       fix=f"known formats: {', '.join(f'{f.name} ({f.title})' for f in formats)}; or write "
+                       "sessions.jsonl yourself (docs/your_own_chats.md)")

@@ -1,22 +1,16 @@
-"""Sessions made of conversations, named and dated, and the folder that ``data=custom`` reads.
-
-There is one session for each conversation, or one for each day or stretch without a pause.
-"""
+"""Sessions made of conversations, named and dated: one for each, or one for each day or stretch without a pause."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, tzinfo
-from pathlib import Path
 
 from memlab.chats.conversation import ChatMessage, Conversation, Tally
 from memlab.errors import MemlabError
 from memlab.runtime.clock import Clock
-from memlab.runtime.files import atomic_write
 from memlab.text.display import printable_line, replace_surrogates
 
 NAME_WIDTH = 80
@@ -54,11 +48,16 @@ def parse_cut(text: str) -> Cut:
 
 @dataclass(frozen=True)
 class ChatSession:
-    """A session to write; ``said_on`` is the local time of its first message, None if the export states no time."""
+    """A session to write.
+
+    said_on: the local time of its first message, None if the export states no time. part: 0 for the first session of a
+    conversation, counted on where it is cut.
+    """
 
     name: str
     said_on: datetime | None
     turns: tuple[ChatMessage, ...]
+    part: int = 0
 
 
 def to_sessions(conversations: Iterable[Conversation], cut: Cut, zone: tzinfo, tally: Tally) -> list[ChatSession]:
@@ -69,34 +68,43 @@ def to_sessions(conversations: Iterable[Conversation], cut: Cut, zone: tzinfo, t
     conversations without a message.
     """
     clock = Clock(zone)
-    parts: list[tuple[Conversation, datetime | None, tuple[ChatMessage, ...]]] = []
+    parts: list[tuple[str, ChatSession]] = []
     for conversation in conversations:
         place = f"conversation '{printable_line(replace_surrogates(conversation.title))[:NAME_WIDTH]}'"
         messages = [replace(m, text=replace_surrogates(m.text), speaker=m.speaker and printable_line(m.speaker))
                     for m in conversation.messages]
         times = [clock.local(m.said_on, place) if m.said_on else None for m in messages]
         tally.add("conversations without a message left out", not messages)
-        for part in _cut(times, cut, conversation.endless):
+        for number, part in enumerate(_cut(times, cut, conversation.endless)):
             said_on = [moment for moment in times[part] if moment]
             start = said_on[0] if said_on else None
             if start is None and conversation.started_on:
                 start = clock.local(conversation.started_on, place)
             tally.add("sessions that run over several days, dated by their first message (--split day cuts them)",
                       len({moment.date() for moment in said_on}) > 1)
-            parts.append((conversation, start, tuple(messages[part])))
-    tally.add("sessions without a date, which every question may see", sum(start is None for _, start, _ in parts))
-    parts.sort(key=lambda part: (str(part[1] or ""), part[0].title, [m.text for m in part[2]]))
+            session = ChatSession(_name(conversation.title, start), start, tuple(messages[part]), number)
+            parts.append((conversation.title, session))
+    tally.add("sessions without a date, which every question may see", sum(s.said_on is None for _, s in parts))
+    parts.sort(key=lambda part: (str(part[1].said_on or ""), part[0], [m.text for m in part[1].turns]))
+    sessions = [session for _, session in parts]
+    return [replace(s, name=name) for s, name in zip(sessions, distinct(s.name for s in sessions))]
+
+
+def distinct(names: Iterable[str], taken: Iterable[str] = ()) -> Iterator[str]:
+    """Yield each name with a number if it was there before.
+
+    >>> list(distinct(["Job", "Job", "Cat"], taken=["Cat", "Job (2)"]))
+    ['Job', 'Job (3)', 'Cat (2)']
+    """
+    used = set(taken)
     counts: Counter[str] = Counter()
-    sessions = []
-    for conversation, start, turns in parts:
-        name = _name(conversation.title, start)
-        counts[name] += 1
-        while counts[name] > 1 and counts[f"{name} ({counts[name]})"]:  # a title may end in such a number
+    for name in names:
+        unique = name
+        while unique in used:
             counts[name] += 1
-        unique = name if counts[name] == 1 else f"{name} ({counts[name]})"
-        counts[unique] += counts[name] > 1
-        sessions.append(ChatSession(unique, start, turns))
-    return sessions
+            unique = f"{name} ({counts[name] + 1})"
+        used.add(unique)
+        yield unique
 
 
 def _name(title: str, start: datetime | None) -> str:
@@ -123,35 +131,3 @@ def _cut(times: Sequence[datetime | None], cut: Cut, endless: bool) -> Iterator[
         last = moment or last
     if times:
         yield slice(first, len(times))
-
-
-SESSIONS = "sessions.jsonl"
-
-
-def write_folder(folder: Path, corpus: str, sessions: Iterable[ChatSession], *, replace: bool = False) -> bool:
-    """Write sessions.jsonl; return False if the same sessions are there already.
-
-    Raises MemlabError where other sessions are there and ``replace`` is false, and where the folder cannot be written.
-    """
-    content = "".join(json.dumps(_line(corpus, session), ensure_ascii=False) + "\n" for session in sessions)
-    path = folder / SESSIONS
-    try:
-        if path.exists():
-            if path.read_bytes() == content.encode():
-                return False
-            if not replace:
-                raise MemlabError("other sessions are there already", where=str(path),
-                                  fix="give another --out, or --replace")
-        folder.mkdir(parents=True, exist_ok=True)
-        atomic_write(path, content)
-    except OSError as fault:
-        raise MemlabError(f"it cannot be written ({fault.strerror or fault})", where=str(path),
-                          fix="give another --out") from fault
-    return True
-
-
-def _line(corpus: str, session: ChatSession) -> dict[str, object]:
-    turns = [{"role": turn.role, **({"speaker": turn.speaker} if turn.speaker else {}), "text": turn.text}
-             for turn in session.turns]
-    return {"corpus": corpus, "session": session.name,
-            "said_on": session.said_on and session.said_on.isoformat(timespec="minutes"), "turns": turns}

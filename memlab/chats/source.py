@@ -1,32 +1,28 @@
-"""Files of an export: one file, a folder or a zip, read into memory within limits; nothing is unpacked to the disk."""
+"""Files of an export, parsed: the value of a .json, the lines of a .jsonl, the text of a .txt, or what is wrong."""
 
 from __future__ import annotations
 
 import io
-import lzma
-import struct
 import zipfile
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from memlab.chats.archives import ENDINGS, ZIP, read_file, read_folder, read_zip
 from memlab.errors import MemlabError
 from memlab.runtime import foreign
 
-ENDINGS = (".json", ".jsonl", ".txt")
 MAX_MB = 1000.0
-MAX_FILES = 200_000
 
 
 @dataclass(frozen=True)
 class ExportFile:
     """A file of an export.
 
-    name: path inside the export, with ``/``. content: the value of a .json, the list of (line number, value) of a
-    .jsonl, the text of a .txt; None if the file cannot be read. fault: the reason, for the user. cut: whether the
-    last line of a .jsonl was left out because it is incomplete.
+    name: path inside the export, with ``/``, in which inner zips are folders. content: the value of a .json, the list
+    of (line number, value) of a .jsonl, the text of a .txt; None if the file, or an inner zip, cannot be read. fault:
+    the reason, for the user. cut: whether the last line of a .jsonl was left out because it is incomplete.
     """
 
     name: str
@@ -41,8 +37,9 @@ class ExportFile:
 
     @property
     def folder(self) -> str:
-        """The name of the folder that holds the file; empty at the top."""
-        return PurePosixPath(self.name).parent.name
+        """The name of the folder or inner zip that holds the file, without ``.zip``; empty at the top."""
+        name = PurePosixPath(self.name).parent.name
+        return name[:-len(ZIP)] if name.lower().endswith(ZIP) else name
 
     @property
     def ending(self) -> str:
@@ -51,23 +48,23 @@ class ExportFile:
 
 
 def open_export(path: Path, max_mb: float = MAX_MB) -> list[ExportFile]:
-    """Read the .json, .jsonl and .txt files of an export, in the order of their names.
+    """Read the .json, .jsonl and .txt files of an export, also those in zips, in the order of their names.
 
     ``max_mb``: limit of all these files together, unpacked, in MB. A file that cannot be read keeps its fault. Raises
     MemlabError where the export as a whole cannot be read, is too large or holds no such file.
     """
     limit = int(max_mb * 1e6)
-    budget: foreign.ValueBudget | None = None
     try:
         if path.is_dir():
-            raw = _of_folder(path, limit)
+            raw = read_folder(path, limit)
         elif not path.is_file():
             raise MemlabError("there is no such file or folder", where=str(path))
-        elif path.suffix.lower() == ".zip" or zipfile.is_zipfile(path):
-            raw, budget = _of_zip(path, limit), foreign.value_budget(path.stat().st_size)
+        elif path.suffix.lower() == ZIP or zipfile.is_zipfile(path):
+            raw = read_zip(path, limit)
         else:
-            raw = iter([(path.name, foreign.read_bytes(path, limit, _too_large(str(path), limit)))])
-        files = [parse(name, data, budget) for name, data in raw]  # one by one: the bytes of one are held at a time
+            raw = read_file(path, limit)
+        files = [ExportFile(name, fault=data) if isinstance(data, MemlabError) else parse(name, data, budget)
+                 for name, data, budget in raw]  # one by one: the bytes of one are held at a time
     except OSError as fault:
         raise MemlabError(f"it cannot be read ({fault.strerror or fault})", where=str(path),
                           fix="check its permissions") from fault
@@ -135,63 +132,3 @@ def _lines(name: str, data: bytes, budget: foreign.ValueBudget | None) -> Export
 
 def _damage(name: str, what: str, fix: str, line: int | None = None) -> ExportFile:
     return ExportFile(name, fault=MemlabError(what, where=name if line is None else f"{name}, line {line}", fix=fix))
-
-
-def _too_large(where: str, limit: int) -> MemlabError:
-    return MemlabError(f"there are more than {limit / 1e6:,.0f} MB of chats in it", where=where,
-                       fix="import parts of it, or raise --max-mb")
-
-
-def _is_hidden(parts: tuple[str, ...]) -> bool:
-    return "__MACOSX" in parts or any(part.startswith(".") and part != ".." for part in parts)
-
-
-def _of_folder(folder: Path, limit: int) -> Iterator[tuple[str, bytes]]:
-    left = limit
-    for count, path in enumerate(folder.rglob("*")):
-        if count > MAX_FILES:
-            raise MemlabError(f"there are more than {MAX_FILES:,} files in it", where=str(folder),
-                              fix="give the folder of the export itself")
-        inner = path.relative_to(folder)
-        if (path.suffix.lower() in ENDINGS and not _is_hidden(inner.parts) and not path.is_symlink()
-                and path.is_file()):
-            data = foreign.read_bytes(path, left, _too_large(str(folder), limit))
-            left -= len(data)
-            yield inner.as_posix().encode(errors="replace").decode(), data
-
-
-def _of_zip(path: Path, limit: int) -> Iterator[tuple[str, bytes]]:
-    """Yield the files of a zip; sizes are measured while unpacking, since a zip may state any size."""
-    packed_bytes = path.stat().st_size
-    most = foreign.unpacked_limit(packed_bytes)
-    error = _too_large(str(path), limit) if limit <= most else foreign.unpacks_to_more(path, packed_bytes)
-    left = min(limit, most)
-    try:
-        with zipfile.ZipFile(path) as packed:
-            entries = [entry for entry in packed.infolist() if not entry.is_dir()]
-            if len(entries) > MAX_FILES:
-                raise MemlabError(f"there are more than {MAX_FILES:,} files in it", where=str(path))
-            for entry in entries:
-                parts = PurePosixPath(entry.filename.replace("\\", "/")).parts
-                if PurePosixPath(entry.filename).suffix.lower() not in ENDINGS or _is_hidden(parts):
-                    continue
-                data = _unpack(packed, entry, left + 1)
-                left -= len(data)
-                if left < 0:
-                    raise error
-                yield entry.filename.replace("\\", "/"), data
-    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError, RuntimeError, ValueError,
-            struct.error) as fault:
-        raise MemlabError(f"the zip is damaged, or protected ({str(fault)[:80] or type(fault).__name__})",
-                          where=str(path), fix="download it again, or unpack it and give the folder") from fault
-
-
-def _unpack(packed: zipfile.ZipFile, entry: zipfile.ZipInfo, most: int) -> bytes:
-    """Return the first ``most`` bytes of an entry; raise BadZipFile where bzip2 finds damage, which is an OSError."""
-    try:
-        with packed.open(entry) as stream:
-            return stream.read(most)
-    except OSError as fault:
-        if fault.errno is not None:
-            raise
-        raise zipfile.BadZipFile(str(fault)) from fault

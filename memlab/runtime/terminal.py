@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from typing import TextIO
 
+from memlab.runtime.pipe import end_output
 from memlab.runtime.redaction import redact
 from memlab.text.display import sanitise_lines
 
@@ -62,11 +63,17 @@ def encodable(text: str, encoding: str | None) -> str:
 
 def print(*values: object, sep: str = " ", end: str = "\n", file: TextIO | None = None, flush: bool = False,
           secret: bool = False) -> None:
-    """Print as Python does, but ``printable`` text; a ``secret`` that is asked for keeps its keys."""
+    """Print as Python does, but ``printable`` text; a ``secret`` that is asked for keeps its keys.
+
+    Ends the process quietly where nobody reads the output any more.
+    """
     text = sep.join(map(str, values))
     out = file or sys.stdout
     safe = sanitise_lines(text) if secret else printable(text)
-    builtins.print(encodable(safe, getattr(out, "encoding", None)), end=end, file=out, flush=flush)
+    try:
+        builtins.print(encodable(safe, getattr(out, "encoding", None)), end=end, file=out, flush=flush)
+    except BrokenPipeError:
+        end_output(out)
 
 
 class _Formatter(logging.Formatter):

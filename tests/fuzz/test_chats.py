@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import zipfile
 from collections.abc import Mapping
@@ -13,8 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memlab.chats.folder import ImportSettings, update_folder
 from memlab.chats.formats import load
-from memlab.chats.sessions import parse_cut, to_sessions, write_folder
+from memlab.chats.sessions import parse_cut, to_sessions
 from memlab.data.custom import Custom
 from tests.chat_exports import as_bytes
 from tests.fuzz.mutation import as_json, as_lines, damaged, fuzz, mutated, outcome
@@ -84,7 +86,7 @@ def written(folder: Path, path: Path, split: str = "day") -> object:
         export = load(path)
         sessions = to_sessions(export.conversations, parse_cut(split), ZoneInfo("Europe/Rome"), export.tally)
         if sessions:
-            write_folder(folder / "out", "chat", sessions, replace=True)
+            update_folder(folder / "out", ImportSettings("chat", split, "Europe/Rome"), sessions, fresh=True)
         return len(sessions)
 
     count = outcome(run)
@@ -165,3 +167,48 @@ def test_damaged_zips(tmp_path: Path, content: bytes, data: st.DataObject) -> No
     written(tmp_path, tmp_path / "a.zip")
 
 
+@fuzz
+@given(damaged(st.just(as_bytes([LISBON]))), st.lists(st.sampled_from(("a.zip", "x/b.ZIP", "c.json")), max_size=4),
+       st.data())
+def test_zips_in_zips(tmp_path: Path, content: bytes, names: list[str], data: st.DataObject) -> None:
+    name = "conversations.json"
+    for outer in names:
+        method = data.draw(st.sampled_from((0, 8)))
+        with zipfile.ZipFile(buffer := io.BytesIO(), "w") as packed:
+            packed.writestr(zipfile.ZipInfo(name), content, method)
+            packed.writestr(zipfile.ZipInfo("d.json"), "[]", method)
+        name, content = outer, data.draw(damaged(st.just(buffer.getvalue())))
+    (tmp_path / "export").mkdir(exist_ok=True)
+    (tmp_path / "export/a.zip").write_bytes(content)
+    written(tmp_path, tmp_path / "export")
+    written(tmp_path, tmp_path / "export/a.zip")
+
+
+@fuzz
+@given(as_json(mutated([LISBON], LISBON)), as_json(mutated([LISBON], LISBON)), SPLITS)
+def test_later_exports(tmp_path: Path, first: bytes, second: bytes, split: str) -> None:
+    def add(content: bytes) -> int:
+        (tmp_path / "conversations.json").write_bytes(content)
+        export = load(tmp_path / "conversations.json")
+        sessions = to_sessions(export.conversations, parse_cut(split), ZoneInfo("Europe/Rome"), export.tally)
+        return update_folder(folder, ImportSettings("chat", split, "Europe/Rome"), sessions).stored if sessions else 0
+
+    folder = tmp_path / hashlib.sha256(first + b"," + second + split.encode()).hexdigest()
+    stored = [count for count in (outcome(lambda content=content: add(content)) for content in (first, second, second))
+              if isinstance(count, int) and count]
+    assert stored == sorted(stored)
+    assert not stored or Custom(path=folder).load()["sessions"].height == stored[-1]
+
+
+SESSION = {"corpus": "chat", "session": "a", "said_on": None, "turns": [{"role": "user", "text": "x"}]}
+
+
+@fuzz
+@given(as_lines(mutated([SESSION])))
+def test_stored_sessions(tmp_path: Path, content: bytes) -> None:
+    settings = ImportSettings("chat", "day", "UTC")
+    (tmp_path / "conversations.json").write_bytes(as_bytes([LISBON]))
+    export = load(tmp_path / "conversations.json")
+    sessions = to_sessions(export.conversations, parse_cut("day"), ZoneInfo("UTC"), export.tally)
+    (tmp_path / "sessions.jsonl").write_bytes(content)
+    outcome(lambda: update_folder(tmp_path, settings, sessions).stored)

@@ -1,0 +1,35 @@
+"""Output into a pipe whose reader ends first, as in ``memlab data list | head -1``.
+
+The process ends quietly, with the status of one that the signal of a closed pipe ends. The signal itself stays ignored:
+a connection to a model server that breaks must not end the process.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+CLOSED = 141
+"""Exit status: 128 and the number of SIGPIPE."""
+
+
+def end_output(stream: TextIO) -> None:
+    """Send what is still written to a stream nowhere; end the process if its output was read there."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    if stream is not sys.stderr:  # work goes on without its messages
+        raise SystemExit(CLOSED) from None
+
+
+@contextmanager
+def flushed_output() -> Iterator[None]:
+    """Flush the output at the end of the block, where Python would do it too late to answer; also a decorator."""
+    try:
+        yield
+    finally:
+        try:
+            sys.stdout.flush()
+        except BrokenPipeError:
+            end_output(sys.stdout)
