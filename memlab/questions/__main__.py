@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -80,9 +81,9 @@ def _site(options: argparse.Namespace, chat: Mapping[str, str]) -> Site:
     marking = Marking(folder, Log(content.sessions), proposed, content.questions)
     pools = Pools(content.sessions, systems(), store_at(None), options.depth)
     pools.ask(Asked(entry.line.corpus, entry.first) for entry in marking.entries.values())
-    count = {status: sum(entry.status == status for entry in marking.entries.values()) for status in ("kept", "proposed")}
+    statuses = Counter(entry.status for entry in marking.entries.values())
     print(f"{sanitise(str(folder))}: {len(marking.log):,} turns in {len(content.sessions):,} sessions; "
-          f"{count['proposed']} questions proposed, {count['kept']} in {QUESTIONS}")
+          f"{statuses['proposed']} questions proposed, {statuses['kept']} in {QUESTIONS}")
     if not proposed and not (options.chat or chat):
         print("the rules, which read English, find nothing to ask: write your own questions on the page")
     return Site(marking, pools, {"folder": str(folder), "file": str(folder / QUESTIONS), "next": _next(folder)})
@@ -96,7 +97,7 @@ def _serve(site: Site, options: argparse.Namespace) -> None:
         try:
             server.serve_forever()
         except KeyboardInterrupt:
-            marked = sum(entry.status == "kept" and bool(entry.line.evidence) for entry in site.marking.entries.values())
+            marked = sum(bool(line.evidence) for line in site.marking.kept())
             print(f"\n{marked} questions with evidence are in {sanitise(site.about['file'])}"
                   + (f"; next: {sanitise(site.about['next'])}" if marked else ""))
 

@@ -95,7 +95,8 @@ class Marking:
         except FileNotFoundError:
             return None
         except OSError as fault:
-            raise MemlabError(f"it cannot be read ({fault.strerror or fault})", where=str(self.folder / name)) from fault
+            raise MemlabError(f"it cannot be read ({fault.strerror or fault})",
+                              where=str(self.folder / name)) from fault
 
     def _load(self, questions: Sequence[QuestionLine]) -> None:
         """Take the lines of both files, and the proposals that are in neither."""
@@ -103,7 +104,7 @@ class Marking:
         skipped = [line for _, line in read_questions(self.folder / SKIPPED, QuestionLine, faults)
                    ] if self._disk[SKIPPED] else []
         if faults:
-            raise Faults([*faults, f"{SKIPPED} holds the questions that you skipped; without it they are proposed again"])
+            raise Faults([*faults, f"{SKIPPED} holds what you skipped; without it all is proposed again"])
         entries = {line.question: Entry(line, "kept", line.text) for line in questions}
         for line in skipped:
             entries.setdefault(line.question, Entry(line, "skipped", line.text))
@@ -117,6 +118,10 @@ class Marking:
                                       "proposed", one.text, source)
         self.entries = {name: replace(entry, revision=self.entries[name].revision + 1 if name in self.entries else 0)
                         for name, entry in entries.items()}
+
+    def kept(self) -> list[QuestionLine]:
+        """Return the lines of questions.jsonl."""
+        return [entry.line for entry in self.entries.values() if entry.status == "kept"]
 
     def add(self, new: NewQuestion) -> Entry:
         """Add a person's own question; raise MemlabError where the corpus is not there, or the file not writable."""

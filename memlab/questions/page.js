@@ -120,7 +120,9 @@ function show(fields) {
   box("state").className = `chip ${bare ? "bare" : question.status}`;
   box("state").textContent = bare ? "kept; mark a turn, or it measures nothing" : question.status;
   box("place").textContent = `${at + 1} of ${state.entries.length}${state.corpora.length > 1 ? `, about ${question.corpus}` : ""}`;
-  box("evidence").textContent = question.evidence.length ? `${plural(question.evidence.length, "turn")} marked as evidence` :
+  const whole = question.evidence.filter(one => one.turn === null).map(one => one.session);
+  box("evidence").textContent = question.evidence.length ? `${plural(question.evidence.length - whole.length, "turn")} marked as evidence` +
+    (whole.length ? `, and as a whole: ${whole.join(", ")}` : "") :
     question.candidates.some(turn => turn.source) ? "Nothing is marked. Accept marks the turn that the question was proposed from."
       : "Nothing is marked: mark each turn that answers it.";
   document.querySelector("[data-key=u]").disabled = !undo.length;

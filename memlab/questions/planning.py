@@ -25,9 +25,10 @@ GOALS = (.5, .3, .2, .1, .05)
 MOST = 5000
 """Most further questions that are named."""
 
-ASSUMPTION = (f"Planned for one comparison of two systems: p < {ALPHA:g}, found in {WANTED:.0%} of runs. Assumed: the two "
-              f"differ on {Assumptions.discordance:.0%} of the questions, or on as many as the difference if that is "
-              "more, and further questions share no session of evidence with others.").replace("%", " %")
+ASSUMPTION = (
+    f"Planned for one comparison of two systems: p < {ALPHA:g}, found in {100 * WANTED:.0f} % of runs. Assumed: the two "
+    f"differ on {100 * Assumptions.discordance:.0f} % of the questions, or on as many as the difference if that is more, "
+    "and further questions share no session of evidence with others.")
 
 
 def sizes(log: Log, questions: Sequence[QuestionLine]) -> tuple[int, ...]:
@@ -59,7 +60,8 @@ def plan(sizes: tuple[int, ...]) -> str:
     """
     n, shown = sum(sizes), planned_detectable(np.array(sizes, np.float64), ALPHA)
     start = "With no question" if not n else f"With {n:,} question{'s' * (n != 1)}"
-    start += " no difference can be shown" if shown is None else f" a difference of {ceil(100 * shown)} points can be shown"
+    start += " no difference can be shown" if shown is None else (
+        f" a difference of {ceil(100 * shown)} points can be shown")
     goals = [goal for goal in GOALS if shown is None or 100 * goal < ceil(100 * shown)][:2]
     more = [(needed, goal) for goal in goals if (needed := further(sizes, goal)) is not None]
     steps = ", ".join(f"{needed:,} more for {100 * goal:.0f} points" for needed, goal in more)

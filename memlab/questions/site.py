@@ -110,19 +110,18 @@ class Site:
     def _state(self) -> dict[str, Any]:
         """Return what the page shows beside a question."""
         entries = list(self.marking.entries.values())
-        kept = [entry.line for entry in entries if entry.status == "kept"]
         return {**self.about, "corpora": self.log.corpora, "turns": len(self.log),
                 "entries": [{"name": e.line.question, "corpus": e.line.corpus, "text": e.line.text, "status": e.status,
                              "evidence": len(e.line.evidence), "revision": e.revision} for e in entries],
-                "plan": planning.plan(planning.sizes(self.log, kept)), "assumption": planning.ASSUMPTION,
+                "plan": planning.plan(planning.sizes(self.log, self.marking.kept())), "assumption": planning.ASSUMPTION,
                 "depth": self.pools.depth, "waiting": self.pools.waiting > 0, "fault": self.pools.fault}
 
     def _question(self, entry: Entry) -> dict[str, Any]:
         """Return a question with its candidates, in the order of the log: what was found, and what is evidence."""
         line, log = entry.line, self.log
         asked = _asked(entry)
-        marked = {Place(log.number(line.corpus, one.session), one.turn or 0) for one in line.evidence
-                  if (line.corpus, one.session) in log}
+        marked = {Place(log.number(line.corpus, one.session), one.turn) for one in line.evidence
+                  if one.turn is not None and (line.corpus, one.session) in log}
         source = set() if entry.source is None else {entry.source}
         places = log.merged(sorted({*log.search(line.corpus, asked.text, self.pools.depth)[0], *self.pools.of(asked),
                                     *marked, *source}))
@@ -146,5 +145,5 @@ def _page() -> Reply:
     for mark, part in parts.items():
         page = page.replace(mark, part.read_text("utf-8"))
     policy = (f"default-src 'none'; style-src 'nonce-{nonce}'; script-src 'nonce-{nonce}'; connect-src 'self'; "
-              "base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+              "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
     return Reply(200, page.replace("NONCE", nonce).encode(), {"Content-Type": _HTML, "Content-Security-Policy": policy})
