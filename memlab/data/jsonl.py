@@ -287,8 +287,8 @@ def _unreadable(path: Path, fault: OSError | UnicodeDecodeError) -> str:
         return fault.strerror or str(fault)
     name, new = shlex.quote(str(path)), shlex.quote(f"{path}.new")
     encoding = "utf-16" if fault.object[:2] in (b"\xff\xfe", b"\xfe\xff") else "cp1252"
-    return (f"it is not UTF-8: byte {fault.start:,} is 0x{fault.object[fault.start]:02x}; if it is {encoding}: iconv -f "
-            f"{encoding} -t utf-8 {name} > {new} && mv {new} {name}")
+    return (f"it is not UTF-8: byte {fault.start:,} is 0x{fault.object[fault.start]:02x}; if it is {encoding}: "
+            f"iconv -f {encoding} -t utf-8 {name} > {new} && mv {new} {name}")
 
 
 def _object(line: str) -> dict[str, Any]:

@@ -25,7 +25,7 @@ COPY = 12
 """Fewest characters of a text that counts once: what "Yes, I do." answers depends on the turn before it."""
 
 
-class Place(NamedTuple):
+class TurnPlace(NamedTuple):
     """A turn: the number of its session in the log, and its own in the session, both from 0."""
 
     session: int
@@ -39,18 +39,18 @@ class Log:
         self.sessions = sessions
         self.corpora = list(dict.fromkeys(session.corpus for session in sessions))
         self._numbers = {(session.corpus, session.session): n for n, session in enumerate(sessions)}
-        self._copies: dict[tuple[str, str, str], list[Place]] = defaultdict(list)
-        places: dict[str, list[Place]] = {corpus: [] for corpus in self.corpora}
+        self._copies: dict[tuple[str, str, str], list[TurnPlace]] = defaultdict(list)
+        places: dict[str, list[TurnPlace]] = {corpus: [] for corpus in self.corpora}
         for n, session in enumerate(sessions):
             for t in range(len(session.turns)):
-                places[session.corpus].append(Place(n, t))
-                self._copies[self._key(Place(n, t))].append(Place(n, t))
+                places[session.corpus].append(TurnPlace(n, t))
+                self._copies[self._key(TurnPlace(n, t))].append(TurnPlace(n, t))
         self._words = dict(zip(places, _indexes(self, places.values())))
 
     def __len__(self) -> int:
         return sum(len(session.turns) for session in self.sessions)
 
-    def __getitem__(self, place: Place) -> TurnLine:
+    def __getitem__(self, place: TurnPlace) -> TurnLine:
         return self.sessions[place.session].turns[place.turn]
 
     def __contains__(self, session: tuple[str, str]) -> bool:
@@ -60,24 +60,24 @@ class Log:
         """Return the number of a session by its name; KeyError for one that is not there."""
         return self._numbers[corpus, session]
 
-    def evidence(self, place: Place) -> Evidence:
+    def evidence(self, place: TurnPlace) -> Evidence:
         """Return a turn as evidence."""
         return Evidence(session=self.sessions[place.session].session, turn=place.turn)
 
-    def _key(self, place: Place) -> tuple[str, str, str]:
+    def _key(self, place: TurnPlace) -> tuple[str, str, str]:
         turn = self[place]
         return self.sessions[place.session].corpus, turn.speaker or turn.role, " ".join(turn.text.casefold().split())
 
-    def copies(self, place: Place) -> list[Place]:
+    def copies(self, place: TurnPlace) -> list[TurnPlace]:
         """Return the turns of the corpus in which the same person says the same, this one among them."""
         key = self._key(place)
         return self._copies[key] if len(key[2]) >= COPY else [place]
 
-    def merged(self, places: Iterable[Place]) -> list[Place]:
+    def merged(self, places: Iterable[TurnPlace]) -> list[TurnPlace]:
         """Return the first copy of each turn, in the order given."""
         return list(dict.fromkeys(self.copies(place)[0] for place in places))
 
-    def search(self, corpus: str, text: str, most: int) -> tuple[list[Place], int]:
+    def search(self, corpus: str, text: str, most: int) -> tuple[list[TurnPlace], int]:
         """Return the first ``most`` turns of a corpus that hold words of a text, and how many there are.
 
         Turns are ranked by BM25; those that hold the text as it is, as a part of a word, come after them. Copies
@@ -86,7 +86,7 @@ class Log:
         found = self.merged(self._words[corpus].search(text)) if corpus in self._words else []
         return found[:most], len(found)
 
-    def shown(self, place: Place, *, near: bool = True) -> dict[str, Any]:
+    def shown(self, place: TurnPlace, *, near: bool = True) -> dict[str, Any]:
         """Return a turn for the page, with its copies and the turns before and after it."""
         session, turn, copies = self.sessions[place.session], self[place], self.copies(place)
         return {"session": session.session, "turn": place.turn, "title": one_line(session.session),
@@ -96,11 +96,11 @@ class Log:
                             "said_on": day(self.sessions[copy.session].said_on)} for copy in copies],
                 **({"before": self._near(place, -1), "after": self._near(place, 1)} if near else {})}
 
-    def _near(self, place: Place, step: int) -> dict[str, str] | None:
+    def _near(self, place: TurnPlace, step: int) -> dict[str, str] | None:
         number = place.turn + step
         if not 0 <= number < len(self.sessions[place.session].turns):
             return None
-        turn = self[Place(place.session, number)]
+        turn = self[TurnPlace(place.session, number)]
         return {"speaker": one_line(turn.speaker or turn.role), "text": _cut(turn.text, NEAR)}
 
 
@@ -122,11 +122,11 @@ def _cut(text: str, most: int) -> str:
 class _Words(NamedTuple):
     """The turns of a corpus (n,), one row for each of their words (row, term), and their texts in lower case (n,)."""
 
-    places: list[Place]
+    places: list[TurnPlace]
     tokens: pl.DataFrame
     texts: pl.Series
 
-    def search(self, text: str) -> list[Place]:
+    def search(self, text: str) -> list[TurnPlace]:
         """Return the turns with a word of a text, the best first, then those that hold it as a part of a word."""
         n, asked = len(self.places), _tokens(pl.Series([text]))
         counts = count(self.tokens, asked, (n, 1), whole=False)
@@ -143,7 +143,7 @@ def _tokens(texts: pl.Series) -> pl.DataFrame:
     return words(texts, None, LUCENE_STOP_WORDS, "auto")
 
 
-def _indexes(log: Log, corpora: Iterable[list[Place]]) -> Iterator[_Words]:
+def _indexes(log: Log, corpora: Iterable[list[TurnPlace]]) -> Iterator[_Words]:
     """Yield the words of each corpus; all are tokenised at once."""
     listed = list(corpora)
     texts = pl.Series([log[place].text for places in listed for place in places], dtype=pl.String)

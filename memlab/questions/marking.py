@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import date
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -18,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from memlab.data.jsonl import MOST_OF_LINES, QUESTIONS, Evidence, QuestionLine, evidence_faults, read, read_questions
 from memlab.errors import Faults, MemlabError
-from memlab.questions.log import Log, Place
+from memlab.questions.log import Log, TurnPlace
 from memlab.questions.propose import ProposedQuestion
 from memlab.runtime.clock import Clock
 from memlab.runtime.files import atomic_write
@@ -54,7 +55,7 @@ class Change(BaseModel):
 
 
 @dataclass(frozen=True)
-class Entry:
+class MarkedQuestion:
     """A question and whether it is kept; each change raises the revision.
 
     ``first`` is its text before it was edited, ``source`` the turn that it was proposed from.
@@ -63,7 +64,7 @@ class Entry:
     line: QuestionLine
     status: Status
     first: str
-    source: Place | None = None
+    source: TurnPlace | None = None
     revision: int = 0
 
 
@@ -86,7 +87,7 @@ class Marking:
         self.folder, self.log, self._proposed = folder, log, proposed
         self._lock = threading.RLock()
         self._disk = {name: self._bytes(name) for name in (QUESTIONS, SKIPPED)}
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, MarkedQuestion] = {}
         self._load(questions)
 
     def _bytes(self, name: str) -> bytes | None:
@@ -105,16 +106,16 @@ class Marking:
                    ] if self._disk[SKIPPED] else []
         if faults:
             raise Faults([*faults, f"{SKIPPED} holds what you skipped; without it all is proposed again"])
-        entries = {line.question: Entry(line, "kept", line.text) for line in questions}
+        entries = {line.question: MarkedQuestion(line, "kept", line.text) for line in questions}
         for line in skipped:
-            entries.setdefault(line.question, Entry(line, "skipped", line.text))
+            entries.setdefault(line.question, MarkedQuestion(line, "skipped", line.text))
         known = {_words(entry.line.corpus, entry.line.text) for entry in entries.values()}
         for one in self._proposed:
             if _words(one.corpus, one.text) not in known:
                 name = _free_name(entries)
-                source = None if one.session is None or one.turn is None else Place(
+                source = None if one.session is None or one.turn is None else TurnPlace(
                     self.log.number(one.corpus, one.session), one.turn)
-                entries[name] = Entry(QuestionLine(question=name, corpus=one.corpus, text=one.text, answer=one.answer),
+                entries[name] = MarkedQuestion(QuestionLine(question=name, corpus=one.corpus, text=one.text, answer=one.answer),
                                       "proposed", one.text, source)
         self.entries = {name: replace(entry, revision=self.entries[name].revision + 1 if name in self.entries else 0)
                         for name, entry in entries.items()}
@@ -123,15 +124,15 @@ class Marking:
         """Return the lines of questions.jsonl."""
         return [entry.line for entry in self.entries.values() if entry.status == "kept"]
 
-    def add(self, new: NewQuestion) -> Entry:
+    def add(self, new: NewQuestion) -> MarkedQuestion:
         """Add a person's own question; raise MemlabError where the corpus is not there, or the file not writable."""
         with self._lock:
             if new.corpus not in self.log.corpora:
                 raise MemlabError(f"there is no corpus '{new.corpus}'")
             line = QuestionLine(question=_free_name(self.entries), corpus=new.corpus, text=" ".join(new.text.split()))
-            return self._store(line.question, Entry(line, "kept", line.text))
+            return self._store(line.question, MarkedQuestion(line, "kept", line.text))
 
-    def change(self, change: Change) -> Entry:
+    def change(self, change: Change) -> MarkedQuestion:
         """Change a question, and write the files.
 
         Raises:
@@ -161,7 +162,7 @@ class Marking:
         for fault in evidence_faults(line, asked_on, extents, line.question, "session", "turns"):
             raise MemlabError(fault)
 
-    def _store(self, name: str, entry: Entry) -> Entry:
+    def _store(self, name: str, entry: MarkedQuestion) -> MarkedQuestion:
         """Write the files as they are with an entry, then take it."""
         if any(self._bytes(file) != content for file, content in self._disk.items()):
             content = read(self.folder)
@@ -185,13 +186,12 @@ class Marking:
     def _write(self, name: str, lines: Iterable[QuestionLine]) -> None:
         """Write a file; none where there is no line, since data=custom refuses an empty one."""
         path = self.folder / name
-        text = "".join(json.dumps(line.model_dump(mode="json", exclude_defaults=True), ensure_ascii=False) + "\n"
-                       for line in lines)
-        content = text.encode() or None
-        if content == self._disk[name]:
+        rows = [line.model_dump(exclude_defaults=True) for line in lines]
+        content = "".join(json.dumps(row, ensure_ascii=False, default=date.isoformat) + "\n" for row in rows).encode()
+        if content == (self._disk[name] or b""):
             return
         try:
-            if content is None:
+            if not content:
                 with suppress(FileNotFoundError):
                     path.unlink()
             else:
@@ -199,7 +199,7 @@ class Marking:
         except OSError as fault:
             raise MemlabError(f"it cannot be written ({fault.strerror or fault}); your last change is not saved",
                               where=str(path)) from fault
-        self._disk[name] = content
+        self._disk[name] = content or None
 
 
 def _words(corpus: str, text: str) -> tuple[str, str]:

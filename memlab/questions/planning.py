@@ -26,9 +26,9 @@ MOST = 5000
 """Most further questions that are named."""
 
 ASSUMPTION = (
-    f"Planned for one comparison of two systems: p < {ALPHA:g}, found in {100 * WANTED:.0f} % of runs. Assumed: the two "
-    f"differ on {100 * Assumptions.discordance:.0f} % of the questions, or on as many as the difference if that is more, "
-    "and further questions share no session of evidence with others.")
+    f"Planned for one comparison of two systems: p < {ALPHA:g}, found in {100 * WANTED:.0f} % of runs. Assumed: they "
+    f"differ on {100 * Assumptions.discordance:.0f} % of the questions, or on as many as the difference if that is "
+    "more, and further questions share no session of evidence with others.")
 
 
 def sizes(log: Log, questions: Sequence[QuestionLine]) -> tuple[int, ...]:
@@ -56,13 +56,13 @@ def plan(sizes: tuple[int, ...]) -> str:
     """Return in one sentence which difference these groups of questions can show, and what smaller ones take.
 
     >>> plan((1,) * 12)
-    'With 12 questions a difference of 44 points can be shown; 9 more for 30 points, 22 more for 20 points.'
+    'With 12 questions a difference of 45 points can be shown; 9 more for 30 points, 22 more for 20 points.'
     """
-    n, shown = sum(sizes), planned_detectable(np.array(sizes, np.float64), ALPHA)
+    n, least = sum(sizes), planned_detectable(np.array(sizes, np.float64), ALPHA)
+    points = None if least is None else ceil(round(100 * least, 1))
     start = "With no question" if not n else f"With {n:,} question{'s' * (n != 1)}"
-    start += " no difference can be shown" if shown is None else (
-        f" a difference of {ceil(100 * shown)} points can be shown")
-    goals = [goal for goal in GOALS if shown is None or 100 * goal < ceil(100 * shown)][:2]
+    start += " no difference can be shown" if points is None else f" a difference of {points} points can be shown"
+    goals = [goal for goal in GOALS if points is None or 100 * goal < points][:2]
     more = [(needed, goal) for goal in goals if (needed := further(sizes, goal)) is not None]
     steps = ", ".join(f"{needed:,} more for {100 * goal:.0f} points" for needed, goal in more)
     return f"{start}; {steps}." if steps else f"{start}."

@@ -17,7 +17,7 @@ from memlab.data.benchmarks import Builder
 from memlab.data.jsonl import SessionLine
 from memlab.errors import error_message
 from memlab.pipeline import Pipeline
-from memlab.questions.log import Place
+from memlab.questions.log import TurnPlace
 from memlab.stage import EmptyStage
 from memlab.store import Store
 
@@ -35,7 +35,7 @@ def systems() -> dict[str, Pipeline]:
 
 
 def pool(sessions: Sequence[SessionLine], questions: Sequence[Asked], pipelines: Mapping[str, Pipeline],
-         store: Store, depth: int) -> list[list[Place]]:
+         store: Store, depth: int) -> list[list[TurnPlace]]:
     """Return the turns that the systems find for each question, in the order of the log: no system's ranking shows.
 
     depth: number of turns taken from each system's ranking.
@@ -54,12 +54,12 @@ def pool(sessions: Sequence[SessionLine], questions: Sequence[Asked], pipelines:
         build.question(question=q, corpus=corpora[question.corpus], text=question.text, asked_on=None, name=str(q),
                        answer=None, category="all", abstain=False, scored=False)
     tables = build.tables()
-    found: list[set[Place]] = [set() for _ in questions]
+    found: list[set[TurnPlace]] = [set() for _ in questions]
     for pipeline in pipelines.values():
         ran = pipeline.run(tables, store)
         units = ran["units"].select("unit", "session", "turns")
         for q, session_number, turn_number in _first_turns(ran["ranking"].join(units, on="unit"), depth):
-            found[q].add(Place(numbers[questions[q].corpus][session_number], turn_number))
+            found[q].add(TurnPlace(numbers[questions[q].corpus][session_number], turn_number))
     return [sorted(places) for places in found]
 
 
@@ -76,7 +76,7 @@ class Pools:
     def __init__(self, sessions: Sequence[SessionLine], pipelines: Mapping[str, Pipeline], store: Store,
                  depth: int) -> None:
         self._sessions, self._pipelines, self._store, self.depth = sessions, pipelines, store, depth
-        self._found: dict[Asked, list[Place]] = {}
+        self._found: dict[Asked, list[TurnPlace]] = {}
         self._queue = SimpleQueue[list[Asked]]()
         self.waiting = 0
         """Batches of questions that are not answered yet."""
@@ -90,7 +90,7 @@ class Pools:
             self.waiting += 1
             self._queue.put(batch)
 
-    def of(self, question: Asked) -> list[Place]:
+    def of(self, question: Asked) -> list[TurnPlace]:
         """Return the pool of a question; empty where it is not known yet."""
         return self._found.get(question, [])
 

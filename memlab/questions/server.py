@@ -8,7 +8,7 @@ import webbrowser
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from memlab.questions.site import MOST, Reply, Site
+from memlab.questions.site import MOST, PageReply, Site
 from memlab.runtime.foreign import whole_number
 
 ALWAYS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
@@ -45,7 +45,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         length = whole_number(self.headers.get("Content-Length", ""))
         if length is None or length > MOST:
-            self._send(Reply(411 if length is None else 413))
+            self._send(PageReply(411 if length is None else 413))
             return
         self._answer("POST", self.rfile.read(length))
 
@@ -53,7 +53,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(self.server.site.answer(method, self.path, self.headers.get("Host", ""), self.headers.get("Origin"),
                                            body))
 
-    def _send(self, reply: Reply) -> None:
+    def _send(self, reply: PageReply) -> None:
         self.send_response(reply.status)
         for name, value in {**ALWAYS, **reply.headers, "Content-Length": str(len(reply.content))}.items():
             self.send_header(name, value)

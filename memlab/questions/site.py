@@ -19,8 +19,8 @@ from pydantic import ValidationError
 
 from memlab.errors import MemlabError, error_message
 from memlab.questions import planning
-from memlab.questions.log import Log, Place
-from memlab.questions.marking import Change, Conflict, Entry, Marking, NewQuestion
+from memlab.questions.log import Log, TurnPlace
+from memlab.questions.marking import Change, Conflict, MarkedQuestion, Marking, NewQuestion
 from memlab.questions.pool import Asked, Pools
 
 MOST = 1_000_000
@@ -38,7 +38,7 @@ _JSON, _HTML = "application/json", "text/html; charset=utf-8"
 
 
 @dataclass(frozen=True)
-class Reply:
+class PageReply:
     """An answer: its status, its content, and headers beside those of every answer."""
 
     status: int
@@ -46,9 +46,9 @@ class Reply:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-def as_json(status: int, value: Mapping[str, Any]) -> Reply:
+def as_json(status: int, value: Mapping[str, Any]) -> PageReply:
     """Return an answer that holds a JSON object."""
-    return Reply(status, json.dumps(value).encode(), {"Content-Type": _JSON})
+    return PageReply(status, json.dumps(value).encode(), {"Content-Type": _JSON})
 
 
 class Site:
@@ -59,18 +59,18 @@ class Site:
         self.log: Log = marking.log
         self.token = secrets.token_urlsafe(24)
 
-    def answer(self, method: str, target: str, host: str, origin: str | None, body: bytes = b"") -> Reply:
+    def answer(self, method: str, target: str, host: str, origin: str | None, body: bytes = b"") -> PageReply:
         """Answer a request with these headers Host and Origin; never raises."""
         try:
             url = urlsplit(target)
             _, token, *rest = [*url.path.split("/", 2), ""]
             if urlsplit(f"//{host}").hostname not in LOOPBACK or origin not in (None, f"http://{host}"):
-                return Reply(403)
+                return PageReply(403)
             if not secrets.compare_digest(token.encode(), self.token.encode()):
-                return Reply(404)
+                return PageReply(404)
             fields = {name: values[0] for name, values in parse_qs(url.query, max_num_fields=10).items()}
         except ValueError:  # of an address
-            return Reply(400)
+            return PageReply(400)
         try:
             return self._answer(method, rest[0], fields, body)
         except ValidationError as error:
@@ -81,7 +81,7 @@ class Site:
         except Exception as error:  # the page shows it, and goes on
             return as_json(400 if isinstance(error, MemlabError) else 500, {"error": error_message(error)})
 
-    def _answer(self, method: str, name: str, fields: Mapping[str, str], body: bytes) -> Reply:
+    def _answer(self, method: str, name: str, fields: Mapping[str, str], body: bytes) -> PageReply:
         match method, name:
             case "GET", "":
                 return _page()
@@ -99,9 +99,9 @@ class Site:
                 entry = self.marking.add(NewQuestion.model_validate_json(body))
                 self.pools.ask([_asked(entry)])
                 return as_json(200, self._question(entry))
-        return Reply(404)
+        return PageReply(404)
 
-    def _entry(self, fields: Mapping[str, str]) -> Entry:
+    def _entry(self, fields: Mapping[str, str]) -> MarkedQuestion:
         name = fields.get("name", "")
         if name not in self.marking.entries:
             raise MemlabError(f"there is no question '{name}'", fix="load the page again")
@@ -116,11 +116,11 @@ class Site:
                 "plan": planning.plan(planning.sizes(self.log, self.marking.kept())), "assumption": planning.ASSUMPTION,
                 "depth": self.pools.depth, "waiting": self.pools.waiting > 0, "fault": self.pools.fault}
 
-    def _question(self, entry: Entry) -> dict[str, Any]:
+    def _question(self, entry: MarkedQuestion) -> dict[str, Any]:
         """Return a question with its candidates, in the order of the log: what was found, and what is evidence."""
         line, log = entry.line, self.log
         asked = _asked(entry)
-        marked = {Place(log.number(line.corpus, one.session), one.turn) for one in line.evidence
+        marked = {TurnPlace(log.number(line.corpus, one.session), one.turn) for one in line.evidence
                   if one.turn is not None and (line.corpus, one.session) in log}
         source = set() if entry.source is None else {entry.source}
         places = log.merged(sorted({*log.search(line.corpus, asked.text, self.pools.depth)[0], *self.pools.of(asked),
@@ -132,11 +132,11 @@ class Site:
                                for place in sorted(places)]}
 
 
-def _asked(entry: Entry) -> Asked:
+def _asked(entry: MarkedQuestion) -> Asked:
     return Asked(entry.line.corpus, entry.first)
 
 
-def _page() -> Reply:
+def _page() -> PageReply:
     """Return the page, which loads nothing but what it asks of this server; texts of the log come as data."""
     own, nonce = files("memlab.questions"), secrets.token_urlsafe(16)
     parts = {"/* design */": files("memlab.report") / "templates" / "design.css", "/* style */": own / "page.css",
@@ -146,4 +146,4 @@ def _page() -> Reply:
         page = page.replace(mark, part.read_text("utf-8"))
     policy = (f"default-src 'none'; style-src 'nonce-{nonce}'; script-src 'nonce-{nonce}'; connect-src 'self'; "
               "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
-    return Reply(200, page.replace("NONCE", nonce).encode(), {"Content-Type": _HTML, "Content-Security-Policy": policy})
+    return PageReply(200, page.replace("NONCE", nonce).encode(), {"Content-Type": _HTML, "Content-Security-Policy": policy})
