@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import sys
 from collections import Counter
@@ -99,7 +100,9 @@ def _serve(site: Site, options: argparse.Namespace) -> None:
         except KeyboardInterrupt:
             marked = sum(bool(line.evidence) for line in site.marking.kept())
             print(f"\n{marked} questions with evidence are in {sanitise(site.about['file'])}"
-                  + (f"; next: {sanitise(site.about['next'])}" if marked else ""))
+                  + (f"; next: {sanitise(site.about['next'])}" if marked else ""), flush=True)
+            if site.pools.waiting:
+                os._exit(0)  # C++ aborts a process that ends while a thread makes vectors; the files are whole
 
 
 def _next(folder: Path) -> str:

@@ -39,12 +39,14 @@ class Log:
         self.sessions = sessions
         self.corpora = list(dict.fromkeys(session.corpus for session in sessions))
         self._numbers = {(session.corpus, session.session): n for n, session in enumerate(sessions)}
-        self._copies: dict[tuple[str, str, str], list[TurnPlace]] = defaultdict(list)
+        copies: dict[tuple[str, str, str], list[TurnPlace]] = defaultdict(list)
         places: dict[str, list[TurnPlace]] = {corpus: [] for corpus in self.corpora}
         for n, session in enumerate(sessions):
             for t in range(len(session.turns)):
                 places[session.corpus].append(TurnPlace(n, t))
-                self._copies[self._key(TurnPlace(n, t))].append(TurnPlace(n, t))
+                copies[self._key(TurnPlace(n, t))].append(TurnPlace(n, t))
+        self._copies = {place: group for (*_, text), group in copies.items() if len(text) >= COPY and len(group) > 1
+                        for place in group}
         self._words = dict(zip(places, _indexes(self, places.values())))
 
     def __len__(self) -> int:
@@ -70,8 +72,7 @@ class Log:
 
     def copies(self, place: TurnPlace) -> list[TurnPlace]:
         """Return the turns of the corpus in which the same person says the same, this one among them."""
-        key = self._key(place)
-        return self._copies[key] if len(key[2]) >= COPY else [place]
+        return self._copies.get(place, [place])
 
     def merged(self, places: Iterable[TurnPlace]) -> list[TurnPlace]:
         """Return the first copy of each turn, in the order given."""

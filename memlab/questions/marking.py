@@ -115,8 +115,8 @@ class Marking:
                 name = _free_name(entries)
                 source = None if one.session is None or one.turn is None else TurnPlace(
                     self.log.number(one.corpus, one.session), one.turn)
-                entries[name] = MarkedQuestion(QuestionLine(question=name, corpus=one.corpus, text=one.text, answer=one.answer),
-                                      "proposed", one.text, source)
+                line = QuestionLine(question=name, corpus=one.corpus, text=one.text, answer=one.answer)
+                entries[name] = MarkedQuestion(line, "proposed", one.text, source)
         self.entries = {name: replace(entry, revision=self.entries[name].revision + 1 if name in self.entries else 0)
                         for name, entry in entries.items()}
 

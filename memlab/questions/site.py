@@ -146,4 +146,5 @@ def _page() -> PageReply:
         page = page.replace(mark, part.read_text("utf-8"))
     policy = (f"default-src 'none'; style-src 'nonce-{nonce}'; script-src 'nonce-{nonce}'; connect-src 'self'; "
               "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
-    return PageReply(200, page.replace("NONCE", nonce).encode(), {"Content-Type": _HTML, "Content-Security-Policy": policy})
+    headers = {"Content-Type": _HTML, "Content-Security-Policy": policy}
+    return PageReply(200, page.replace("NONCE", nonce).encode(), headers)
