@@ -6,6 +6,7 @@ memlab/data/custom.py shows the format.
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator, Mapping
 from datetime import date, datetime, tzinfo
 from pathlib import Path
@@ -254,8 +255,7 @@ def _records(path: Path, model: type[Kind], faults: list[str]) -> Iterator[tuple
     try:
         text = read_bytes(path, MOST_OF_LINES).decode("utf-8-sig").replace("\r\n", "\n")
     except (OSError, UnicodeDecodeError) as fault:
-        faults.append(f"{path.name}: cannot be read ({getattr(fault, 'strerror', None) or 'it is not UTF-8'}) in "
-                      f"{path.parent}; see memlab/data/custom.py for what to write")
+        faults.append(f"{path.name}: cannot be read in {path.parent} ({_unreadable(path, fault)})")
         return
     if not text.strip():
         faults.append(f"{path.name}: there is no line in it")
@@ -277,6 +277,18 @@ def _records(path: Path, model: type[Kind], faults: list[str]) -> Iterator[tuple
             record = None
             faults += [f"{where}{_fault(error, model)}" for error in invalid.errors(include_url=False)]
         yield where, {} if record is not None else _object(line), record
+
+
+def _unreadable(path: Path, fault: OSError | UnicodeDecodeError) -> str:
+    """Return why a file cannot be read, and what to type."""
+    if isinstance(fault, FileNotFoundError) and path.name == SESSIONS:
+        return f"there is none; memlab import EXPORT --out {shlex.quote(str(path.parent))} writes it from a chat export"
+    if isinstance(fault, OSError):
+        return fault.strerror or str(fault)
+    name, new = shlex.quote(str(path)), shlex.quote(f"{path}.new")
+    encoding = "utf-16" if fault.object[:2] in (b"\xff\xfe", b"\xfe\xff") else "cp1252"
+    return (f"it is not UTF-8: byte {fault.start:,} is 0x{fault.object[fault.start]:02x}; if it is {encoding}: "
+            f"iconv -f {encoding} -t utf-8 {name} > {new} && mv {new} {name}")
 
 
 def _object(line: str) -> dict[str, Any]:

@@ -1,65 +1,76 @@
-"""Command that proposes questions about your own sessions: ``memlab questions FOLDER``."""
+"""Command that opens the page on which you mark questions about your own sessions: ``memlab questions FOLDER``."""
 
 from __future__ import annotations
 
 import argparse
+import os
+import shlex
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from memlab.data.jsonl import QUESTIONS, read
+from memlab.data.jsonl import QUESTIONS, SESSIONS, read
 from memlab.errors import Faults, MemlabError, did_you_mean
 from memlab.harness.sweep import preset
 from memlab.judge.command import split_fields
-from memlab.questions.pool import page, pool, systems
-from memlab.questions.propose import ProposedQuestion, propose, propose_by_model
-from memlab.runtime.files import atomic_write
+from memlab.questions.log import Log
+from memlab.questions.marking import Marking
+from memlab.questions.pool import Asked, Pools, systems
+from memlab.questions.propose import propose, propose_by_model
+from memlab.questions.server import PageServer, open_browser
+from memlab.questions.site import Site
 from memlab.runtime.machine import enough_memory
 from memlab.runtime.paths import path_argument
 from memlab.runtime.terminal import as_flags, print
-from memlab.store import Store
+from memlab.store import Store, store_at
 from memlab.text.display import sanitise, sanitise_lines
 
 _FLAGS = {"chat": "--chat", "chat.": "--chat."}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the page; return 0, or 1 after a message about what is wrong."""
+    """Serve the page until Ctrl-C; return 0, or 1 after a message about what is wrong."""
     try:
         fields, words = split_fields(as_flags(sys.argv[1:] if arguments is None else arguments, _FLAGS), "--chat.")
-        _write(_parser().parse_args(words), fields)
+        options = _parser().parse_args(words)
+        site = _site(options, fields)
+        _serve(site, options)
     except MemlabError as fault:
         print(sanitise_lines(str(fault)), file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("\nended before the page was there; no file was changed")
+        return 130
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="memlab questions",
-        description="Propose questions about your own sessions, and write a page on which you mark their evidence.")
+        description="Open a page on this machine with proposed questions about your own sessions, on which you mark "
+                    f"what answers them and add your own. It saves by itself to FOLDER/{QUESTIONS}; Ctrl-C ends it.")
     parser.add_argument("folder", type=path_argument, help="folder with sessions.jsonl, as memlab import writes it")
-    parser.add_argument("--ask", action="append", default=[], metavar="QUESTION",
-                        help="a question of your own, before the proposed ones; may be given several times")
-    parser.add_argument("--corpus", metavar="NAME", help="whose sessions --ask is about, if there are several corpora")
+    parser.add_argument("--no-browser", action="store_true", help="print the page's address, and open no browser")
     parser.add_argument("--chat", metavar="NAME",
                         help="chat model that proposes questions, in place of the rules: a file of conf/chat; its "
                              "fields follow, as chat.url=URL chat.model=NAME")
     parser.add_argument("--depth", type=int, default=10, help="turns taken from each system's ranking (default: 10)")
-    parser.add_argument("--limit", type=int, default=50, help="most questions (default: 50)")
-    parser.add_argument("--out", type=path_argument, metavar="FILE",
-                        help="page to write (default: FOLDER/questions.html)")
+    parser.add_argument("--limit", type=int, default=50, help="most proposed questions (default: 50)")
     return parser
 
 
 @enough_memory("take fewer sessions: a folder with a part of them")
-def _write(options: argparse.Namespace, chat: Mapping[str, str]) -> None:
+def _site(options: argparse.Namespace, chat: Mapping[str, str]) -> Site:
+    """Read the folder and propose questions; candidates by meaning are looked for while the page is open."""
     if options.depth < 1 or options.limit < 1:
         raise MemlabError("expected a number above 0", where="--depth, --limit")
-    content = read(options.folder)
+    folder = options.folder
+    _check_folder(folder)
+    content = read(folder)
     if content.faults:
         raise Faults(content.faults)
-    questions = _own(options.ask, options.corpus, list(dict.fromkeys(s.corpus for s in content.sessions)))
     if options.chat or chat:
         reader: Any = preset("read/answer=reader", f"chat={options.chat or 'server'}",
                              *(f"chat.{field}={value}" for field, value in chat.items())).answer
@@ -68,40 +79,51 @@ def _write(options: argparse.Namespace, chat: Mapping[str, str]) -> None:
             print(remark)
     else:
         proposed = propose(content.sessions, options.limit)
-    questions = [*questions, *proposed][:options.limit]
-    if not questions:
-        raise MemlabError("no question is proposed" if options.chat or chat else "the rules find no question in it",
-                          where=str(options.folder),
-                          fix=f'ask your own (--ask "Where did I park?"), or write {QUESTIONS} yourself '
-                              "(docs/your_own_chats.md)")
-    pipelines = systems()
-    pools = pool(content.sessions, questions, pipelines, Store(), options.depth)
-    path = options.out or options.folder / "questions.html"
-    try:
-        atomic_write(path, page(content.sessions, questions, pools, options.depth))
-    except OSError as fault:
-        raise MemlabError(f"it cannot be written ({fault.strerror or fault})", where=str(path)) from fault
-    pooled, whole = sum(map(len, pools)), sum(len(s.turns) for s in content.sessions)
-    places = {(q.corpus, c.session, c.turn) for q, candidates in zip(questions, pools) for c in candidates}
-    print(f"{len(questions)} questions; pools of {', '.join(pipelines)} to depth {options.depth}: {pooled} candidates")
-    print(f"{100 * (1 - len(places) / whole):.0f} % of the turns are in no pool; what is not in a question's pool "
-          "stays unjudged and counts as no evidence for it")
-    if (options.folder / QUESTIONS).exists():
-        print(f"{sanitise(str(options.folder / QUESTIONS))} is there already, and the page saves a file of that name: "
-              "add the new lines to yours")
-    print(f"open {sanitise(str(path))}, mark the evidence, and save {QUESTIONS} into {sanitise(str(options.folder))}")
+    marking = Marking(folder, Log(content.sessions), proposed, content.questions)
+    pools = Pools(content.sessions, systems(), store_at(None), options.depth)
+    pools.ask(Asked(entry.line.corpus, entry.first) for entry in marking.entries.values())
+    statuses = Counter(entry.status for entry in marking.entries.values())
+    print(f"{sanitise(str(folder))}: {len(marking.log):,} turns in {len(content.sessions):,} sessions; "
+          f"{statuses['proposed']} questions proposed, {statuses['kept']} in {QUESTIONS}")
+    if not proposed and not (options.chat or chat):
+        print("the rules, which read English, find nothing to ask: write your own questions on the page")
+    return Site(marking, pools, {"folder": str(folder), "file": str(folder / QUESTIONS), "next": _next(folder)})
 
 
-def _own(texts: Sequence[str], corpus: str | None, corpora: Sequence[str]) -> list[ProposedQuestion]:
-    """Return a person's own questions; raise MemlabError unless it is clear which corpus they are about."""
-    if corpus is None and len(corpora) > 1 and texts:
-        raise MemlabError(f"these sessions are of {len(corpora)} corpora", where="--ask",
-                          fix=f"--corpus NAME; {did_you_mean('', corpora)}")
-    if corpus is not None and corpus not in corpora:
-        raise MemlabError(f"there is no corpus '{corpus}'", where="--corpus", fix=did_you_mean(corpus, corpora))
-    if any(not text.strip() for text in texts):
-        raise MemlabError("the question is blank", where="--ask")
-    return [ProposedQuestion(corpus or corpora[0], " ".join(text.split())) for text in dict.fromkeys(texts)]
+def _serve(site: Site, options: argparse.Namespace) -> None:
+    with PageServer(site) as server:
+        print(f"open {server.url}", flush=True)
+        if not options.no_browser:
+            open_browser(server.url)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            marked = sum(bool(line.evidence) for line in site.marking.kept())
+            print(f"\n{marked} questions with evidence are in {sanitise(site.about['file'])}"
+                  + (f"; next: {sanitise(site.about['next'])}" if marked else ""), flush=True)
+            if site.pools.waiting:
+                os._exit(0)  # C++ aborts a process that ends while a thread makes vectors; the files are whole
+
+
+def _next(folder: Path) -> str:
+    """Return the command that compares systems on these questions."""
+    return f"memlab run +exp=systems data=custom data.path={shlex.quote(str(folder))}"
+
+
+def _check_folder(folder: Path) -> None:
+    """Raise MemlabError that says what to type where the path is no folder with sessions."""
+    if (folder / SESSIONS).exists():
+        return
+    if folder.is_file():
+        own = folder.name in (SESSIONS, QUESTIONS)
+        raise MemlabError("it is a file; give a folder with sessions", where=str(folder),
+                          fix=f"memlab questions {shlex.quote(str(folder.parent))}" if own else
+                          f"memlab import {shlex.quote(str(folder))}, which names the folder that it writes")
+    known = sorted(str(path.parent) for path in Path().glob(f"*/{SESSIONS}"))
+    here = f"memlab questions FOLDER; {did_you_mean(str(folder), known)}, or " if known else ""
+    what = f"there is no {SESSIONS} in it" if folder.is_dir() else "there is no such folder"
+    raise MemlabError(what, where=str(folder),
+                      fix=f"{here}memlab import EXPORT --out {shlex.quote(str(folder))} writes it from a chat export")
 
 
 if __name__ == "__main__":

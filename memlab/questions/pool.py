@@ -1,4 +1,4 @@
-"""Pools of candidates that several systems find, and the page on which a person marks the evidence.
+"""Pools of candidates: the turns that search by meaning finds for a question, beside those that its words find.
 
 Spärck Jones and van Rijsbergen, "Report on the need for and provision of an 'ideal' information retrieval test
 collection" (1975): what no system finds within the depth is never judged, and counts as no evidence.
@@ -6,63 +6,46 @@ collection" (1975): what no system finds within the depth is never judged, and c
 
 from __future__ import annotations
 
-import hashlib
-import json
+import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from importlib.resources import files
+from queue import SimpleQueue
+from typing import NamedTuple
 
 import polars as pl
 
 from memlab.data.benchmarks import Builder
 from memlab.data.jsonl import SessionLine
+from memlab.errors import error_message
 from memlab.pipeline import Pipeline
-from memlab.questions.propose import ProposedQuestion
+from memlab.questions.log import TurnPlace
 from memlab.stage import EmptyStage
 from memlab.store import Store
 
 
-def page(sessions: Sequence[SessionLine], questions: Sequence[ProposedQuestion], pools: Sequence[Sequence[Candidate]],
-         depth: int) -> str:
-    """Return the page; texts of the log are data in it, and never markup or code."""
-    turns = {(s.corpus, s.session): s.turns for s in sessions}
-    entries = [{"corpus": question.corpus, "text": question.text, "candidates": [
-        {"session": c.session, "turn": c.turn, "text": turns[question.corpus, c.session][c.turn].text,
-         "speaker": turns[question.corpus, c.session][c.turn].speaker or turns[question.corpus, c.session][c.turn].role}
-        for c in pool]} for question, pool in zip(questions, pools)]
-    digest = hashlib.sha256(json.dumps(entries).encode()).hexdigest()[:16]
-    data = json.dumps({"digest": digest, "depth": depth, "questions": entries})  # ASCII: no line separator is left
-    template = files("memlab.questions").joinpath("page.html").read_text("utf-8")
-    return template.replace("__DATA__", data.replace("<", "\\u003c"))
+class Asked(NamedTuple):
+    """A question and the corpus that it is asked of."""
 
-
-@dataclass(frozen=True)
-class Candidate:
-    """A turn that at least one system found, or that the question was made from."""
-
-    session: str
-    turn: int
-    found_by: tuple[str, ...]
+    corpus: str
+    text: str
 
 
 def systems() -> dict[str, Pipeline]:
-    """Return the systems that are pooled: words, vectors, and both."""
-    empty = EmptyStage(writes=("hits",))
-    return {"words": Pipeline(dense=empty), "vectors": Pipeline(lexical=empty), "both": Pipeline()}
+    """Return the systems that are pooled with search by words: vectors, and vectors with words."""
+    return {"vectors": Pipeline(lexical=EmptyStage(writes=("hits",))), "both": Pipeline()}
 
 
-def pool(sessions: Sequence[SessionLine], questions: Sequence[ProposedQuestion], pipelines: Mapping[str, Pipeline],
-         store: Store, depth: int = 10) -> list[list[Candidate]]:
-    """Return the candidates of each question, in the order of the log, so that no system's ranking shows.
+def pool(sessions: Sequence[SessionLine], questions: Sequence[Asked], pipelines: Mapping[str, Pipeline],
+         store: Store, depth: int) -> list[list[TurnPlace]]:
+    """Return the turns that the systems find for each question, in the order of the log: no system's ranking shows.
 
     depth: number of turns taken from each system's ranking.
     """
     build = Builder()
     corpora = {name: i for i, name in enumerate(dict.fromkeys(s.corpus for s in sessions))}
-    numbers: dict[str, list[str]] = {name: [] for name in corpora}
-    for session in sessions:
+    numbers: dict[str, list[int]] = {name: [] for name in corpora}
+    for n, session in enumerate(sessions):
         corpus, number = corpora[session.corpus], len(numbers[session.corpus])
-        numbers[session.corpus].append(session.session)
+        numbers[session.corpus].append(n)
         build.session(corpus=corpus, session=number, said_on=session.said_on, name=session.session)
         for t, turn in enumerate(session.turns):
             build.turn(corpus=corpus, session=number, turn=t, role=turn.role, speaker=turn.speaker, text=turn.text,
@@ -71,24 +54,13 @@ def pool(sessions: Sequence[SessionLine], questions: Sequence[ProposedQuestion],
         build.question(question=q, corpus=corpora[question.corpus], text=question.text, asked_on=None, name=str(q),
                        answer=None, category="all", abstain=False, scored=False)
     tables = build.tables()
-    found: list[dict[tuple[int, int], list[str]]] = [{} for _ in questions]
-    for name, pipeline in pipelines.items():
+    found: list[set[TurnPlace]] = [set() for _ in questions]
+    for pipeline in pipelines.values():
         ran = pipeline.run(tables, store)
         units = ran["units"].select("unit", "session", "turns")
-        for q, session_number, turns in _first_turns(ran["ranking"].join(units, on="unit"), depth):
-            found[q].setdefault((session_number, turns), []).append(name)
-    pools = []
-    for question, places in zip(questions, found):
-        ordered = sorted({*places, *_source(question, numbers[question.corpus])})
-        pools.append([Candidate(numbers[question.corpus][s], t, tuple(places.get((s, t), ()))) for s, t in ordered])
-    return pools
-
-
-def _source(question: ProposedQuestion, sessions: Sequence[str]) -> list[tuple[int, int]]:
-    """Return the place of the turn that a question was made from; none for a person's own question."""
-    if question.session is None or question.turn is None:
-        return []
-    return [(sessions.index(question.session), question.turn)]
+        for q, session_number, turn_number in _first_turns(ran["ranking"].join(units, on="unit"), depth):
+            found[q].add(TurnPlace(numbers[questions[q].corpus][session_number], turn_number))
+    return [sorted(places) for places in found]
 
 
 def _first_turns(ranking: pl.DataFrame, depth: int) -> Iterable[tuple[int, int, int]]:
@@ -96,3 +68,37 @@ def _first_turns(ranking: pl.DataFrame, depth: int) -> Iterable[tuple[int, int, 
     turns = ranking.sort("question", "rank").explode("turns").unique(
         ["question", "session", "turns"], keep="first", maintain_order=True)
     return turns.group_by("question", maintain_order=True).head(depth).select("question", "session", "turns").rows()
+
+
+class Pools:
+    """The pools of questions, looked for in a thread: vectors of a long log take minutes when they are made first."""
+
+    def __init__(self, sessions: Sequence[SessionLine], pipelines: Mapping[str, Pipeline], store: Store,
+                 depth: int) -> None:
+        self._sessions, self._pipelines, self._store, self.depth = sessions, pipelines, store, depth
+        self._found: dict[Asked, list[TurnPlace]] = {}
+        self._queue = SimpleQueue[list[Asked]]()
+        self.waiting = 0
+        """Batches of questions that are not answered yet."""
+        self.fault = ""
+        """Why a search failed."""
+        threading.Thread(target=self._work, daemon=True).start()
+
+    def ask(self, questions: Iterable[Asked]) -> None:
+        """Look for the pools of questions, after those that were asked for before."""
+        if batch := [question for question in dict.fromkeys(questions) if question not in self._found]:
+            self.waiting += 1
+            self._queue.put(batch)
+
+    def of(self, question: Asked) -> list[TurnPlace]:
+        """Return the pool of a question; empty where it is not known yet."""
+        return self._found.get(question, [])
+
+    def _work(self) -> None:
+        while True:
+            batch = self._queue.get()
+            try:
+                self._found.update(zip(batch, pool(self._sessions, batch, self._pipelines, self._store, self.depth)))
+            except Exception as error:  # of a model: the page goes on without it, and shows why
+                self.fault = error_message(error)
+            self.waiting -= 1

@@ -1,60 +1,87 @@
-"""The page of proposed questions in Chromium: keys alone mark evidence and save a file that data=custom reads."""
+"""The questions page in Chromium: keys alone mark evidence, each change is in the file, and nothing is overwritten."""
 
 from __future__ import annotations
 
 import json
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from memlab.data.jsonl import QUESTIONS
 from memlab.data.jsonl import read as read_folder
-from memlab.questions.pool import Candidate, page
-from tests.chat_exports import json_lines, write
-from tests.questions.test_propose import CAT, LINES, SESSIONS, TEA
+from memlab.questions.server import PageServer
+from tests.questions.test_site import make_site
 
 pytestmark = pytest.mark.slow
 
 
-def test_keys_mark_evidence_and_the_saved_lines_are_valid(browser: Any, tmp_path: Path) -> None:
-    pools = [[Candidate("s1", 0, ()), Candidate("s1", 1, ()), Candidate("s2", 0, ())], [Candidate("s2", 1, ())]]
-    write(tmp_path, {"questions.html": page(SESSIONS, [CAT, TEA], pools, 3), "sessions.jsonl": json_lines(*LINES)})
-    browser.get((tmp_path / "questions.html").as_uri())
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[PageServer]:
+    with PageServer(make_site(tmp_path)) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def lines(folder: Path) -> list[dict[str, Any]]:
+    path = folder / QUESTIONS
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
+
+
+def test_keys_mark_search_undo_and_each_change_is_saved(browser: Any, server: PageServer, tmp_path: Path) -> None:
     from selenium.webdriver.common.keys import Keys
     from selenium.webdriver.support.ui import WebDriverWait
 
-    body = browser.find_element("tag name", "body")
-    state = browser.find_element("id", "state")
-    assert state.text == ("Question 1 of 2. Pool depth 3; 1 of 4 candidates not looked at (25 %); "
-                          "0 of 2 questions with evidence.")
+    wait = WebDriverWait(browser, 30, poll_frequency=.1)
+    browser.get(server.url)
+    body, state = browser.find_element("tag name", "body"), browser.find_element("id", "place")
+    wait.until(lambda _: state.text == "1 of 2")
     assert "My cat is called Tom </script><b>&" in browser.find_element("id", "candidates").text
-    body.send_keys("jjx")
-    body.send_keys("kkx")
-    body.send_keys("jxx")
-    assert len(browser.find_elements("css selector", "li.evidence")) == 2
-    body.send_keys("n")
-    assert "Question 2 of 2" in state.text
-    assert "0 of 4 candidates not looked at (0 %); 1 of 2 questions with evidence." in state.text
+    assert "assistant: I live in a cat." in browser.find_element("id", "candidates").text
+    body.send_keys("a")
+    wait.until(lambda _: lines(tmp_path))
+    assert lines(tmp_path) == [{"question": "q1", "corpus": "ann", "text": "What is my cat called?",
+                                "answer": "Tom", "evidence": [{"session": "s1", "turn": 0}]}]
+    wait.until(lambda _: state.text == "2 of 2")
+    body.send_keys("s")
+    wait.until(lambda _: "2 of 2 decided" in browser.find_element("id", "count").text)
+    body.send_keys("u")
+    wait.until(lambda _: "1 of 2 decided" in browser.find_element("id", "count").text)
+    body.send_keys("/")
+    browser.switch_to.active_element.send_keys("rains", Keys.ENTER)
+    wait.until(lambda _: browser.find_elements("css selector", "#results .turn"))
     body.send_keys("x")
+    wait.until(lambda _: len(lines(tmp_path)) == 2)
+    assert lines(tmp_path)[1]["evidence"] == [{"session": "s2", "turn": 2}]
     body.send_keys("e")
-    field = browser.switch_to.active_element
-    field.send_keys(" Really?")
-    assert "Question 2 of 2" in state.text  # letters in the field are no commands
-    saved = browser.execute_script("return lines()")
-    assert [json.loads(line) for line in saved.splitlines()] == [
-        {"question": "q1", "corpus": "ann", "text": "What is my cat called?",
-         "evidence": [{"session": "s1", "turn": 0}, {"session": "s2", "turn": 0}]},
-        {"question": "q2", "corpus": "ann", "text": "What do I prefer? Really?",
-         "evidence": [{"session": "s2", "turn": 1}]}]
-    browser.switch_to.active_element.send_keys(Keys.ESCAPE)
-    browser.execute_cdp_cmd("Page.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)})
-    browser.find_element("tag name", "body").send_keys("s")
-    WebDriverWait(browser, 30).until(lambda _: (tmp_path / "questions.jsonl").exists())
-    assert (tmp_path / "questions.jsonl").read_text("utf-8") == saved
+    browser.switch_to.active_element.send_keys(Keys.END, " Really?", Keys.ESCAPE)
+    wait.until(lambda _: lines(tmp_path)[1]["text"].endswith("Really?"))
+    body.send_keys("o")
+    browser.switch_to.active_element.send_keys("Where do I live?", Keys.ENTER)
+    wait.until(lambda _: len(lines(tmp_path)) == 3)
     assert read_folder(tmp_path).faults == []
-    browser.refresh()
-    assert json.loads(browser.execute_script("return lines()").splitlines()[0])["evidence"]  # kept by the browser
-    browser.find_element("tag name", "body").send_keys("d")
-    assert "(dropped)" in browser.find_element("id", "state").text
-    assert len(browser.execute_script("return lines()").splitlines()) == 1
     assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
+
+
+def test_a_second_window_shows_what_the_first_saved(browser: Any, server: PageServer, tmp_path: Path) -> None:
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    wait = WebDriverWait(browser, 30, poll_frequency=.1)
+    browser.get(server.url)
+    wait.until(lambda _: browser.find_element("id", "place").text == "1 of 2")
+    browser.execute_script("""fetch("change", {method: "POST", body: JSON.stringify({name: "q1", revision: 0,
+        status: "kept", text: "Which cat?", answer: "Tom", evidence: [{session: "s1", turn: 0}]})})""")
+    wait.until(lambda _: lines(tmp_path))
+    browser.find_element("tag name", "body").send_keys("s")
+    notice = browser.find_element("id", "notice")
+    wait.until(lambda _: "another window" in notice.text)
+    assert lines(tmp_path)[0]["text"] == "Which cat?"
+    server.shutdown()
+    server.server_close()
+    browser.find_element("tag name", "body").send_keys("d" "x")
+    wait.until(lambda _: "Start it again" in browser.find_element("id", "saved").text)
