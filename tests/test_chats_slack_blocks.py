@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from memlab.chats.conversation import Tally
-from memlab.chats.slack_blocks import Cards, added, file_text, same
+from memlab.chats.slack_blocks import Cards, file_text, same, with_lines
 from memlab.chats.slack_people import People
 from memlab.chats.source import ExportFile
 from tests.chat_exports import read, write
@@ -200,14 +200,14 @@ def test_a_mention_reads_as_the_text_before_it_named_it() -> None:
 
 
 def test_marks_alone_are_compared_as_they_are() -> None:
-    assert added("👍", ["👍", "Yes"]) == "👍\nYes"
+    assert with_lines("👍", ["👍", "Yes"]) == "👍\nYes"
     assert same("👍", ["👍"]) == "👍"
     assert same("", []) == ""
 
 
 def test_many_lines_and_long_texts_take_linear_time() -> None:
     start = time.process_time()
-    added("a " * 1_000_000, [f"b {n}" for n in range(50_000)])
-    added("! " * 1_000_000, ["?" * n for n in range(1_000)])
-    added(" " * 300_000, [" " * 300_000 + "x", "1" * 300_000])
+    with_lines("a " * 1_000_000, [f"b {n}" for n in range(50_000)])
+    with_lines("! " * 1_000_000, ["?" * n for n in range(1_000)])
+    with_lines(" " * 300_000, [" " * 300_000 + "x", "1" * 300_000])
     assert time.process_time() - start < 3

@@ -18,7 +18,7 @@ from memlab.errors import MemlabError
 from memlab.runtime.clock import has_offset, time_zone
 from memlab.runtime.machine import enough_memory
 from memlab.runtime.paths import path_argument, text_argument
-from memlab.runtime.shell import setting
+from memlab.runtime.shell import data_path
 from memlab.runtime.terminal import print
 from memlab.text.display import sanitise
 
@@ -82,9 +82,8 @@ def _import(options: argparse.Namespace) -> None:
     print(f"{sanitise(str(options.path))}: {export.format.title}")
     for line in _facts(export, sessions, cut, settings):
         print(f"  {sanitise(line)}")
-    print(f"{_what_changed(changes)}: {sanitise(str(folder / SESSIONS))}")
-    place = f"./{folder}" if str(folder).startswith(("~", "?")) else str(folder)  # else a home folder, or no value
-    print(f'next: memlab ask data=custom {setting("data.path", place)} "your question"', secret=True)
+    print(f"{_changes_in_words(changes)}: {sanitise(str(folder / SESSIONS))}")
+    print(f'next: memlab ask data=custom {data_path(str(folder))} "your question"', secret=True)
 
 
 def _facts(export: ChatExport, sessions: list[ChatSession], cut: Cut, settings: ImportSettings) -> list[str]:
@@ -121,10 +120,10 @@ def _why_so_many(export: ChatExport, sessions: list[ChatSession], cut: Cut, spli
     return [f"they are {len(export.conversations):,} conversations: {', '.join(reasons)}"] if later or blank else []
 
 
-def _what_changed(changes: Changes) -> str:
+def _changes_in_words(changes: Changes) -> str:
     """Return what became of the folder's sessions.
 
-    >>> _what_changed(Changes(new=2, went_on=1, turns=3, unchanged=40, absent=0, stored=43))
+    >>> _changes_in_words(Changes(new=2, went_on=1, turns=3, unchanged=40, absent=0, stored=43))
     'added 2 new sessions, and 3 turns of 1 that went on; 40 unchanged, 43 in all'
     """
     if changes.new == changes.stored:

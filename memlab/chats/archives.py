@@ -74,7 +74,7 @@ def read_zip(path: Path, limit: int) -> Iterator[RawFile]:
     try:
         yield from _Unpacking(path, path.stat().st_size, limit).members(path, "", 1)
     except _DAMAGE as fault:
-        raise _damaged(fault, str(path), "download it again, or unpack it and give the folder") from fault
+        raise _damage(fault, str(path), "download it again, or unpack it and give the folder") from fault
 
 
 class _Unpacking:
@@ -130,7 +130,7 @@ class _Unpacking:
         try:
             yield from self.members(source if isinstance(source, Path) else io.BytesIO(source), f"{name}/", depth + 1)
         except _DAMAGE as fault:
-            yield RawFile(name, _damaged(fault, name, "download it again, or remove it"))
+            yield RawFile(name, _damage(fault, name, "download it again, or remove it"))
 
     def _unpack(self, packed: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
         """Return the bytes of an entry, or one byte more than there is room for."""
@@ -159,7 +159,7 @@ def _too_many(where: str) -> MemlabError:
                        fix="give the folder or the zip of the export itself")
 
 
-def _damaged(fault: Exception, where: str, fix: str) -> MemlabError:
+def _damage(fault: Exception, where: str, fix: str) -> MemlabError:
     return MemlabError(f"the zip is damaged, or protected ({str(fault)[:80] or type(fault).__name__})", where=where,
                        fix=fix)
 

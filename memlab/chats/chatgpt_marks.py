@@ -75,15 +75,15 @@ def _of_json(kind: str, field: str) -> list[str]:
         value = load_json(field)
     if kind.endswith("entity") and isinstance(value, list):
         return [name for entry in [*value[1:2], *value[:1]] if (name := text_of(entry))][:1]
-    return list(dict.fromkeys(_named(value, False)))
+    return list(dict.fromkeys(_names(value, False)))
 
 
-def _named(value: object, is_name: bool) -> Iterator[str]:
+def _names(value: object, is_name: bool) -> Iterator[str]:
     if isinstance(value, dict):
         for key, inner in value.items():
-            yield from _named(inner, key in _NAMES)
+            yield from _names(inner, key in _NAMES)
     elif isinstance(value, list):
         for inner in value:
-            yield from _named(inner, is_name)
+            yield from _names(inner, is_name)
     elif is_name and (text := text_of(value)) and "<" not in text and not _RESULT.fullmatch(text):
         yield text

@@ -201,12 +201,12 @@ def _message(line: dict[str, Any], tally: Tally) -> ChatMessage | None:
     if text_of(item.get("commandMode")) not in ("", "prompt"):
         tally.add("notes of the program left out")
         return None
-    typed = _typed(_plain(flatten(item.get("prompt") if item else message.get("content"), tally), tally), tally)
+    typed = _typed_text(_plain(flatten(item.get("prompt") if item else message.get("content"), tally), tally), tally)
     text = "\n".join(filter(None, [_answers(line), typed]))
     return ChatMessage("user", text, None, said_on) if text else None
 
 
-def _typed(text: str, tally: Tally) -> str:
+def _typed_text(text: str, tally: Tally) -> str:
     """Return what the user typed: also after the name of a command, and as a note to remember."""
     if not _COMMAND.match(text) and not _INTERRUPTED.fullmatch(text):
         return text

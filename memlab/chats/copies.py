@@ -42,12 +42,12 @@ def _single(group: list[Conversation]) -> list[Conversation]:
         return [max(group, key=lambda c: (max((str(m.said_on or "") for m in c.messages), default=""),
                                           len(c.messages)))]
     if group[0].endless:
-        return _joined(group)
+        return _join(group)
     ordered = sorted(group, key=lambda c: [_content(m) for m in c.messages])  # a beginning comes right before its end
     return [c for c, after in zip(ordered, [*ordered[1:], None]) if after is None or not _begins(c, after)]
 
 
-def _joined(group: list[Conversation]) -> list[Conversation]:
+def _join(group: list[Conversation]) -> list[Conversation]:
     """Join chats that share messages, in the order of time."""
     whole, *others = sorted(group, key=lambda c: len(c.messages), reverse=True)
     apart = []

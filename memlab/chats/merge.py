@@ -51,7 +51,7 @@ def merge(stored: Sequence[Line], new: Sequence[Line]) -> tuple[list[Line], Chan
     merged = list(stored)
     turns = went_on = 0
     for number, place in partners.items():
-        extended, added = _extended(stored[place]["turns"], new[number]["turns"])
+        extended, added = _extend(stored[place]["turns"], new[number]["turns"])
         if added:
             merged[place] = {**stored[place], "turns": extended}
             turns, went_on = turns + added, went_on + 1
@@ -96,19 +96,19 @@ def _pair(stored: Sequence[Line], new: Sequence[Line], partners: dict[int, int],
             free.remove(best)
 
 
-def _said(turn: Line) -> tuple[str, str]:
+def _role_and_text(turn: Line) -> tuple[str, str]:
     """Return what is compared of a turn; people change their names."""
     return turn["role"], turn["text"]
 
 
 def _whole(line: Line) -> Iterable[object]:
-    yield line["corpus"], line["said_on"], tuple(map(_said, line["turns"]))
+    yield line["corpus"], line["said_on"], tuple(map(_role_and_text, line["turns"]))
 
 
 def _traits(line: Line) -> Iterable[object]:
     """Yield the time with the first turn, and the name, which begins with the day where there is one."""
     if line["turns"]:
-        yield line["corpus"], line["said_on"], _said(line["turns"][0])
+        yield line["corpus"], line["said_on"], _role_and_text(line["turns"][0])
     yield line["corpus"], _NUMBER.sub("", line["session"])
 
 
@@ -117,9 +117,9 @@ def _continuation(stored: Line, new: Line) -> int:
     short, long = sorted((stored["turns"], new["turns"]), key=len)
     if not short or stored["said_on"] != new["said_on"]:
         return 0
-    *before, last = map(_said, short)
-    role, later = _said(long[len(before)])
-    same = [_said(turn) for turn in long[:len(before)]] == before and role == last[0]
+    *before, last = map(_role_and_text, short)
+    role, later = _role_and_text(long[len(before)])
+    same = [_role_and_text(turn) for turn in long[:len(before)]] == before and role == last[0]
     return len(short) if same and (goes_on(*last, later) or goes_on(role, later, last[1])) else 0
 
 
@@ -127,32 +127,32 @@ def _likeness(stored: Line, new: Line) -> int:
     """Return the turns that two sessions of one day have in common, if these are half of the shorter one's."""
     if not stored["said_on"] or not new["said_on"] or stored["said_on"][:10] != new["said_on"][:10]:
         return 0
-    common = (Counter(map(_said, stored["turns"])) & Counter(map(_said, new["turns"]))).total()
+    common = (Counter(map(_role_and_text, stored["turns"])) & Counter(map(_role_and_text, new["turns"]))).total()
     return common if 2 * common >= min(len(stored["turns"]), len(new["turns"])) else 0
 
 
-def _extended(stored: Sequence[Line], new: Sequence[Line]) -> tuple[list[Line], int]:
+def _extend(stored: Sequence[Line], new: Sequence[Line]) -> tuple[list[Line], int]:
     """Return the stored turns with what is new, and the number of turns that are new or went on.
 
     >>> def turns(*texts):
     ...     return [{"role": "assistant" if n % 2 else "user", "text": text} for n, text in enumerate(texts)]
-    >>> [turn["text"] for turn in _extended(turns("Hi", "Yes?"), turns("Hi", "Yes?\\nSay it.", "No."))[0]]
+    >>> [turn["text"] for turn in _extend(turns("Hi", "Yes?"), turns("Hi", "Yes?\\nSay it.", "No."))[0]]
     ['Hi', 'Yes?\\nSay it.', 'No.']
     """
-    there = Counter(map(_said, stored))
+    there = Counter(map(_role_and_text, stored))
     turns, added = list(stored), 0
     for place, turn in enumerate(new):
-        role, text = _said(turn)
+        role, text = _role_and_text(turn)
         if there[role, text]:
             there[role, text] -= 1
             continue
-        before = stored[place] if place < len(stored) and there[_said(stored[place])] else None
+        before = stored[place] if place < len(stored) and there[_role_and_text(stored[place])] else None
         if before and before["role"] == role and goes_on(role, before["text"], text):
-            there[_said(before)] -= 1
+            there[_role_and_text(before)] -= 1
             turns[place] = {**before, "text": text}
             added += 1
         elif before and before["role"] == role and goes_on(role, text, before["text"]):  # an earlier export
-            there[_said(before)] -= 1
+            there[_role_and_text(before)] -= 1
         else:
             turns.append(turn)
             added += 1

@@ -22,7 +22,7 @@ from memlab.chats.conversation import (
     objects_of,
     text_of,
 )
-from memlab.chats.slack_blocks import Cards, added, file_text, same
+from memlab.chats.slack_blocks import Cards, file_text, same, with_lines
 from memlab.chats.slack_people import People
 from memlab.chats.source import ExportFile
 
@@ -123,7 +123,7 @@ def _message(raw: dict[str, Any], people: People, tally: Tally) -> ChatMessage |
     if (blocks or attachments) and text.replace("\u2019", "'") in _STAND_INS:
         text = ""
     files = objects_of(raw.get("files")) or objects_of([raw.get("file")])
-    text = "\n".join(filter(None, [added(same(text, blocks), attachments), *map(file_text, files)]))
+    text = "\n".join(filter(None, [with_lines(same(text, blocks), attachments), *map(file_text, files)]))
     speaker, is_bot = people.speaker(raw)
     tally.add("messages of bots, under the role assistant", is_bot and bool(text))
     tally.add("messages without a text left out", not text)

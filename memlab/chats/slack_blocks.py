@@ -36,13 +36,13 @@ def same(text: str, lines: Sequence[str]) -> str:
     ('Build 7 failed\\non main', '*Build 7* failed on main')
     """
     words, whole = _words(text), _words("\n".join(lines))
-    return "\n".join(lines) if words and words != whole and words in whole else added(text, lines)
+    return "\n".join(lines) if words and words != whole and words in whole else with_lines(text, lines)
 
 
-def added(text: str, lines: Sequence[str]) -> str:
+def with_lines(text: str, lines: Sequence[str]) -> str:
     """Return a text, and after it those lines that it does not hold, however they are marked up.
 
-    >>> added("I agree", ["Rita: We launch in May", "I _agree_"])
+    >>> with_lines("I agree", ["Rita: We launch in May", "I _agree_"])
     'I agree\\nRita: We launch in May'
     """
     words, found = _words(text), [_words(_NUMBER.sub("", line)) for line in lines]
@@ -170,8 +170,8 @@ class Cards:
             pair = (people.plain(field.get("title")), people.plain(field.get("value")))
             lines.append(": ".join(filter(None, pair)))
         body = "\n".join(filter(None, lines))
-        body = added(body, [*self.blocks(holder.get("blocks")), *self.blocks(holder.get("preview"))])
-        body = added(body, [line for entry in objects_of(holder.get("message_blocks"))
+        body = with_lines(body, [*self.blocks(holder.get("blocks")), *self.blocks(holder.get("preview"))])
+        body = with_lines(body, [line for entry in objects_of(holder.get("message_blocks"))
                             for line in self._forwarded(object_of(entry.get("message")))])
         rest = [file_text(file) for file in objects_of(holder.get("files"))]
         rest += [placeholder("image")] * bool(text_of(holder.get("image_url")))

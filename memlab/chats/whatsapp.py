@@ -22,11 +22,11 @@ from memlab.chats.whatsapp_dates import ISLAMIC, read_moments
 from memlab.chats.whatsapp_patterns import Stamp, Stamps
 from memlab.chats.whatsapp_words import (
     MARKS,
+    drop_edit_mark,
     is_notice,
     kind_of,
     name_attachments,
     opens_a_quote,
-    without_edited,
     words,
 )
 from memlab.errors import MemlabError
@@ -200,7 +200,7 @@ def _message(opened: tuple[WhatsAppLine, datetime] | None, body: list[str], tall
         return []
     speaker = " ".join(_MARKS.sub("", match[1]).replace("~", " ").split())
     text = match[2].strip()
-    if (kept := without_edited(text)) is not None:
+    if (kept := drop_edit_mark(text)) is not None:
         tally.add("edited messages, taken as they are now")
         text = kept
     own = line.layout.brackets and text[:1] in MARKS and text != ""  # written by the app

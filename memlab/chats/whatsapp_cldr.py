@@ -225,14 +225,14 @@ def cldr() -> Cldr:
         glue |= {text[3:-3].replace("'", "") for text in map(str, locale.datetime_formats.values())
                  if re.fullmatch(r"\{[01]\}.*\{[01]\}", text)}
     cores = {re.escape(core) for text in glue if (core := plain(text).strip(" ,،"))}
-    return Cldr([found for found in _pooled(words.dates for words in locales.values()) if found.letters in ORDERS],
-                [found for found in _pooled(words.times for words in locales.values()) if "h" in found.letters],
+    return Cldr([found for found in _pool(words.dates for words in locales.values()) if found.letters in ORDERS],
+                [found for found in _pool(words.times for words in locales.values()) if "h" in found.letters],
                 re.compile("(?:" + "|".join(sorted(cores, key=len, reverse=True)) + ") ?"), locales,
                 frozenset().union(*(words.hours for words in locales.values())),
                 frozenset().union(*(words.months for words in locales.values())))
 
 
-def _pooled(patterns: Iterable[frozenset[str]]) -> list[CldrPattern]:
+def _pool(patterns: Iterable[frozenset[str]]) -> list[CldrPattern]:
     """Return the patterns of all locales, each expression once."""
     compiled = (compile_pattern(pattern) for pattern in sorted(set().union(*patterns)))
     return list({(pattern.regex.pattern, pattern.letters): pattern for pattern in compiled if pattern}.values())

@@ -74,10 +74,10 @@ def opens_a_quote(text: str) -> bool:
                                            for opened, closed in _QUOTES)
 
 
-def without_edited(text: str) -> str | None:
+def drop_edit_mark(text: str) -> str | None:
     """Return a text without the remark that it was edited; None if it has none.
 
-    >>> without_edited("Lima <Se editó este mensaje.>"), without_edited("a \\u200e<other words>"), without_edited("<3")
+    >>> drop_edit_mark("Lima <Se editó este mensaje.>"), drop_edit_mark("a \\u200e<other words>"), drop_edit_mark("<3")
     ('Lima', 'a', None)
     """
     start = text.rfind("<")

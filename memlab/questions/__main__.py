@@ -23,6 +23,7 @@ from memlab.questions.server import PageServer, open_browser
 from memlab.questions.site import Site
 from memlab.runtime.machine import enough_memory
 from memlab.runtime.paths import path_argument
+from memlab.runtime.shell import data_path
 from memlab.runtime.terminal import as_flags, print
 from memlab.store import Store, store_at
 from memlab.text.display import sanitise, sanitise_lines
@@ -107,7 +108,7 @@ def _serve(site: Site, options: argparse.Namespace) -> None:
 
 def _next(folder: Path) -> str:
     """Return the command that compares systems on these questions."""
-    return f"memlab run +exp=systems data=custom data.path={shlex.quote(str(folder))}"
+    return f"memlab run +exp=systems data=custom {data_path(str(folder))}"
 
 
 def _check_folder(folder: Path) -> None:

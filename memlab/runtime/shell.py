@@ -27,6 +27,17 @@ def setting(key: str, value: str) -> str:
     return word(f'{key}="{escaped}"')
 
 
+def data_path(folder: str) -> str:
+    """Return ``data.path=FOLDER`` as a shell takes it.
+
+    A first ``~`` would be a home folder, and a first ``?`` no value.
+
+    >>> print(data_path("my chats"), data_path("~me"))
+    'data.path="my chats"' 'data.path="./~me"'
+    """
+    return setting("data.path", f"./{folder}" if folder.startswith(("~", "?")) else folder)
+
+
 def word(text: str) -> str:
     r"""Return a word for the shell; what a terminal would not show as it is stands there as its bytes (bash, zsh).
 

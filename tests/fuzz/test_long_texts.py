@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from memlab.chats import claude_code, codex
 from memlab.chats.chatgpt_marks import without_marks
 from memlab.chats.conversation import Tally
-from memlab.chats.slack_blocks import Cards, added
+from memlab.chats.slack_blocks import Cards, with_lines
 from memlab.chats.slack_people import People
 from memlab.chats.whatsapp import split_line
 from memlab.chats.whatsapp_patterns import Stamps
-from memlab.chats.whatsapp_words import is_notice, name_attachments, without_edited
+from memlab.chats.whatsapp_words import drop_edit_mark, is_notice, name_attachments
 from memlab.data.beam import _PLAN
 from memlab.judge import rules
 from memlab.judge.llm import contains_yes, first_word
@@ -74,10 +74,10 @@ READERS: dict[str, Callable[[str], Any]] = {
     "claims": lambda text: list(contradiction.claims(text)), "values": lambda text: list(relations.values(text)),
     "marks": lambda text: without_marks(text, [{"matched_text": text}], Tally()), "context": codex._is_context,
     "reminders": lambda text: claude_code._message({"type": "user", "message": {"content": text}}, Tally()),
-    "commands": lambda text: claude_code._typed(text, Tally()),
-    "slack": People([]).plain, "blocks_of_slack": lambda text: added(text, text.split("\n")),
+    "commands": lambda text: claude_code._typed_text(text, Tally()),
+    "slack": People([]).plain, "blocks_of_slack": lambda text: with_lines(text, text.split("\n")),
     "kinds_of_slack": lambda text: Cards(People([]), Tally()).blocks({"type": text, "text": text}),
-    "attachments": name_attachments, "edited": without_edited, "notice": is_notice,
+    "attachments": name_attachments, "edited": drop_edit_mark, "notice": is_notice,
     "dated": lambda text: split_line(text, Stamps()), "plan": lambda text: _PLAN.sub("", text),
 }
 """Name -> what reads a text."""
