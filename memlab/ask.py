@@ -3,8 +3,8 @@
     memlab ask system=best data=locomo data.path=FILE corpus=conv-26 "What did Caroline research?"
     memlab ask memory=FOLDER now=2023-06-01 "Which pet do I have?"
 
-Prints the answer if there is a reader (read/answer=reader chat=...), and the first five results: what is found again is
-merged, and the newest of those that hold the same words of the question is marked. Words are those of ``memlab run``, and:
+Prints the answer if there is a reader (read/answer=reader chat=...), and the first five results: copies are merged, and
+the newest of those that hold the same words of the question is marked. Words are those of ``memlab run``, and:
 
     corpus=NAME   the corpus whose sessions are searched (name or number); needed if the data have several, unless the
                   question is one of the data's own, by its words or its id
@@ -93,7 +93,8 @@ class AskCommand:
             faults.append(f'one question is expected, {count}; put it in quotes: "Which pet do I have?"')
         elif not questions[0].strip():
             faults.append("the question is blank")
-        faults += [f"{w}: memlab ask has no such flag, only {', '.join((SIGNALS, *HELP))}" for w in others if w.startswith("-")]
+        faults += [f"{w}: memlab ask has no such flag, only {', '.join((SIGNALS, *HELP))}"
+                   for w in others if w.startswith("-")]
         names = [w.partition("=")[0] for w in settings]
         faults += [f"{name}: is given {names.count(name)} times; give it once" for name in own if names.count(name) > 1]
         if "memory" in own:
