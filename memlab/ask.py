@@ -167,7 +167,9 @@ def _show(result: SearchResult) -> None:
         _heading("Answer")
         _out.print(Text(sanitise_lines(result.answer) or "(blank)"))
     found = first_results(result.question, result.results, RESULTS)
-    _heading("Found" if found else "Nothing was found")
+    _heading("Found")
+    if not found:
+        _out.print("nothing was found")
     for n, one in enumerate(found, 1):
         said = ", ".join([*(["no date"] if not one.days else [f"{one.days[-1]:%Y-%m-%d}"]), one.place])
         copies = f", said {one.copies} times" if one.copies > 1 else ""

@@ -94,7 +94,8 @@ def test_the_graph_has_its_own_place(capsys: pytest.CaptureFixture[str], tmp_pat
 
 
 @pytest.mark.parametrize(("words", "status", "fault"), [
-    (["Which pet do I have?"], 2, "the embedded data have 2 corpora.*data=custom data.path=FOLDER.*corpus=NAME: life-0, life-1"),
+    (["Which pet do I have?"], 2,
+     "the embedded data have 2 corpora.*data=custom data.path=FOLDER.*corpus=NAME: life-0, life-1"),
     (["corpus=life-7", "Which?"], 2, "corpus=life-7: there is none of that name; did you mean 'life-1'"),
     (["corpus=" + "9" * 6000, "Which?"], 2, "there is none of that name"),
     (["corpus=life-0", "now=soon", "Which?"], 1, "now: 'soon' is no date"),
