@@ -9,8 +9,11 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, lru_cache
 from typing import Any
 
+import hydra
+from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 from hydra.types import RunMode
@@ -19,12 +22,14 @@ from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
 from memlab.config import choices, instantiate, plugins
-from memlab.config.choices import ARM
-from memlab.config.files import compose_files, hydra_alone
-from memlab.config.instantiate import CONF, class_defaults, find_class
+from memlab.config.choices import ARM, ARMS, FileStamp
+from memlab.config.instantiate import CONF, class_defaults, find_class, with_defaults
 from memlab.config.overrides import Fault, faults, groups, jobs, parse, try_parse, unknown_settings, valid_overrides
 from memlab.config.unread import Place, origin, unread_settings
-from memlab.runtime.paths import expand, path_refusal
+from memlab.runtime.paths import expand, path_refusal, refusal_message
+
+CONFIG = "config"
+"""Name of the file of all defaults in ``conf``."""
 
 LAUNCHER = "hydra.launcher"
 
@@ -121,8 +126,8 @@ def compose_arm(arguments: Sequence[str]) -> tuple[DictConfig, dict[str, str]]:
         HydraException: The chosen files cannot be composed.
     """
     values = [argument for argument in arguments if not _for_hydra(parse(argument))]
-    chosen = tuple(argument for argument in arguments if argument not in values)
-    config = copy.deepcopy(compose_files(tuple(choices.search_path()), chosen, choices.stamps()))
+    chosen = (*choices.search_path(), *(argument for argument in arguments if argument not in values))
+    config = copy.deepcopy(_compose_files(chosen, choices.stamps()))
     plain: Any = OmegaConf.to_container(config, resolve=False)
     wrong = unknown_settings(values, plain)
     for argument in values:
@@ -133,7 +138,7 @@ def compose_arm(arguments: Sequence[str]) -> tuple[DictConfig, dict[str, str]]:
                 wrong[argument] = "there is no such item: those of a list are numbered from 0; or set the whole list"
             except OmegaConfBaseException as error:
                 wrong[argument] = str(error).splitlines()[0]
-    unread = unread_settings(config, hydra_alone())
+    unread = unread_settings(config, _hydra_alone())
     dead = {argument: fault for argument in arguments if argument not in wrong if (fault := (
         _overridden(argument, arguments, config) or _reason(argument, unread) or _dangling(argument, config)))}
     if dead:
@@ -206,6 +211,45 @@ def _for_hydra(override: Override) -> bool:
     if _is_folder(key):
         return not isinstance(override.value(), dict)
     return key.startswith("hydra.") and not f"{key}.".startswith(f"{LAUNCHER}.")
+
+
+@cache
+def _hydra_alone() -> dict[str, Any]:
+    """Return Hydra's own settings (plain values) as they are without files and arguments."""
+    GlobalHydra.instance().clear()
+    with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
+        config = hydra.compose(None, return_hydra_config=True)
+    config.hydra.job.config_name = CONFIG
+    plain: Any = OmegaConf.to_container(config.hydra, resolve=False)
+    return {str(name): value for name, value in plain.items()}
+
+
+@lru_cache(maxsize=64)
+def _compose_files(chosen: tuple[str, ...], stamps: tuple[FileStamp, ...]  # noqa: ARG001  (the key)
+                   ) -> DictConfig:
+    """Return the files of these stamps as Hydra composes them, with the defaults of every class.
+
+    Arms of a sweep share the result, and command lines of one process do while no file changes.
+    """
+    GlobalHydra.instance().clear()
+    with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
+        try:
+            config = hydra.compose(CONFIG, [*chosen], return_hydra_config=True)
+        except OSError as error:  # a name in a list of defaults that no file can have
+            raise HydraException(f"the chosen files cannot be composed: {refusal_message(error)}") from error
+        except (ValueError, TypeError, AssertionError) as error:  # a choice or a list of defaults of another form
+            reason = str(error) or "a list of defaults has another form"
+            raise HydraException(f"the chosen files cannot be composed: {reason}") from error
+    plain: Any = OmegaConf.to_container(config, resolve=False)
+    with open_dict(config):
+        if ARMS in plain:  # of the experiment; each is a choice
+            del config[ARMS], plain[ARMS]
+        for key, node in plain.items():
+            if key != "hydra" and isinstance(node, dict):
+                config[key] = with_defaults(node)
+        config.hydra.job.override_dirname = ""  # Hydra's own, of the choices
+        config.hydra.launcher = with_defaults(plain["hydra"]["launcher"])
+    return config
 
 
 def _set(config: DictConfig, override: Override) -> None:
