@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from memlab.runtime import interrupt
+
 if TYPE_CHECKING:
     from memlab.harness.sweep import preset, run_pipeline
     from memlab.live.sessions import Session, Turn
@@ -25,6 +27,10 @@ _PLACES = {"Memory": "memlab.memory", "Pipeline": "memlab.pipeline", "Session": 
            "Store": "memlab.store.store", "Turn": "memlab.live.sessions", "compare": "memlab.report.notebook",
            "load": "memlab.report.notebook", "preset": "memlab.harness.sweep",
            "run_pipeline": "memlab.harness.sweep"}
+
+
+if interrupt.is_command():  # before the libraries of a command are imported, which takes seconds
+    interrupt.watch()
 
 
 def __getattr__(name: str) -> Any:

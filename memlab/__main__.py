@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from memlab import __version__
 from memlab.errors import did_you_mean
+from memlab.runtime.interrupt import INTERRUPTED
 from memlab.runtime.pipe import flushed_output
 from memlab.runtime.terminal import print
 
@@ -69,8 +70,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     if "--version" in rest:
         return main(["--version"])
     announce(name, rest)
-    module = importlib.import_module(COMMANDS[name][0])
-    return int(module.main(rest))
+    try:
+        module = importlib.import_module(COMMANDS[name][0])
+        return int(module.main(rest))
+    except KeyboardInterrupt:
+        print("\ninterrupted; finished work is kept", file=sys.stderr)
+        return INTERRUPTED
 
 
 def usage() -> str:

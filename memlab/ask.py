@@ -3,8 +3,8 @@
     memlab ask system=best data=locomo data.path=FILE corpus=conv-26 "What did Caroline research?"
     memlab ask memory=FOLDER now=2023-06-01 "Which pet do I have?"
 
-Prints the ranking with its signals, facts about the people and things in the question if a graph is configured, the
-context, and the answer if there is a reader (read/answer=reader chat=...). Words are those of ``memlab.run``, and:
+Prints the answer if there is a reader (read/answer=reader chat=...), and the first five results: copies are merged, and
+the newest of those that hold the same words of the question is marked. Words are those of ``memlab run``, and:
 
     corpus=NAME   the corpus whose sessions are searched (name or number); needed if the data have several, unless the
                   question is one of the data's own, by its words or its id
@@ -12,6 +12,8 @@ context, and the answer if there is a reader (read/answer=reader chat=...). Word
                   or of the last session; for a live memory the present
     memory=FOLDER a live memory (memlab.memory) instead of data
     timezone=NAME the time zone of the memory's days, such as Europe/Rome; default: UTC (data have data.timezone)
+    --signals     the whole ranking with the scores of each search, facts about the people and things in the question
+                  if a graph is configured, and the context
 
 Exit status: 0 answered, 1 failed, 2 the configuration is faulty, 130 interrupted.
 """
@@ -35,6 +37,7 @@ from memlab.harness.question import MAX_RANKS, ask_data
 from memlab.harness.sweep import OF_RUNS, read
 from memlab.live.database import is_memory
 from memlab.live.results import RESULT, SearchResult
+from memlab.live.shown import body_of, first_results
 from memlab.memory import Memory
 from memlab.runtime.clock import read_moment
 from memlab.runtime.console import Console
@@ -46,8 +49,13 @@ from memlab.text.display import sanitise, sanitise_lines
 
 OWN = ("corpus", "now", "memory", "timezone")
 """Words that ``memlab.run`` does not have."""
+SIGNALS = "--signals"
+"""The flag for the whole ranking."""
+RESULTS = 5
+"""Number of results that are shown, without copies, of the first MAX_RANKS."""
 MIN_RANKS = 10
-"""Number of ranks that are shown at least; all selected ones are, of the first MAX_RANKS."""
+"""Number of ranks that the whole ranking has at least; all selected ones are shown, of the first MAX_RANKS."""
+TO_ANSWER = "for an answer, add a model: read/answer=reader chat.url=http://127.0.0.1:8000/v1 chat.model=NAME"
 TEXT = 300
 """Characters of a result's text that are shown."""
 ITEM = 1200
@@ -64,6 +72,7 @@ class AskCommand:
     question: str
     arguments: list[str]
     own: dict[str, str]
+    signals: bool = False
 
     @classmethod
     def of(cls, arguments: Sequence[str]) -> AskCommand:
@@ -72,6 +81,8 @@ class AskCommand:
         >>> AskCommand.of(["rank.select.k=3", "now=2023-05-20", "Which pet is it?"]).own
         {'now': '2023-05-20'}
         """
+        signals = SIGNALS in arguments
+        arguments = [w for w in arguments if w != SIGNALS]
         settings = [w for w in arguments if _SETTING.match(w)]
         own = {w.partition("=")[0]: w.partition("=")[2] for w in settings if w.partition("=")[0] in OWN}
         others = [w for w in settings if w.partition("=")[0] not in OWN]
@@ -82,7 +93,8 @@ class AskCommand:
             faults.append(f'one question is expected, {count}; put it in quotes: "Which pet do I have?"')
         elif not questions[0].strip():
             faults.append("the question is blank")
-        faults += [f"{w}: memlab ask has no such flag, only {' and '.join(HELP)}" for w in others if w.startswith("-")]
+        faults += [f"{w}: memlab ask has no such flag, only {', '.join((SIGNALS, *HELP))}"
+                   for w in others if w.startswith("-")]
         names = [w.partition("=")[0] for w in settings]
         faults += [f"{name}: is given {names.count(name)} times; give it once" for name in own if names.count(name) > 1]
         if "memory" in own:
@@ -92,7 +104,7 @@ class AskCommand:
             faults.append("timezone: is of a live memory (memory=FOLDER); data of your own have data.timezone")
         if faults:
             raise Faults(faults)
-        return cls(questions[0], others, own)
+        return cls(questions[0], others, own, signals)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -103,7 +115,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         _out.print(escape((__doc__ or "").strip()))
         return 0
     try:
-        _show(*answer(AskCommand.of(arguments)))
+        command = AskCommand.of(arguments)
+        result, place = answer(command)
+        _head(result, place)
+        (_show_all if command.signals else _show)(result)
     except MemlabError as error:
         _out.print(f"[red]memlab:[/red] {escape(sanitise_lines(str(error)))}", soft_wrap=True)
         return 2 if isinstance(error, Faults) else 1
@@ -140,10 +155,36 @@ def answer(command: AskCommand) -> tuple[SearchResult, str]:
     return ask_data(arm, command.question, command.own.get("corpus"), now, sweep.settings.store)
 
 
-def _show(result: SearchResult, place: str) -> None:
+def _head(result: SearchResult, place: str) -> None:
     asked_on = "on no day" if result.asked_on is None else f"as of {result.asked_on:%Y-%m-%d}"
     _out.print(Text(sanitise(result.question), "bold"))
     _out.print(Text(f"asked of {sanitise(place)}, {asked_on}", "dim"))
+
+
+def _show(result: SearchResult) -> None:
+    """Print the answer and the first results."""
+    if result.answer is not None:
+        _heading("Answer")
+        _out.print(Text(sanitise_lines(result.answer) or "(blank)"))
+    found = first_results(result.question, result.results, RESULTS)
+    _heading("Found")
+    if not found:
+        _out.print("nothing was found")
+    for n, one in enumerate(found, 1):
+        said = ", ".join([*(["no date"] if not one.days else [f"{one.days[-1]:%Y-%m-%d}"]), one.place])
+        copies = f", said {one.copies} times" if one.copies > 1 else ""
+        _out.print(Text.assemble((f"{n}. ", "dim"), sanitise(one.text, TEXT),
+                                 ("\n   newest of these", "bold green") if one.newest else "\n  ",
+                                 (f" {said}{copies}", "dim")))
+    hints = [] if result.answer is not None else [TO_ANSWER]
+    hints += [f"{SIGNALS} shows the whole ranking, its scores and the context"] if found else []
+    _out.print()
+    for hint in hints:
+        _out.print(Text(hint, "dim"), soft_wrap=True)
+
+
+def _show_all(result: SearchResult) -> None:
+    """Print the ranking with its signals, the graph, the context and the answer."""
     _heading("Ranking")
     shown = result.results.filter((pl.col("rank") <= MIN_RANKS) | pl.col("selected"))
     _out.print(_ranking(shown) if shown.height else "nothing was found")
@@ -174,11 +215,10 @@ def _ranking(rows: pl.DataFrame) -> Table:
     for row in rows.iter_rows(named=True):
         signals = "  ".join(f"{name} {value:.3f}" for name, value in row.items()
                             if name not in RESULT and value is not None)
-        body = str(row["text"] or "").partition("]\n")[2] if row["said_on"] is not None else str(row["text"] or "")
         table.add_row(
             "*" if row["selected"] else "", str(row["rank"]), f"{row['score']:.3f}",
             "" if row["said_on"] is None else f"{row['said_on']:%Y-%m-%d}", _where(row["session"], row["turns"]),
-            Text.assemble(sanitise(" ".join(body.split()), TEXT), ("\n" + sanitise(signals), "dim")))
+            Text.assemble(sanitise(body_of(row), TEXT), ("\n" + sanitise(signals), "dim")))
     return table
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
@@ -45,6 +46,15 @@ class Faults(MemlabError):
         super().__init__(f"{count}:\n{lines}")
 
 
+def natural_order(name: str) -> list[tuple[int, str]]:
+    """Return a key that sorts names with numbers as people count.
+
+    >>> sorted(["life-10", "life-2"], key=natural_order)
+    ['life-2', 'life-10']
+    """
+    return [(int(part), "") if part.isdecimal() and len(part) < 20 else (-1, part) for part in re.split(r"(\d+)", name)]
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Suggest the nearest known name, and list the known ones when there are few.
 
@@ -53,7 +63,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     >>> did_you_mean("xyz", ["colbert", "bm25"])
     'known: bm25, colbert'
     """
-    options = sorted(set(known))
+    options = sorted(set(known), key=natural_order)
     close = get_close_matches(name, options, n=1)
     listed = "known: " + ", ".join(options[:30]) + (", ..." if len(options) > 30 else "")
     return f"did you mean '{close[0]}'? ({listed})" if close else listed

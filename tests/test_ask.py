@@ -48,7 +48,7 @@ def test_words_are_told_from_the_question() -> None:
 
 
 def test_a_question_of_ones_own(capsys: pytest.CaptureFixture[str]) -> None:
-    status, told = ask(capsys, *WORDS, "corpus=life-1", "rank.select.k=2", "Which pet do I have?")
+    status, told = ask(capsys, *WORDS, "corpus=life-1", "rank.select.k=2", "--signals", "Which pet do I have?")
     assert status == 0
     assert "asked of life-1 of synthetic, 10 sessions, as of 20" in told
     assert re.search(r"^\* +1 +\d+\.\d{3} 20\d\d-\d\d-\d\d \d+:\d+ +(user|assistant): ", told, re.MULTILINE)
@@ -57,7 +57,15 @@ def test_a_question_of_ones_own(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Context (2 items)" in told
     assert "Answer" not in told
     assert "Graph" not in told
-    assert ask(capsys, *WORDS, "corpus=1", "rank.select.k=2", "Which pet do I have?")[1] == told
+    assert ask(capsys, *WORDS, "corpus=1", "rank.select.k=2", "--signals", "Which pet do I have?")[1] == told
+
+
+def test_five_results_and_how_to_get_an_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    told = ask(capsys, *WORDS, "corpus=life-1", "Which pet do I have?")[1]
+    assert re.findall(r"^(\d)\. ", told, re.MULTILINE) == ["1", "2", "3", "4", "5"]
+    assert "read/answer=reader chat.url=" in told
+    assert "lexical:turn" not in told
+    assert len(told.splitlines()) <= 25
 
 
 def test_the_datas_own_question_knows_its_corpus_and_its_day(capsys: pytest.CaptureFixture[str]) -> None:
@@ -78,7 +86,7 @@ def test_the_graph_has_its_own_place(capsys: pytest.CaptureFixture[str], tmp_pat
     with Memory(tmp_path / "ann", lexical()) as memory:
         memory.add(Session("2023-05-20", [("user", "My sister Ines lives in Lisbon. I visited Ines with Otis.")]))
     status, told = ask(capsys, f"memory={tmp_path}/ann", "search/dense=none", "write/extract=rules_keys",
-                       "read/graph=block", "now=2023-06-01", "Where does Ines live?")
+                       "read/graph=block", "now=2023-06-01", "--signals", "Where does Ines live?")
     assert status == 0
     graph = told[told.index("Graph"):told.index("Context")]
     assert "has sister | Ines" in graph
@@ -86,7 +94,8 @@ def test_the_graph_has_its_own_place(capsys: pytest.CaptureFixture[str], tmp_pat
 
 
 @pytest.mark.parametrize(("words", "status", "fault"), [
-    (["Which pet do I have?"], 2, "these data have 2 corpora.*choose one with corpus=NAME: life-0, life-1"),
+    (["Which pet do I have?"], 2,
+     "the embedded data have 2 corpora.*data=custom data.path=FOLDER.*corpus=NAME: life-0, life-1"),
     (["corpus=life-7", "Which?"], 2, "corpus=life-7: there is none of that name; did you mean 'life-1'"),
     (["corpus=" + "9" * 6000, "Which?"], 2, "there is none of that name"),
     (["corpus=life-0", "now=soon", "Which?"], 1, "now: 'soon' is no date"),
@@ -94,7 +103,7 @@ def test_the_graph_has_its_own_place(capsys: pytest.CaptureFixture[str], tmp_pat
     (["corpus=life-0", "rank.select.kk=3", "Which?"], 2, "rank.select has no setting 'kk'; did you mean 'k'"),
     (["corpus=life-0", "rank/select=oracle", "Which?"], 1, "OracleSelect reads evidence"),
     (["corpus=life-0", "-m", "rank/select=gap", "Which?"], 2,
-     "-m: memlab ask has no such flag, only -h and --help"),
+     "-m: memlab ask has no such flag, only --signals, -h, --help"),
     (["corpus=life-0", "plan=true", "Which?"], 2, "plan=true: this command does not read plan"),
     (["memory=/nowhere", "Which?"], 2, "data.lives: a live memory has no data set"),
     (["corpus=life-0", "timezone=Asia/Tokyo", "Which?"], 2, "timezone: is of a live memory"),
@@ -110,7 +119,7 @@ def test_a_live_memory(capsys: pytest.CaptureFixture[str], folder: Path) -> None
     status, told = ask(capsys, f"memory={folder}", "search/dense=none", "now=2023-06-01", "What is my cat called?")
     assert status == 0
     assert f"asked of the memory {folder}, as of 2023-06-01" in " ".join(told.split())
-    assert "0:0" in told
+    assert "session 0" in told
     assert "ran away" not in told  # said later
     assert "without a date" in told
     status, told = ask(capsys, f"memory={folder}", "search/dense=none", "What is my cat called?")
@@ -150,7 +159,7 @@ def test_what_was_said_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[s
     assert status == 0
     assert "\x1b[31m" not in told
     assert "\u202e" not in told
-    assert told.count("[bold]cat[/bold]") == 3  # question, ranking, context: as it was said
+    assert told.count("[bold]cat[/bold]") == 2  # question and result: as it was said
     status, told = ask(capsys, f"memory={folder}", "search/dense=none", f"corpus={NASTY}", "cat")
     assert status == 2
     assert "\x1b[31m" not in told

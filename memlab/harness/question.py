@@ -8,7 +8,8 @@ import polars as pl
 
 from memlab.data.dataset import Dataset
 from memlab.data.jsonl import FolderDataset
-from memlab.errors import Faults, did_you_mean
+from memlab.data.synthetic.dataset import Synthetic
+from memlab.errors import Faults, did_you_mean, natural_order
 from memlab.harness.arm import Arm, load
 from memlab.live.results import SearchResult, results, without_judges
 from memlab.runtime.clock import Clock
@@ -33,7 +34,7 @@ def ask_data(arm: Arm, question: str, corpus: str | None = None, now: date | dat
     names = dict(tables["ids"].filter(pl.col("kind") == "corpus").select("corpus", "name").iter_rows())
     corpora = {corpus: names.get(corpus, str(corpus)) for corpus in tables["sessions"]["corpus"].unique().sort()}
     own = _own_questions(tables, question)
-    chosen = _corpus(corpora, own, corpus)
+    chosen = _corpus(arm.dataset, corpora, own, corpus)
     own = own.filter(pl.col("corpus") == chosen)
     own_tables = {name: tables[name].filter(pl.col("corpus") == chosen) for name in ("sessions", "turns")}
     question = own["text"][0] if own.height else question
@@ -66,9 +67,9 @@ def _own_questions(tables: Tables, wanted: str) -> pl.DataFrame:
     return questions.filter(same | (pl.col("name") == wanted)).select("question", "corpus", "asked_on", "text")
 
 
-def _corpus(corpora: dict[int, str], own: pl.DataFrame, wanted: str | None) -> int:
+def _corpus(dataset: Dataset, corpora: dict[int, str], own: pl.DataFrame, wanted: str | None) -> int:
     """Choose the corpus whose sessions are searched."""
-    listed = ", ".join(list(corpora.values())[:40]) + (", ..." if len(corpora) > 40 else "")
+    listed = ", ".join(sorted(corpora.values(), key=natural_order)[:40]) + (", ..." if len(corpora) > 40 else "")
     if wanted is not None:
         matches = [corpus for corpus, name in corpora.items() if name == wanted]
         if not matches and (number := whole_number(wanted)) in corpora:
@@ -84,5 +85,8 @@ def _corpus(corpora: dict[int, str], own: pl.DataFrame, wanted: str | None) -> i
     if meant:
         listed = ", ".join(corpora[c] for c in meant)
         raise Faults([f"several corpora have this question; choose one with corpus=NAME: {listed}"])
-    raise Faults([f"these data have {len(corpora)} corpora, and this is none of their questions; choose one with "
-                  f"corpus=NAME: {listed}"])
+    embedded = isinstance(dataset, Synthetic)
+    hint = ("; your own chats: data=custom data.path=FOLDER, of memlab import; or choose a generated life with "
+            if embedded else "; choose one with ")
+    raise Faults([f"{'the embedded' if embedded else 'these'} data have {len(corpora)} corpora, and this is none of "
+                  f"their questions{hint}corpus=NAME: {listed}"])

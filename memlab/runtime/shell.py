@@ -9,12 +9,14 @@ import sys
 from memlab.runtime.terminal import encodable
 from memlab.text.display import sanitise
 
-_PLAIN = re.compile(r"(?!(?:true|false|null|nan|inf)\Z)(?:\.{0,2}/|[a-z_])[\w./-]*", re.ASCII | re.IGNORECASE)
+_PLAIN = re.compile(r"(?!(?:true|false|null|nan|inf)\Z)(?:\.{0,2}/|[a-z_])[\w./:@-]*", re.ASCII | re.IGNORECASE)
 _BEFORE_MARK = re.compile(r'(\\*)("|\$\{|\Z)')
 
 
 def setting(key: str, value: str) -> str:
     r"""Return ``key=value`` as a shell takes it, so that memlab reads the value as it is.
+
+    OmegaConf has no way to write the value ``???``: to it that is a setting without a value.
 
     >>> print(setting("data.path", "chats-chatgpt"), setting("data.path", "my chats"))
     data.path=chats-chatgpt 'data.path="my chats"'

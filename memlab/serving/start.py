@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import shlex
 import signal
@@ -24,6 +23,7 @@ import psutil
 
 from memlab.errors import MemlabError
 from memlab.runtime.progress import clock
+from memlab.runtime.shell import setting
 from memlab.servers import Server, base_url, file_stem, node_name, records_folder, running_servers, slurm_job
 from memlab.serving import environment, process
 from memlab.serving.settings import Runner, Settings
@@ -196,19 +196,7 @@ def overrides(server: Server) -> str:
         fields |= {"key_env": KEY_VARIABLE, "dimensions": server.dimensions}
     if server.task == "embeddings":
         fields["ask_dimensions"] = "false"
-    return " ".join([f"{slot}={form}", *(_override(f"{slot}.{k}", str(v)) for k, v in fields.items() if v is not None)])
-
-
-def _override(name: str, value: str) -> str:
-    """Return one override for a shell; a value with special characters of Hydra's grammar is quoted.
-
-    >>> print(_override("chat.model", "Qwen/Qwen2.5-7B"), _override("chat.tokenizer", "/my models/a"))
-    chat.model=Qwen/Qwen2.5-7B 'chat.tokenizer="/my models/a"'
-    """
-    if re.fullmatch(r"[\w./:@-]+", value):
-        return f"{name}={value}"
-    inner = value.replace("\\", "\\\\").replace('"', '\\"')
-    return shlex.quote(f'{name}="{inner}"')
+    return " ".join([f"{slot}={form}", *(setting(f"{slot}.{k}", str(v)) for k, v in fields.items() if v is not None)])
 
 
 def _progress(name: str, echo: Callable[[str], None]) -> Callable[[float, str], None]:

@@ -6,12 +6,12 @@ import shlex
 import subprocess
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 from memlab.config.overrides import parse
-from memlab.runtime.shell import setting, word
+from memlab.runtime.shell import data_path, setting, word
 
 ODD = ["my chats", "a,b", "a=b", "[x]", "{a: b}", "(x)", "it's", 'say "hi"', "back\\slash", "end\\", 'end\\"', "täg",
        "日本", "${x}", "\\${x}", "\\\\${x}", "a${b", "$x", "2024", "1e5", ".5", "true", "null", "NaN", "#x", "!x",
@@ -33,12 +33,19 @@ def test_odd_values_come_back(value: str) -> None:
 
 @given(st.text(st.sampled_from("ab1 ,=[]{}()'\"\\$:#~&;`*!?.-+é")))
 def test_any_value_comes_back(value: str) -> None:
+    assume(value != "???")  # to OmegaConf a setting without a value
     (argument,) = shlex.split(setting("data.path", value))
     assert read(argument) == value
 
 
+@pytest.mark.parametrize("folder", ["???", "~", "~me"])
+def test_folders_that_would_mean_something_else_are_written_from_here(folder: str) -> None:
+    (argument,) = shlex.split(data_path(folder))
+    assert read(argument) == f"./{folder}"
+
+
 def test_plain_values_are_not_quoted() -> None:
-    for value in ("chats-chatgpt", "/tmp/my_chats", "../x", "./x.y"):
+    for value in ("chats-chatgpt", "/tmp/my_chats", "../x", "./x.y", "Qwen/Qwen3:latest", "http://127.0.0.1:80/v1"):
         assert setting("data.path", value) == f"data.path={value}"
 
 

@@ -1,0 +1,48 @@
+"""Ctrl-C that no command catches, also while libraries are imported: one sentence and exit status 130."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from types import TracebackType
+
+INTERRUPTED = 130
+"""Exit status of a command that Ctrl-C ended, as shells give it."""
+
+
+def is_interrupt(error: BaseException | None) -> bool:
+    """Return whether an exception is Ctrl-C, or was raised while one was handled.
+
+    A library that is interrupted while it is imported can report that it cannot be imported.
+    """
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
+def watch() -> None:
+    """Have this process end with one sentence if Ctrl-C ends it."""
+    before = sys.excepthook
+
+    def end(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if not is_interrupt(error):
+            before(kind, error, trace)
+            return
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+        with contextlib.suppress(OSError):
+            os.write(2, b"\ninterrupted; finished work is kept\n")
+        os._exit(INTERRUPTED)
+
+    sys.excepthook = end
+
+
+def is_command() -> bool:
+    """Return whether this process was started as ``memlab`` or ``python -m memlab``, and not to use memlab from Python.
+
+    Python's own name for a module that it still looks for is ``-m``.
+    """
+    name = sys.argv[0] if sys.argv else ""
+    return name == "-m" or os.path.basename(name) in ("memlab", "memlab.exe")

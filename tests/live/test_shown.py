@@ -1,0 +1,31 @@
+"""The results that people read first: copies, turns within others, and the newest of a topic."""
+
+from datetime import datetime
+
+import polars as pl
+
+from memlab.live.results import RESULT
+from memlab.live.shown import first_results
+
+
+def ranked(*rows: tuple[str, int, int, list[int]]) -> pl.DataFrame:
+    """Return a ranking of (text, month, session, turns)."""
+    return pl.DataFrame([{
+        "rank": n, "score": 1 / n, "selected": True, "said_on": datetime(2023, month, 1), "session": session,
+        "turns": turns, "text": f"[2023]\n{text}"} for n, (text, month, session, turns) in enumerate(rows, 1)],
+        schema=RESULT, orient="row")
+
+
+def test_copies_are_merged_and_the_newest_of_a_topic_is_marked() -> None:
+    shown = first_results("Who is my manager now?", ranked(
+        ("user: My manager is Ana.", 1, 0, [0]), ("user: My manager is Ben.", 6, 2, [1]),
+        ("user:  my manager is ana.", 3, 1, [4]), ("user: I like tea.", 9, 3, [0])), 5)
+    assert [(one.text, one.copies, one.newest) for one in shown] == [
+        ("user: My manager is Ana.", 2, False), ("user: My manager is Ben.", 1, True), ("user: I like tea.", 1, False)]
+    assert [day.month for day in shown[0].days] == [1, 3]
+
+
+def test_a_turn_within_a_result_is_not_shown_again_and_five_are_enough() -> None:
+    rows = [("a b", 1, 0, [0, 1]), ("a", 1, 0, [0]), *((f"t{n}", 1, n, [0]) for n in range(1, 9))]
+    assert [one.text for one in first_results("x", ranked(*rows), 5)] == ["a b", "t1", "t2", "t3", "t4"]
+    assert first_results("x", ranked(), 5) == []
