@@ -15,7 +15,7 @@ from typing import Any
 from memlab.errors import MemlabError
 from memlab.runtime import foreign
 
-ENDINGS = (".json", ".jsonl", ".txt")
+ENDINGS = (".json", ".jsonl", ".txt", ".html")
 MAX_MB = 1000.0
 MAX_FILES = 200_000
 
@@ -25,8 +25,8 @@ class ExportFile:
     """A file of an export.
 
     name: path inside the export, with ``/``. content: the value of a .json, the list of (line number, value) of a
-    .jsonl, the text of a .txt; None if the file cannot be read. fault: the reason, for the user. cut: whether the
-    last line of a .jsonl was left out because it is incomplete.
+    .jsonl, the text of a .txt or .html; None if the file cannot be read. fault: the reason, for the user. cut: whether
+    the last line of a .jsonl was left out because it is incomplete.
     """
 
     name: str
@@ -51,7 +51,7 @@ class ExportFile:
 
 
 def open_export(path: Path, max_mb: float = MAX_MB) -> list[ExportFile]:
-    """Read the .json, .jsonl and .txt files of an export, in the order of their names.
+    """Read the .json, .jsonl, .txt and .html files of an export, in the order of their names.
 
     ``max_mb``: limit of all these files together, unpacked, in MB. A file that cannot be read keeps its fault. Raises
     MemlabError where the export as a whole cannot be read, is too large or holds no such file.
@@ -85,7 +85,7 @@ def parse(name: str, data: bytes, budget: foreign.ValueBudget | None = None) -> 
         text = data.decode(_encoding(data))
     except UnicodeDecodeError as fault:
         return _damage(name, f"byte {fault.start} is not {fault.encoding.upper()}", "save it as UTF-8")
-    if name.lower().endswith(".txt"):
+    if name.lower().endswith((".txt", ".html")):
         return ExportFile(name, text)
     try:
         return ExportFile(name, foreign.load_json(text, name, budget))
@@ -143,7 +143,9 @@ def _too_large(where: str, limit: int) -> MemlabError:
 
 
 def _is_hidden(parts: tuple[str, ...]) -> bool:
-    return "__MACOSX" in parts or any(part.startswith(".") and part != ".." for part in parts)
+    """Return whether a file is hidden, or is ChatGPT's page of the chats that its conversations.json holds."""
+    return ("__MACOSX" in parts or parts[-1:] == ("chat.html",)
+            or any(part.startswith(".") and part != ".." for part in parts))
 
 
 def _of_folder(folder: Path, limit: int) -> Iterator[tuple[str, bytes]]:
