@@ -14,7 +14,8 @@ from tests.chat_exports import pack, read, write
 CHAT = "https://gemini.google.com/app/"
 
 
-def activity(title: str, time: str, answer: str = "", *chats: str, app: str = "Gemini Apps", **fields: Any) -> dict[str, Any]:
+def activity(title: str, time: str, answer: str = "", *chats: str, app: str = "Gemini Apps",
+             **fields: Any) -> dict[str, Any]:
     """Make an activity of Takeout's JSON."""
     return {"header": app, "title": title, "time": f"{time}.806Z", "products": [app], "activityControls": [app],
             **({"safeHtmlItem": [{"html": answer}]} if answer else {}),
@@ -44,8 +45,9 @@ KOREAN = [  # newest first, but not everywhere; a turn before a branch names bot
 
 
 def test_an_english_account(tmp_path: Path) -> None:
+    seen = activity("Watched a film", "2026-02-01T07:00:00", app="YouTube")
     files = {"Takeout/My Activity/Gemini Apps/MyActivity.json": ENGLISH, "Takeout/archive_browser.html": "<p>x</p>",
-             "Takeout/My Activity/YouTube/MyActivity.json": [activity("Watched a film", "2026-02-01T07:00:00", app="YouTube")]}
+             "Takeout/My Activity/YouTube/MyActivity.json": [seen]}
     rows, counts, _ = read(pack(tmp_path / "takeout-1.zip", files))
     assert rows == [
         ("2026-02-02 Which shoes for Lisbon?", "2026-02-02 07:24", [
@@ -87,8 +89,15 @@ def test_labels_of_other_languages(tmp_path: Path, label: str, app: str) -> None
     assert [turns[0][2] for *_, turns in rows] == ["Where is Rome?", "Where is Oslo?", "Where is Kyiv?"]
 
 
+def test_a_label_of_one_activity_ends_in_a_colon_and_a_fixed_blank(tmp_path: Path) -> None:
+    for number, (title, prompt) in enumerate((("Skrev:\xa0Hei", "Hei"), ("A list: one", "A list: one"))):
+        rows, *_ = read(write(tmp_path / str(number), {"a.json": [activity(title, "2026-01-01T10:00:00", "<p>x</p>")]}))
+        assert rows[0][2][0][2] == prompt
+
+
 def test_details_may_hold_request_and_response(tmp_path: Path) -> None:
-    held = {"header": "Gemini", "title": "Used Gemini Apps", "titleUrl": f"{CHAT}c/x1", "time": "2024-02-17T22:05:10.123Z",
+    held = {"header": "Gemini", "title": "Used Gemini Apps", "titleUrl": f"{CHAT}c/x1",
+            "time": "2024-02-17T22:05:10.123Z",
             "details": [{"name": "Request", "value": "Hi"}, {"name": "Response", "value": "Hello"}]}
     rows, *_ = read(write(tmp_path, {"MyActivity.json": [held]}))
     assert rows == [("2024-02-17 Hi", "2024-02-17 22:05", [("user", None, "Hi"), ("assistant", None, "Hello")])]
@@ -96,13 +105,13 @@ def test_details_may_hold_request_and_response(tmp_path: Path) -> None:
 
 def cell(activity: str, when: str, reply: str = "", chat: str = "", product: str = "Aplikacije Gemini") -> str:
     """Make an activity of the page, in the order in which Takeout writes it."""
-    body = "content-cell mdl-cell mdl-cell--6-col mdl-typography--body-1"
+    body, wide = "content-cell mdl-cell mdl-cell--6-col mdl-typography--body-1", "mdl-cell mdl-cell--12-col"
     link = f'<b>Podrobnosti:</b><br>&emsp;<a href="{CHAT}{chat}">{CHAT}{chat}</a><br>' if chat else ""
-    return ('<div class="outer-cell mdl-cell mdl-cell--12-col mdl-shadow--2dp"><div class="mdl-grid">'
-            f'<div class="header-cell mdl-cell mdl-cell--12-col"><p class="mdl-typography--title">{product}<br></p></div>'
+    return (f'<div class="outer-cell {wide} mdl-shadow--2dp"><div class="mdl-grid">'
+            f'<div class="header-cell {wide}"><p class="mdl-typography--title">{product}<br></p></div>'
             f'<div class="{body}">{activity}<br>{when}<br>{reply}</div>'
             f'<div class="{body} mdl-typography--text-right"><img src="x.png" class="image-preview"></div>'
-            f'<div class="content-cell mdl-cell mdl-cell--12-col mdl-typography--caption"><b>Izdelki:</b><br>{product}<br>'
+            f'<div class="content-cell {wide} mdl-typography--caption"><b>Izdelki:</b><br>{product}<br>'
             f"{link}</div></div></div>")
 
 
@@ -199,4 +208,5 @@ def test_damage_is_named(tmp_path: Path) -> None:
 
 
 def test_links_are_conversations_alone() -> None:
-    assert links(f"{CHAT}b1 {CHAT}b1 https://gemini.google.com/u/1/app/c_2 https://gemini.google.com/gems/x") == ("b1", "c_2")
+    text = f"{CHAT}b1 {CHAT}b1 https://gemini.google.com/u/1/app/c_2 https://gemini.google.com/gems/x"
+    assert links(text) == ("b1", "c_2")

@@ -54,7 +54,8 @@ def test_turn_by_turn(tmp_path: Path) -> None:
         ("user", None, "A picture, please"),
         ("assistant", None, "[image: pesto.jpg]")])]
     assert counts == {
-        "messages of other branches left out (edited questions, repeated answers)": 1, "answers that failed left out": 1,
+        "messages of other branches left out (edited questions, repeated answers)": 1,
+        "answers that failed left out": 1,
         "messages without text left out": 1, "thoughts of the assistant left out": 2, "results of tools left out": 2,
         "conversations without a message left out": 1, "projects left out (instructions)": 1,
         "pictures and videos made outside of chats left out": 1}
@@ -64,7 +65,8 @@ def test_the_leaf_is_taken_where_it_is_in_the_export(tmp_path: Path) -> None:
     turns = (response("1", "human", "one", 0), response("2", "assistant", "two", 1, "1"),
              response("2b", "assistant", "two again", 2, "1"))
     for leaf, last in (("2", "two"), ("gone", "two again"), (None, "two again")):
-        rows, *_ = read(write(tmp_path, {"a.json": {"conversations": [conversation("x", *turns, leaf_response_id=leaf)]}}))
+        chat = conversation("x", *turns, leaf_response_id=leaf)
+        rows, *_ = read(write(tmp_path, {"a.json": {"conversations": [chat]}}))
         assert [words for *_, words in rows[0][2]] == ["one", last]
 
 

@@ -17,8 +17,9 @@ VENDOR = {"conversations": [
 
 
 def site(question: str, time: str, *blocks: dict[str, Any]) -> dict[str, Any]:
-    return {"uuid": question, "context_uuid": "c2", "thread_title": "Owls", "query_str": question, "status": "COMPLETED",
-            "updated_datetime": time, "related_queries": ["How heavy?", "How old?"], "blocks": list(blocks)}
+    return {"uuid": question, "context_uuid": "c2", "thread_title": "Owls", "query_str": question,
+            "status": "COMPLETED", "updated_datetime": time,
+            "related_queries": ["How heavy?", "How old?"], "blocks": list(blocks)}
 
 
 SITE = {"status": "success", "has_next_page": False, "next_cursor": None, "entries": [

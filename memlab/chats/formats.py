@@ -54,7 +54,7 @@ def load(path: Path, name: str = "auto", max_mb: float = MAX_MB, dates: DateOrde
                           fix="choose one with --format, or import the files one by one")
     matching = {file.name for f in chosen for file in files if f.matches(file)}
     for file in files:
-        if file.fault and (not matching or file.ending != ".txt"):  # a damaged file may hold chats
+        if file.fault and (not matching or file.ending not in (".txt", ".html")):  # a damaged file may hold chats
             raise MemlabError(file.fault.what, where=f"{path}: {file.fault.where}", fix=file.fault.fix)
     if not matching:
         wanted = f"no {chosen[0].title}" if chosen else "no chat export that memlab knows"

@@ -98,7 +98,7 @@ class Gemini:
                 read.append(_workspace(file, tally))
             else:
                 activities += _activities(file, tally)
-        if matching and not activities and not read:
+        if matching and all(file.ending == PAGE and file.stem in _SETTINGS for file in matching):
             raise MemlabError("it holds Gems and scheduled actions, but no chats", where=matching[0].name,
                               fix="in Takeout, choose My Activity and there Gemini Apps, as JSON")
         return read + _conversations(activities, tally)
@@ -193,7 +193,8 @@ def _messages(activity: Activity, labels: Sequence[str]) -> list[ChatMessage]:
 def labels_of(titles: Sequence[str]) -> tuple[str, ...]:
     """Return what stands before the prompts of an account: the labels of its language, or what half the titles share.
 
-    A language is taken if its labels begin a tenth of the titles. In others the label ends in a colon or a fixed blank.
+    A language is taken if its labels begin a tenth of the titles. In others the label ends in a colon or a fixed blank,
+    and three titles must share it, unless both stand there.
 
     >>> labels_of(["Prompted Hi", "Prompted Bye"])[0], labels_of([f"Du spurte: {word}" for word in ("A", "B", "C")])
     ('Prompted', ('Du spurte:',))
@@ -203,7 +204,8 @@ def labels_of(titles: Sequence[str]) -> tuple[str, ...]:
         return LABELS[counts.index(most)]
     heads = Counter(match[0] for title in titles if (match := _HEAD.match(title)))
     label, count = max(heads.items(), key=lambda item: (item[1], item[0]), default=("", 0))
-    return (label,) if count >= 3 and 2 * count >= len(titles) else ()
+    is_sure = count >= 3 or any(title.startswith(f"{label}\xa0") for title in titles) and label[-1:] in (":", "：")
+    return (label,) if is_sure and 2 * count >= len(titles) else ()
 
 
 def without_label(title: str, labels: Iterable[str]) -> str | None:

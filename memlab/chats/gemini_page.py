@@ -138,8 +138,9 @@ def _before(lines: list[str]) -> tuple[str, tuple[str, ...]]:
         else:
             kept.append(line)
     label, blank, first = kept[0].replace("&nbsp;", "\xa0").partition("\xa0")
-    prompt = to_text("<br>".join([first, *kept[1:]]))
-    return (to_text(label) + blank + prompt if blank else to_text("<br>".join(kept))), tuple(files)
+    if blank:  # it would become a plain blank, and is the mark of the label
+        return to_text(label) + blank + to_text("<br>".join([first, *kept[1:]])), tuple(files)
+    return to_text("<br>".join(kept)), tuple(files)
 
 
 def _moment(text: str) -> datetime | None:
