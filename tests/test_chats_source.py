@@ -183,3 +183,8 @@ def test_nothing_to_read(tmp_path: Path) -> None:
     (tmp_path / "b.json").mkdir()
     with pytest.raises(MemlabError, match="no file in it"):
         load(tmp_path)
+
+
+def test_the_page_of_the_same_chats_is_not_read(tmp_path: Path) -> None:
+    path = write(tmp_path, {"a.json": CHAT, "chat.html": b"\xff" * 2_000_000, "b.html": "<p>x</p>"})
+    assert load(path, max_mb=1).others == ["b.html"]

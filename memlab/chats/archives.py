@@ -17,7 +17,7 @@ from typing import IO, NamedTuple
 from memlab.errors import MemlabError
 from memlab.runtime import foreign
 
-ENDINGS = (".json", ".jsonl", ".txt")
+ENDINGS = (".json", ".jsonl", ".txt", ".html")
 ZIP = ".zip"
 
 MAX_FILES = 200_000
@@ -169,4 +169,6 @@ def _is_zip(name: str) -> bool:
 
 
 def _is_hidden(parts: tuple[str, ...]) -> bool:
-    return "__MACOSX" in parts or any(part.startswith(".") and part != ".." for part in parts)
+    """Return whether a file is hidden, or is ChatGPT's page of the chats that its conversations.json holds."""
+    return ("__MACOSX" in parts or parts[-1:] == ("chat.html",)
+            or any(part.startswith(".") and part != ".." for part in parts))

@@ -14,13 +14,17 @@ from memlab.chats.claude_code import ClaudeCode
 from memlab.chats.codex import Codex
 from memlab.chats.conversation import Conversation, ExportFormat, Tally
 from memlab.chats.copies import single_copies
+from memlab.chats.gemini import Gemini
+from memlab.chats.grok import Grok
 from memlab.chats.messages import Messages
+from memlab.chats.perplexity import Perplexity
 from memlab.chats.slack import Slack
 from memlab.chats.source import MAX_MB, ExportFile, open_export
 from memlab.chats.whatsapp import DateOrder, WhatsApp
 from memlab.errors import MemlabError, did_you_mean
 
-FORMATS: tuple[ExportFormat, ...] = (ChatGPT(), Claude(), Slack(), WhatsApp(), ClaudeCode(), Codex(), Messages())
+FORMATS: tuple[ExportFormat, ...] = (
+    ChatGPT(), Claude(), Gemini(), Grok(), Perplexity(), Slack(), WhatsApp(), ClaudeCode(), Codex(), Messages())
 
 _NO_LETTER = re.compile(r"[\W\d_]")
 

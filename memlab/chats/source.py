@@ -21,8 +21,8 @@ class ExportFile:
     """A file of an export.
 
     name: path inside the export, with ``/``, in which inner zips are folders. content: the value of a .json, the list
-    of (line number, value) of a .jsonl, the text of a .txt; None if the file, or an inner zip, cannot be read. fault:
-    the reason, for the user. cut: whether the last line of a .jsonl was left out because it is incomplete.
+    of (line number, value) of a .jsonl, the text of a .txt or .html; None if the file, or an inner zip, cannot be read.
+    fault: the reason, for the user. cut: whether the last line of a .jsonl was left out because it is incomplete.
     """
 
     name: str
@@ -48,7 +48,7 @@ class ExportFile:
 
 
 def open_export(path: Path, max_mb: float = MAX_MB) -> list[ExportFile]:
-    """Read the .json, .jsonl and .txt files of an export, also those in zips, in the order of their names.
+    """Read the .json, .jsonl, .txt and .html files of an export, also those in zips, in the order of their names.
 
     ``max_mb``: limit of all these files together, unpacked, in MB. A file that cannot be read keeps its fault. Raises
     MemlabError where the export as a whole cannot be read, is too large or holds no such file.
@@ -82,7 +82,7 @@ def parse(name: str, data: bytes, budget: foreign.ValueBudget | None = None) -> 
         text = data.decode(_encoding(data))
     except UnicodeDecodeError as fault:
         return _damage(name, f"byte {fault.start} is not {fault.encoding.upper()}", "save it as UTF-8")
-    if name.lower().endswith(".txt"):
+    if name.lower().endswith((".txt", ".html")):
         return ExportFile(name, text)
     try:
         return ExportFile(name, foreign.load_json(text, name, budget))

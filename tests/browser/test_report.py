@@ -27,6 +27,7 @@ def opened(browser: Any, report: ReportFiles, address: str = "") -> Any:
     from selenium.webdriver.support.ui import WebDriverWait
 
     browser.get("about:blank")
+    browser.get_log("browser")  # what other pages wrote is no matter of this one
     browser.get(report.html.as_uri() + address)
     WebDriverWait(browser, 60).until(lambda page: page.execute_script("return document.documentElement.dataset.ready"))
     return browser

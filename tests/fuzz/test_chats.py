@@ -28,6 +28,9 @@ from tests.test_chats_claude_code import LOG as CLAUDE_CODE
 from tests.test_chats_claude_code import line, queue, queued
 from tests.test_chats_codex import LOG as CODEX
 from tests.test_chats_codex import item
+from tests.test_chats_gemini import ENGLISH, KOREAN, SLOVENE, WORKSPACE
+from tests.test_chats_grok import EXPORT as GROK
+from tests.test_chats_perplexity import EXTENSION, SITE, VENDOR
 from tests.test_chats_slack import DAY1, said
 from tests.test_chats_slack import EXPORT as SLACK
 from tests.test_chats_slack_blocks import BLOCKS
@@ -113,6 +116,36 @@ def test_claude(tmp_path: Path, content: bytes, split: str) -> None:
 
 
 @fuzz
+@given(as_json(mutated(ENGLISH, KOREAN)), as_json(mutated(WORKSPACE)), SPLITS)
+def test_gemini(tmp_path: Path, activities: bytes, conversation: bytes, split: str) -> None:
+    imported(tmp_path, {"MyActivity.json": activities, "conversation_1.txt": conversation}, split)
+
+
+PAGE_PIECES = ("<", "<br>", "</div>", '<div class="outer-cell', '<div class="content-cell', '<a href="x">', "<li>",
+               "&#", "<pre>", "<script>", "\xa0", "3 juli 2026 9:15:00 CEST", "31.31.2026, 25:00:00 CET", "\ud800",
+               "]]>", "<!--")
+
+
+@fuzz
+@given(damaged(st.just(SLOVENE.encode())), st.lists(st.sampled_from(PAGE_PIECES)), st.integers(0, len(SLOVENE)))
+def test_gemini_pages(tmp_path: Path, page: bytes, pieces: list[str], place: int) -> None:
+    middle = "".join(pieces).encode(errors="surrogatepass")
+    imported(tmp_path, {"MyActivity.html": page[:place] + middle + page[place:]})
+
+
+@fuzz
+@given(as_json(mutated(GROK)), SPLITS)
+def test_grok(tmp_path: Path, content: bytes, split: str) -> None:
+    imported(tmp_path, {"prod-grok-backend.json": content}, split)
+
+
+@fuzz
+@given(as_json(mutated(VENDOR, SITE, EXTENSION)), SPLITS)
+def test_perplexity(tmp_path: Path, content: bytes, split: str) -> None:
+    imported(tmp_path, {"conversations.json": content}, split)
+
+
+@fuzz
 @given(st.tuples(*(as_json(mutated(SLACK[name])) for name in OFFICIAL)))
 def test_slack(tmp_path: Path, contents: tuple[bytes, ...]) -> None:
     rest = {name: as_bytes(content) for name, content in SLACK.items() if name not in OFFICIAL}
@@ -152,7 +185,7 @@ def test_messages(tmp_path: Path, content: bytes, lines: bytes, both: bool) -> N
 
 
 @fuzz
-@given(st.binary(max_size=300), st.sampled_from(("a.json", "a.jsonl", "a.txt", "a.zip", "a")))
+@given(st.binary(max_size=300), st.sampled_from(("a.json", "a.jsonl", "a.txt", "a.html", "a.zip", "a")))
 def test_bytes(tmp_path: Path, content: bytes, name: str) -> None:
     (tmp_path / name).write_bytes(content)
     written(tmp_path, tmp_path / name)
