@@ -262,7 +262,8 @@ def arm_of(config: DictConfig, swept: Sequence[str] = ()) -> Arm:
     safe = redact_tree(whole)
     return Arm(name=redact(str(config.name or arm_name(config, swept))), experiment=redact(str(experiment)),
                pipeline=pipeline, dataset=dataset, out=Path(config.out), seed=config.seed,
-               config=OmegaConf.to_yaml(OmegaConf.create(safe)), hidden=tuple(_differences(whole, safe)))
+               overrides=tuple(map(redact, overrides_of(config))), config=OmegaConf.to_yaml(OmegaConf.create(safe)),
+               hidden=tuple(_differences(whole, safe)))
 
 
 def _differences(before: Any, after: Any, place: str = "") -> Iterator[str]:
