@@ -52,7 +52,7 @@ class VerdictCounts(TypedDict):
 
 
 class ArmSummary(TypedDict):
-    """One arm of a comparison; ``metrics`` has the names of metrics.json.
+    """One arm of a comparison; ``metrics`` has the names of metrics.json, ``seconds`` are those of its own stages.
 
     ``oracle_of`` is the arm of which one that looks at gold is the upper bound, where the report has it. ``verdicts``
     counts, for each judge with any such answer, the answers without a verdict and those that were judged by an
@@ -66,6 +66,7 @@ class ArmSummary(TypedDict):
     selected_k_mean: float | None
     oracle: bool
     tainted: bool
+    seconds_per_question: NotRequired[float | None]
     oracle_of: NotRequired[str]
     verdicts: NotRequired[dict[str, VerdictCounts]]
 
