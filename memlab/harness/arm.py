@@ -37,6 +37,7 @@ from memlab.stage import Stage, learns, spec, spec_digest
 from memlab.store import Store
 from memlab.tables import Tables
 from memlab.text.token_counter import TokenCounter
+from memlab.text.transcript import render_turns
 
 _NAME = 150  # bytes of a folder's name; most systems allow 255, and a report beside it has a longer one
 _LOADED: OrderedDict[str, Tables] = OrderedDict()
@@ -270,15 +271,19 @@ SAMPLED = 5
 
 
 def haystack(tables: Tables, counter: TokenCounter) -> dict[str, float]:
-    """Return the size of a question's haystack: its sessions and turns on average, and the median tokens of turns."""
+    """Return the size of a question's haystack: sessions and turns on average, and the median of all turns' tokens.
+
+    Tokens are those of turns as a context shows them, with their day and speaker.
+    """
     asked = tables["questions"].select("corpus")
     sizes = {name: tables[name].group_by("corpus").len() for name in ("sessions", "turns")}
     counts = {name: round(int(asked.join(size, on="corpus")["len"].sum()) / max(asked.height, 1), 1)
               for name, size in sizes.items()}
     corpora = asked["corpus"].unique().sort()
     some = corpora.gather([i * len(corpora) // SAMPLED for i in range(SAMPLED)]) if len(corpora) > SAMPLED else corpora
-    turns = tables["turns"].filter(pl.col("corpus").is_in(some.implode())).join(tables["texts"], on="text_id")
-    tokens = turns.with_columns(counter.count_each(pl.col("text")).alias("tokens")).group_by("corpus").agg(
+    turns = render_turns(tables["turns"].filter(pl.col("corpus").is_in(some.implode())), tables["texts"])
+    shown = turns.select("corpus", pl.format("[2024-01-01]\n{}", "display_text").alias("text"))
+    tokens = shown.with_columns(counter.count_each(pl.col("text")).alias("tokens")).group_by("corpus").agg(
         pl.col("tokens").sum())["tokens"].median()
     return {**counts, "tokens": float(tokens)} if isinstance(tokens, int | float) else counts
 

@@ -70,7 +70,7 @@ def _words(arm: ArmRun, given: Sequence[str]) -> list[str]:
     for words in tried:
         with suppress(MemlabError):
             if _plain(spec(preset(*words))) == wanted:
-                return words
+                return sorted(words, key=lambda word: "." in word.partition("=")[0])  # choices, then their settings
     return [f"+exp={name}", *own] if more else own
 
 

@@ -11,7 +11,6 @@ from memlab.report.opening import Opening, opening
 from memlab.text.display import format_count, format_duration, format_interval, format_number, one_line
 
 if TYPE_CHECKING:
-    from rich.text import Text
 
     from memlab.runtime.console import Console
 
@@ -32,9 +31,10 @@ def print_comparison(comparison: Comparison, console: Console | None = None) -> 
     from memlab.runtime.console import Console
 
     console, found = console or Console(), opening(comparison)
-    _print_verdict(found, console)
+    _print_verdict(found, comparison["experiment"], console)
     _print_arms(view_model.arms_table(comparison, found), console)
-    for line in (view_model.compared_arms(comparison), _shared(comparison)):
+    compared = view_model.compared_arms(comparison)
+    for line in (f"compared: {compared}" if compared else "", _shared(comparison)):
         if line:
             console.print(Text(one_line(line), style="dim"))
     _print_findings(comparison, console)
@@ -49,7 +49,7 @@ def print_arm(comparison: Comparison, name: str, console: Console | None = None)
 
     console = console or Console()
     arm = comparison["arms"][name]
-    _print_verdict(opening(comparison), console)
+    _print_verdict(opening(comparison), comparison["experiment"], console)
     table = Table(header_style="", padding=(0, 1), show_edge=False)
     table.add_column(Text(one_line(name)), overflow="fold")
     table.add_column("", justify="right")
@@ -73,7 +73,7 @@ def print_arm(comparison: Comparison, name: str, console: Console | None = None)
     _print_findings(comparison, console)
 
 
-def _print_verdict(found: Opening, console: Console) -> None:
+def _print_verdict(found: Opening, experiment: str, console: Console) -> None:
     """Print the verdict, how sure it is, what to type, and the data: green where an arm wins, else yellow."""
     from rich.text import Text
 
@@ -82,7 +82,7 @@ def _print_verdict(found: Opening, console: Console) -> None:
         console.print(Text(f"  {one_line(sentence)}"))
     for label, text in found.act:
         console.print(Text(f"  {label}: ", style="dim").append(one_line(text), style="bold cyan"), soft_wrap=True)
-    console.print(Text(f"\n{one_line(found.data)}", style="dim"))
+    console.print(Text(f"\n{one_line(experiment)} on {one_line(found.data)}", style="dim"))
 
 
 def _print_arms(arms: view_model.ArmsTable, console: Console) -> None:
@@ -111,8 +111,8 @@ def _print_arms(arms: view_model.ArmsTable, console: Console) -> None:
             cells.append(text.append(f"\n{cell.detail}" if cell.detail else "", style="dim"))
         table.add_row(arm, *cells)
     console.print(table)
-    left_out = [arms.heads[at][1] for at in range(len(heads)) if at not in kept]
-    for line in (arms.same, f"in the report: {'; '.join(left_out)}" if left_out else ""):
+    left_out = len(heads) - len(kept)
+    for line in (arms.same, f"{left_out} more column{'s' * (left_out > 1)} in the report" if left_out else ""):
         if line:
             console.print(Text(one_line(line), style="dim"))
 

@@ -13,7 +13,6 @@ from memlab.evaluate.contrast import PLANNED, ContrastResult
 from memlab.evaluate.evidence import ANSWER_WORDS, PREFIX
 from memlab.evaluate.verbalise import interval, opponent, p_value
 from memlab.evaluate.verdict import MARGIN, Recommendation, Rival, RuleVerdict, needed, winner
-from memlab.evaluate.whole import fits
 from memlab.text.display import format_signed
 
 FAIR = 0.5
@@ -78,7 +77,7 @@ def _verdict(comparison: Comparison) -> tuple[str, list[str]]:
     if whole:
         return (f"Everything fits: a memory ({whole['size']:,.0f} {whole['unit']}) is shown whole within "
                 f"{whole['limit']:,}, so nothing was chosen and no winner can be named.",
-                [f"{fits(whole).partition(';')[2].strip().capitalize()}."])
+                [f"Set {whole['setting']}={whole['advised']}, a quarter of a memory: then systems have to choose."])
     if rules:
         return _rules_words(rules, comparison)
     if found is None:
@@ -121,7 +120,8 @@ def _tied(found: Recommendation) -> tuple[str, list[str]]:
 
 def _level(rivals: Sequence[Rival], others: int) -> list[str]:
     more = f"; and {len(rivals) - NAMED} more" if len(rivals) > NAMED else ""
-    names = "; ".join(f"{rival['arm']} ({_lead(rival, others)})" for rival in rivals[:NAMED])
+    names = "; ".join(f"{rival['arm']} ({_lead(rival, others) if rival['difference'] else 'the same value'})"
+                      for rival in rivals[:NAMED])
     return [f"Level, since no difference is shown: {names}{more}."]
 
 
