@@ -236,19 +236,20 @@ MOST_FACTOR = 1e4
 """More observations than this times those at hand are no advice."""
 
 
-def more_observations(difference: float, half: float, df: float, n: int, alpha: float) -> int | None:
+def interval_error(low: float, high: float, df: float) -> float:
+    """Return the standard error behind a 95 % interval of t."""
+    return (high - low) / 2 / float(scipy.special.stdtrit(df, (1 + LEVEL) / 2))
+
+
+def more_observations(difference: float, error: float, df: float, n: int, alpha: float) -> int | None:
     """Return how many more observations like these n find a true ``difference`` in 80 % of runs; 0 if n are enough.
 
-    ``half`` is half the width of the 95 % interval that n observations gave. Its error falls with the root of their
-    number, and the degrees of freedom grow with it. None where they do not spread, or ``MOST_FACTOR`` n are too few.
+    The ``error`` of n falls with the root of their number, and the degrees of freedom grow with it. None where
+    ``MOST_FACTOR`` n are too few.
 
-    >>> more_observations(.03, .05, 99, 100, .05)
-    456
+    >>> more_observations(.03, .025, 99, 100, .05)
+    448
     """
-    error = half / float(scipy.special.stdtrit(df, (1 + LEVEL) / 2))
-    if error <= 0:
-        return None
-
     def lack(log_factor: float) -> float:
         factor = math.exp(log_factor)
         return t_power(difference, error / math.sqrt(factor), df * factor, alpha) - WANTED

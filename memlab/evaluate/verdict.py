@@ -18,7 +18,7 @@ import polars as pl
 
 from memlab.evaluate.contrast import ALPHA, PLANNED, Contrast, ContrastResult, measure
 from memlab.evaluate.curves import is_curve
-from memlab.evaluate.statistics import Assumptions, holm, more_observations
+from memlab.evaluate.statistics import Assumptions, holm, interval_error, more_observations
 from memlab.evaluate.summary import COSTS, view
 
 
@@ -211,8 +211,8 @@ def needed(row: ContrastResult, alpha: float) -> int | None:
     n, df, planned = row["n"], row["df"], row["planned"] or PLANNED
     if df is None or n < 2:  # noqa: PLR2004  (one question has no spread)
         return None
-    half = 0.0 if row["low"] is None or row["high"] is None else (row["high"] - row["low"]) / 2
-    return more_observations(planned, half or 1.96 * Assumptions().error(np.ones(n), planned), df, n, alpha)
+    error = 0.0 if row["low"] is None or row["high"] is None else interval_error(row["low"], row["high"], df)
+    return more_observations(planned, error or Assumptions().error(np.ones(n), planned), df, n, alpha)
 
 
 def _sizes(questions: pl.DataFrame, metric: str) -> tuple[int, int]:
