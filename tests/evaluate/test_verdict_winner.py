@@ -25,7 +25,8 @@ def test_a_rule_wins_that_is_shown_ahead_of_all_it_is_compared_with() -> None:
 
 
 def test_a_rule_that_is_beaten_by_a_winner_comes_second_whatever_its_difference() -> None:
-    found = winner([row("a", "constant", .02, "shown"), row("a", "b", .01, "shown"), row("b", "constant", .03, "shown")])
+    found = winner([row("a", "constant", .02, "shown"), row("a", "b", .01, "shown"),
+                    row("b", "constant", .03, "shown")])
     assert found is not None
     assert (found.arm, found.wins, found.also) == ("a", True, ("b",))
 

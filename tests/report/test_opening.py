@@ -84,12 +84,12 @@ def test_a_verdict_is_one_short_sentence_and_names_what_is_there(name: str) -> N
     ("gold alone", "Only arms that look at gold are here, so no system can be recommended.", None, None),
     ("a rule", "Use marginal: at equal tokens it finds all evidence 3.1 points more often than budget.", "marginal",
      "budget"),
-    ("no rule", "No rule is shown to beat what it is compared with at equal tokens; the nearest is gap, 0.2 points above "
-     "constant K.", None, None),
-    ("words", "Use marginal: at equal tokens it shows 8.3 points more of the answers' words than constant K.", "marginal",
-     None),
-    ("everything fits", "Everything fits: a memory (536 tokens) is shown whole within 1,000, so nothing was chosen and no "
-     "winner can be named.", None, None),
+    ("no rule", "No rule is shown to beat what it is compared with at equal tokens; the nearest is gap, 0.2 points "
+     "above constant K.", None, None),
+    ("words", "Use marginal: at equal tokens it shows 8.3 points more of the answers' words than constant K.",
+     "marginal", None),
+    ("everything fits", "Everything fits: a memory (536 tokens) is shown whole within 1,000, so nothing was chosen and "
+     "no winner can be named.", None, None),
 ])
 def test_the_sentence(name: str, sentence: str, winner: str | None, comparator: str | None) -> None:
     found = opening(COMPARISONS[name])

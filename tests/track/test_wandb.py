@@ -24,8 +24,9 @@ pytest.importorskip("wandb", reason="wandb is not installed: pip install -e .")
 
 def write(folder: Path) -> None:
     """Write a folder of one session and one question."""
-    (folder / "sessions.jsonl").write_text(json.dumps({"corpus": "ann", "session": "s1", "said_on": "2023-05-20", "turns": [
-        {"role": "user", "text": "I adopted a cat."}]}) + "\n")
+    (folder / "sessions.jsonl").write_text(json.dumps({
+        "corpus": "ann", "session": "s1", "said_on": "2023-05-20", "turns": [
+            {"role": "user", "text": "I adopted a cat."}]}) + "\n")
     (folder / "questions.jsonl").write_text(json.dumps({"question": "q1", "corpus": "ann", "text": "Which pet?",
                                                         "evidence": [{"session": "s1", "turn": 0}]}) + "\n")
 
