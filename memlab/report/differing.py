@@ -37,16 +37,16 @@ class Differing:
 def pair(comparison: Comparison, opening: Opening) -> Pair | None:
     """Return the winner, or else the first arm, and what it was compared with; None for an arm alone.
 
-    What is no arm, such as a constant K, is stood in for by the winner's twin, or else by the best of the others.
+    Without these the two best are taken, and token-matched twins only where there is nothing else.
     """
     metric, arms = units.base(opening.metric or ""), comparison["arms"]
     having = [name for name in arms if metric in arms[name]["metrics"]]
     systems = sorted((name for name in having if not (arms[name]["oracle"] or arms[name]["tainted"])),
-                     key=lambda name: -arms[name]["metrics"][metric]["value"])
+                     key=lambda name: (name.endswith(".twin"), -arms[name]["metrics"][metric]["value"]))
     first = opening.winner if opening.winner in having else next(iter([*systems, *having]), None)
     if first is None:
         return None
-    candidates = [opening.comparator, f"{first}.twin", *systems, *having]
+    candidates = [opening.comparator, *systems, *having]
     other = next((name for name in candidates if name in having and name != first), None)
     return None if other is None else Pair(first, other, metric)
 

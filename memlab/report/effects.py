@@ -1,4 +1,4 @@
-"""Contrasts as lines with small bars on common scales, and the statistical terms of a report in words."""
+"""Contrasts as lines with small bars on common scales, and a report's title and statistical terms in words."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memlab.evaluate.compare import Comparison
-from memlab.evaluate.verbalise import opponent
+from memlab.evaluate.verbalise import opponent, p_value
 from memlab.report import units
+from memlab.report.opening import Opening
 from memlab.report.view_model import ContrastRow
 
 TERMS = (
@@ -59,7 +60,12 @@ def lines(rows: Sequence[ContrastRow]) -> list[Line]:
     return [Line(row.result["arm"], opponent(row.result), units.base(row.result["metric"]),
                  units.difference(row.result["metric"], row.result["difference"]),
                  units.difference_interval(row.result["metric"], row.result["low"], row.result["high"]),
-                 row.result["verdict"], row.tone, bar) for row, bar in zip(rows, bars(rows))]
+                 _outcome(row), row.tone, bar) for row, bar in zip(rows, bars(rows))]
+
+
+def _outcome(row: ContrastRow) -> str:
+    p, verdict = row.result["p"], row.result["verdict"]
+    return f"p {p_value(p)}" if verdict == "exploratory" and p is not None else verdict
 
 
 def bars(rows: Sequence[ContrastRow]) -> list[Bar | None]:
@@ -87,3 +93,10 @@ def pairing(comparison: Comparison) -> str:
     """Return in words how the arms are compared."""
     groups = comparison["groups"]
     return "paired by question" + (f" in {groups:,} independent groups" if groups < comparison["scored"] else "")
+
+
+def title(comparison: Comparison, opening: Opening) -> str:
+    """Return the question of the experiment, or else one made of what was compared."""
+    arms = list(comparison["arms"])
+    return opening.question or (f"What does {arms[0]} find in {comparison['data']}?" if len(arms) == 1 else
+                                f"Which of {len(arms)} arms finds the evidence in {comparison['data']}?")

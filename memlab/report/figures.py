@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from memlab.evaluate.compare import Comparison
-from memlab.evaluate.curves import BY_CLASS, CONSTANT
 from memlab.evaluate.summary import calibration_error, complete_bins
 from memlab.harness.results import ArmRun
 from memlab.report import units
 from memlab.report.opening import Opening
 from memlab.report.plot import Axis, Curve, Mark, Point, around, plot
-from memlab.report.view_model import gold_badge
 from memlab.text.display import format_count, format_number, is_number
 
 WIDE, NARROW = (1100, 440), (390, 380)
@@ -77,9 +75,9 @@ def _marks(comparison: Comparison, opening: Opening, metric: str) -> list[Mark]:
             continue
         gold = arm["oracle"] or arm["tainted"]
         words = f"{units.write(metric, estimate['value'])} at {format_count(tokens)} tokens"
-        marks.append(Mark(f"{name} ({gold_badge(arm)})" if arm["oracle"] else name, tokens, estimate["value"],
+        marks.append(Mark(f"{name} (looks at gold)" if arm["oracle"] else name, tokens, estimate["value"],
                           estimate["low"], estimate["high"], words, "" if gold else _role(name, opening), gold))
-    return marks
+    return [replace(marks[0], role="winner")] if len(marks) == 1 else marks
 
 
 def _role(name: str, opening: Opening) -> str:
@@ -89,7 +87,7 @@ def _role(name: str, opening: Opening) -> str:
 def _curves(comparison: Comparison, opening: Opening, metric: str) -> list[Curve]:
     constant: list[Point] = [(p["tokens"], p["value"]) for p in comparison["constant_k"].get(metric, [])
                              if p["value"] is not None]
-    role = "comparator" if opening.comparator in (CONSTANT, BY_CLASS) else ""
+    role = "comparator" if opening.winner and opening.comparator == f"{opening.winner}.twin" else ""
     curves = [Curve("constant K", constant, role, named=True)] if constant else []
     for name, drawn in comparison["rule_curves"].items():
         points: list[Point] = [(p["tokens"], p["value"]) for p in drawn.get(metric, [])]

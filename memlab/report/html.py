@@ -57,7 +57,8 @@ def page(comparison: Comparison, arms: Sequence[ArmRun], older: Sequence[str] = 
     declared, exploratory = (view_model.contrast_rows(comparison, kind) for kind in ("contrasts", "exploratory"))
     shared, differ = arm_settings.manifests(arms)
     return _environment().get_template("report.html.j2").render(
-        c=comparison, opening=found, before_after=_around(found.sentence, found.winner), table=table, tall=TALL,
+        c=comparison, opening=found, title=effects.title(comparison, found),
+        before_after=_around(found.sentence, found.winner), table=table, tall=TALL,
         chart=figures.evidence_against_tokens(comparison, found), label=units.label, pair=pair,
         questions=differing.questions(arms, pair) if pair else [], listed=LISTED,
         declared=declared, exploratory=exploratory, lines=effects.lines, terms=effects.TERMS,
@@ -119,13 +120,20 @@ def _environment() -> Any:
 
     env = Environment(loader=PackageLoader("memlab.report"), autoescape=True, undefined=StrictUndefined,
                       trim_blocks=True, lstrip_blocks=True, finalize=_clean)
-    env.filters.update(line=one_line)
+    env.filters.update(line=one_line, breakable=_breakable)
     return env
 
 
 def _clean(value: Any) -> Any:
     """Make control characters of a text visible; our own markup passes."""
     return clean(value) if type(value) is str else value
+
+
+def _breakable(name: str) -> Any:
+    """Let a name break after its dots, slashes and underscores, and where it is very long anywhere."""
+    from markupsafe import Markup
+
+    return Markup("<wbr>").join(re.findall(r"[^._/]{0,24}[._/]?", one_line(name)))
 
 
 @cache

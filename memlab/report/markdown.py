@@ -52,7 +52,7 @@ def document(comparison: Comparison, arms: Sequence[ArmRun], older: Sequence[str
     found = opening(comparison)
     chosen = differing.pair(comparison, found)
     columns = view_model.metric_columns(comparison, found.metric)
-    parts = [f"# {escape(found.question or comparison['experiment'])}",
+    parts = [f"# {escape(effects.title(comparison, found))}",
              f"{escape(comparison['experiment'])} on {escape(comparison['data'])}. {escape(found.data)}",
              "## Verdict", _verdict(comparison, found)]
     if curve := comparison["constant_k"].get(units.base(found.metric or "")):

@@ -131,7 +131,7 @@ class _Canvas:
     def grid(self) -> str:
         left, top, right, bottom = self.area
         soft, rule = _fill("soft", "#515962"), _stroke("rule", "#e3dfd7")
-        out = [f'<clipPath id="{self.name}-area"><rect x="{left}" y="{top - 6}" width="{right - left + 6}" '
+        out = [f'<clipPath id="{self.name}-area"><rect x="{left}" y="{top - 6}" width="{right - left}" '
                f'height="{bottom - top + 6}"/></clipPath>']
         for value in self.y.ticks(6):
             _, y = self.at(self.x.low, value)
@@ -151,7 +151,7 @@ class _Canvas:
         points = [self.at(*point) for point in curve.points]
         if len(points) < 2:
             return ""
-        if curve.role:
+        if curve.role or curve.named:
             self.marked += [(x - 3, y - 3, x + 3, y + 3) for x, y in _along(points)]
         thick = 2.5 if curve.role else 2 if curve.named else 1
         dash = "stroke-dasharray:5 4;" if curve.dashed else ""
@@ -163,6 +163,8 @@ class _Canvas:
     def block(self, mark: Mark) -> None:
         x, y = self.at(mark.x, mark.y)
         self.marked.append((x - 7, y - 7, x + 7, y + 7))
+        if mark.role and mark.low is not None and mark.high is not None:
+            self.marked.append((x - 3, self.at(mark.x, mark.high)[1], x + 3, self.at(mark.x, mark.low)[1]))
 
     def mark(self, mark: Mark) -> str:
         x, y = self.at(mark.x, mark.y)

@@ -31,7 +31,7 @@ ALONE = ("session/recall_any@1", "session/recall_any@5", "session/recall_all@5",
          "selected/session/recall_all", "selected/turn/recall_all")
 """Metrics of an arm that was run alone, one per line."""
 
-COLUMNS = 6
+COLUMNS = 5
 """Metric columns of the arms table; more would not fit beside each other."""
 
 GROUPED = 3
@@ -62,8 +62,8 @@ class Cell:
 class ArmRow:
     """One row of the arms table: the arm's name, its badges, and one cell per column.
 
-    ``role`` tells the winner, what it was compared with, and arms that look at gold. Where ``apart``, the arm and all
-    below it are shown to be behind the group above.
+    ``role`` tells the winner, what it was compared with, and arms that look at gold. The systems from the row that is
+    ``apart`` on are shown to be behind the first.
     """
 
     name: str
@@ -133,16 +133,17 @@ def tone(contrast: ContrastResult) -> str:
 
 def marks(comparison: Comparison, arm: str, metric: str) -> tuple[tuple[str, str], ...]:
     """Mark a figure: ▲ ▼ a declared contrast that holds after correction, △ ▽ an exploratory one with p < .05."""
-    signs = []
+    signs: dict[str, list[str]] = {}
     lists: tuple[tuple[Listed, str], ...] = (("contrasts", "declared, adjusted p"), ("exploratory", "exploratory, p"))
     for listed, label in lists:
         for contrast in comparison[listed]:
             sign, difference = _SIGNS.get((tone(contrast), listed)), contrast["difference"]
             if sign and difference and contrast["arm"] == arm and contrast["metric"] == metric:
                 p = contrast["p_adjusted"] if listed == "contrasts" else contrast["p"]
-                signs.append((sign, f"{units.difference(metric, difference)}: {'above' if difference > 0 else 'below'} "
-                                    f"{contrast['comparator']} ({label} {format_p(p)})"))
-    return tuple(signs[:3])
+                side = "above" if difference > 0 else "below"
+                signs.setdefault(sign, []).append(f"{units.difference(metric, difference)}: {side} "
+                                                  f"{contrast['comparator']} ({label} {format_p(p)})")
+    return tuple((sign, "; ".join(meanings)) for sign, meanings in signs.items())
 
 
 def compared_arms(comparison: Comparison) -> str:
@@ -166,7 +167,7 @@ def compared_arms(comparison: Comparison) -> str:
     return ", ".join([*parts, *([f"all{' others' if parts else ''} with {rest}"] if rest else [])])
 
 
-COSTS = (("tokens", "context tokens"), ("K", "units shown"), ("time", "of its own stages"))
+COSTS = (("tokens", "context tokens"), ("K", "units shown"), ("time", "time"))
 """(Name, words) of the last columns of the arms table."""
 
 
@@ -192,7 +193,7 @@ def arm_rows(comparison: Comparison, opening: Opening | None = None) -> list[Arm
     With ``opening`` they are sorted by its metric, the winner first, and arms that look at gold last.
     """
     columns = metric_columns(comparison, opening.metric if opening else None)
-    unchanged = {n["arm"]: n["comparator"] for n in comparison["noop"] if changed_nothing(n)}
+    unchanged = {n["arm"]: n["comparator"] for n in comparison["noop"] if _alarming(n)}
     top, tiers, last = best_cells(comparison, columns), _tiers(comparison), 0
     rows: list[ArmRow] = []
     for name in _ordered(comparison, opening, columns[:1]):
@@ -212,15 +213,14 @@ def arm_rows(comparison: Comparison, opening: Opening | None = None) -> list[Arm
         badges += [f"changed nothing against {unchanged[name]}"] if name in unchanged else []
         tier = tiers.get(name, last)
         rows.append(ArmRow(name, tuple(badges), tuple(cells), _role(name, system, opening),
-                           opening is not None and bool(rows) and tier > last > 0))
+                           opening is not None and tier > last == 1))
         last = max(tier, last)
     return rows
 
 
 def _ordered(comparison: Comparison, opening: Opening | None, metric: Sequence[str]) -> list[str]:
-    names = list(comparison["arms"])
     if opening is None or not metric:
-        return names
+        return list(comparison["arms"])
 
     def key(name: str) -> tuple[bool, bool, int, float, float]:
         arm = comparison["arms"][name]
@@ -231,7 +231,7 @@ def _ordered(comparison: Comparison, opening: Opening | None, metric: Sequence[s
 
     tiers = _tiers(comparison)
     led = all(name in tiers for name, arm in comparison["arms"].items() if not (arm["oracle"] or arm["tainted"]))
-    return sorted(names, key=key)
+    return sorted(comparison["arms"], key=key)
 
 
 def _tiers(comparison: Comparison) -> dict[str, int]:
@@ -276,11 +276,16 @@ def changed_nothing(same: SameOutputs) -> bool:
     return set(OUTPUTS) <= set(same["identical"])
 
 
+def _alarming(same: SameOutputs) -> bool:
+    """Return whether an arm changed nothing; to be its token-matched twin is to have a constant K, and no alarm."""
+    return changed_nothing(same) and same["comparator"] != f"{same['arm']}.twin"
+
+
 def notices(comparison: Comparison) -> list[tuple[str, str]]:
     """Return (heading, sentence) of each warning above the figures, the no-op arms first."""
     out = []
     for n in comparison["noop"]:
-        if changed_nothing(n):
+        if _alarming(n):
             outputs = _enumerate(_comparable(comparison, n["identical"]))
             out.append(("Changed nothing", f"{n['arm']} and {n['comparator']} have the same {outputs} for every "
                                            "question. This is not evidence of “no effect”."))
@@ -292,13 +297,13 @@ def notes(comparison: Comparison) -> list[str]:
     """Return the comparison's own notes, and one sentence for all pairs of arms that share the same outputs."""
     pairs: dict[tuple[str, ...], list[str]] = {}
     for n in comparison["noop"]:
-        if _comparable(comparison, n["identical"]) and not changed_nothing(n):
+        if _comparable(comparison, n["identical"]) and not _alarming(n):
             pairs.setdefault(tuple(n["identical"]), []).append(f"{n['arm']} and {n['comparator']}")
     partly = []
     for outputs, arms in pairs.items():
         other = _comparable(comparison, [name for name in OUTPUTS if name not in outputs])
-        partly.append(f"Same {_enumerate(_comparable(comparison, outputs))}, different {_enumerate(other)}: "
-                      f"{'; '.join(arms)}.")
+        partly.append(f"Same {_enumerate(_comparable(comparison, outputs))}"
+                      + (f", different {_enumerate(other)}" if other else "") + f": {'; '.join(arms)}.")
     return [*comparison["notes"], *partly]
 
 

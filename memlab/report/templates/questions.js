@@ -27,6 +27,7 @@
   };
   fill(controls.a, names, indexOf(chosen.get("arm"), indexOf(drill.first, 0)));
   fill(controls.b, names, indexOf(chosen.get("against"), indexOf(drill.second, Math.min(1, names.length - 1))));
+  for (const name of ["against", "differ"]) byId(name).hidden = names.length === 1;
   fill(controls.metric, drill.labels, Math.max(0, drill.metrics.indexOf(chosen.get("by"))));
   for (const type of [...new Set(drill.questions.map((q) => q.type))].filter(Boolean).sort()) {
     controls.type.append(el("option", "", type));
@@ -35,7 +36,7 @@
   controls.type.value = chosen.get("type") ?? "";
   const pair = () => [+controls.a.value, +controls.b.value, +controls.metric.value];
   const apart = (q) => { const [a, b, m] = pair(); return q.values[a]?.[m] !== q.values[b]?.[m]; };
-  const usual = drill.second !== "" && drill.questions.some(apart);
+  const usual = names.length > 1 && drill.questions.some(apart);
   controls.differ.checked = chosen.has("differ") ? chosen.get("differ") === "1" : usual && !chosen.has("open");
   function rememberFilters() {
     remember({ text: controls.text.value, type: controls.type.value, differ: controls.differ.checked === usual ? "" : +controls.differ.checked,
@@ -68,7 +69,7 @@
     strip.setAttribute("role", "img");
     strip.setAttribute("aria-label", words);
     strip.title = words;
-    for (const [arm, side] of [[a, "a"], [b, "b"]]) {
+    for (const [arm, side] of a === b ? [[a, "a"]] : [[a, "a"], [b, "b"]]) {
       const value = question.values[arm]?.[m];
       strip.append(el("i", `${side} ${value === null || value === undefined ? "none" : value >= 1 ? "one" : value > 0 ? "part" : ""}`));
     }
@@ -127,7 +128,7 @@
   function side(question, arm, role) {
     const box = el("div");
     const head = el("p", `side-head ${role}`, names[arm]);
-    const values = drill.labels.map((label, i) => `${label} ${show(question.values[arm]?.[i])}`).join(" · ");
+    const values = drill.labels.map((label, i) => `${label}: ${show(question.values[arm]?.[i])}`).join(" · ");
     head.append(el("small", "", values));
     box.append(head);
     const answer = question.answers?.[arm];
@@ -213,7 +214,7 @@
     const of = `${matches.length} of ${drill.questions.length} questions`;
     const wins = a === b ? "" : `: ${matches.filter((q) => q.values[a]?.[m] > q.values[b]?.[m]).length} where ${names[a]} is ahead, ` +
       `${matches.filter((q) => q.values[a]?.[m] < q.values[b]?.[m]).length} where ${names[b]} is`;
-    byId("f-count").textContent = `${of}${wins}. Circles: ${names[a]} left, ${names[b]} right; full = 1, half = in part, empty = 0, dotted = undefined.`;
+    byId("f-count").textContent = `${of}${wins}. Circles${a === b ? "" : ` (${names[a]} left, ${names[b]} right)`}: full = 1, half = in part, empty = 0, dotted = undefined.`;
     byId("more").hidden = matches.length <= state.shown;
   }
   // Opens the next question (or the one before), and closes the others.
