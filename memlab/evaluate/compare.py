@@ -106,7 +106,7 @@ class Comparison(TypedDict):
     metric: str | None
     whole: Whole | None
     shared_seconds: float
-    act: list[tuple[str, str]]
+    act: list[list[str]]
 
 
 def compare(experiment: str, data: str, arms: Mapping[str, ArmResult], contrasts: Sequence[Contrast], *,

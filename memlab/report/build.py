@@ -201,7 +201,7 @@ def comparison_of(folder: Path, arms: Sequence[ArmRun], contrasts: Sequence[Cont
     systems = [arm for arm in arms if not arm.oracle and not arm.name.endswith(".twin")]
     comparison["whole"] = whole([arm.manifest["pipeline"].get("select") for arm in systems], first["haystack"])
     comparison["shared_seconds"] = sum(arm.shared_seconds for arm in arms)
-    comparison["act"] = act(comparison, arms)
+    comparison["act"] = [list(pair) for pair in act(comparison, arms)]
     for arm in arms:
         if counts := verdict_counts(arm.verdicts):
             comparison["arms"][arm.name]["verdicts"] = counts

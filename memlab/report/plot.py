@@ -79,7 +79,7 @@ def around(values: Sequence[float], about: int, least: float, most: float) -> tu
     ((0.5, 1), (0.9, 1))
     """
     low, high = min(values), max(values)
-    step = _step((high - low) or 0.1 * abs(high) or 1.0, about)
+    step = _step((high - low) or 0.5 * abs(high) or 1.0, about)
     low, high = (math.floor(round(low / step, 6)) * step, math.ceil(round(high / step, 6)) * step)
     if low == high:
         low -= step
