@@ -98,7 +98,7 @@ def _preferred(found: Recommendation, behind: Rival) -> tuple[str, list[str]]:
         if rest > 1 else "Shown to be ahead of "
     sure = [f"{ahead}{behind['arm']}: {_lead(behind, others)}."]
     return (f"Use {best['arm']}: it {_does(found['metric'], best['value'])}, {place}.",
-            [*sure, *(_level(tied, others) if tied else [])])
+            [*sure, *([*_level(tied, others), _settled_by(found)] if tied else [])])
 
 
 def _tied(found: Recommendation) -> tuple[str, list[str]]:
@@ -110,8 +110,7 @@ def _tied(found: Recommendation) -> tuple[str, list[str]]:
     same = all(place["value"] == best["value"] for place in found["ranking"])
     sure = [f"All have the same value: {highest}." if same else f"The highest value: {highest}."]
     sure += [] if same else _level(rivals, len(rivals))
-    sure += [_settle(found["groups"], n, max((r["needed"] for r in rivals if r["needed"] is not None), default=None),
-                     PLANNED)]
+    sure.append(_settled_by(found))
     equal = [place for place in found["ranking"] if place["value"] == best["value"] and place["tokens"] is not None]
     if not found["cheaper"] and len({place["tokens"] for place in equal}) > 1:
         sure.append(f"The cheapest of the same value: {equal[0]['arm']}{_at(equal[0]['tokens'])}.")
@@ -123,6 +122,12 @@ def _level(rivals: Sequence[Rival], others: int) -> list[str]:
     names = "; ".join(f"{rival['arm']} ({_lead(rival, others) if rival['difference'] else 'the same value'})"
                       for rival in rivals[:NAMED])
     return [f"Level, since no difference is shown: {names}{more}."]
+
+
+def _settled_by(found: Recommendation) -> str:
+    """Return what would tell the best arm from all that are level with it."""
+    most = max((rival["needed"] for rival in found["tied"] if rival["needed"] is not None), default=None)
+    return _settle(found["groups"], found["questions"], most, PLANNED)
 
 
 def _settle(groups: int, n: int, more: int | None, planned: float) -> str:
