@@ -37,7 +37,7 @@
   const pair = () => [+controls.a.value, +controls.b.value, +controls.metric.value];
   const apart = (q) => { const [a, b, m] = pair(); return q.values[a]?.[m] !== q.values[b]?.[m]; };
   const usual = names.length > 1 && drill.questions.some(apart);
-  controls.differ.checked = chosen.has("differ") ? chosen.get("differ") === "1" : usual && !chosen.has("open");
+  controls.differ.checked = chosen.has("differ") ? chosen.get("differ") === "1" : usual && drill.questions.every((q) => !state.open.has(q.q) || apart(q));
   function rememberFilters() {
     remember({ text: controls.text.value, type: controls.type.value, differ: controls.differ.checked === usual ? "" : +controls.differ.checked,
       arm: drill.arms[+controls.a.value].name, against: drill.arms[+controls.b.value].name, by: drill.metrics[+controls.metric.value] });
