@@ -97,6 +97,6 @@ def pairing(comparison: Comparison) -> str:
 
 def title(comparison: Comparison, opening: Opening) -> str:
     """Return the question of the experiment, or else one made of what was compared."""
-    arms = list(comparison["arms"])
+    arms = [name for name in comparison["arms"] if not name.endswith(".twin")]
     return opening.question or (f"What does {arms[0]} find in {comparison['data']}?" if len(arms) == 1 else
                                 f"Which of {len(arms)} arms finds the evidence in {comparison['data']}?")
