@@ -1,5 +1,7 @@
 """Pages that lie outside docs: mkdocs is handed the README, the experiments and the cluster's pages from their places.
 
+The site's colours are those of the report and the questions page.
+
 Links are written for the repository. Here they are turned into links between the site's pages, so that both work.
 """
 
@@ -17,12 +19,17 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).resolve().parents[2]
 OUTSIDE = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "slurm/*.md", "experiments/**/*.md", "experiments/**/*.png",
            "experiments/**/*.svg")
+DESIGN, SITE = ROOT / "memlab" / "report" / "templates" / "design.css", Path(__file__).with_name("site.css")
 LINK = re.compile(r"(!?\[(?:[^\]\\]|\\.)*\]\()([^)\s]+)(\))")
 log = logging.getLogger("mkdocs.memlab")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the files outside docs; the README becomes the first page."""
+    """Add the files outside docs, of which the README becomes the first page, and the colours of memlab's pages."""
+    colours = re.search(r"^:root \{.*?^\}", DESIGN.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    assert colours is not None, f"{DESIGN} has no colours"
+    css = f"{colours[0]}\n{SITE.read_text(encoding='utf-8')}"
+    files.append(File.generated(config, "design.css", content=css))
     for pattern in OUTSIDE:
         for path in sorted(ROOT.glob(pattern)):
             place = path.relative_to(ROOT).as_posix()

@@ -2,7 +2,7 @@
 
     python experiments/adaptive_k/figure.py OUT.png "title=FOLDER" ["title=FOLDER" ...]
 
-Each FOLDER is a report's folder with comparison.json. Needs Chromium on the path.
+Each FOLDER is a report's folder with comparison.json. Needs Chromium on the path, and `pip install plotly`.
 """
 
 from __future__ import annotations

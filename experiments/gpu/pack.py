@@ -28,7 +28,7 @@ PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux_2_24_x
              "manylinux2014_x86_64", "manylinux_2_5_x86_64", "manylinux1_x86_64")
 
 PACKAGES = ("polars", "polars-runtime-32", "hydra-core", "omegaconf", "pydantic", "pydantic-core", "annotated-types",
-            "typing-inspection", "PyStemmer", "ijson", "tenacity", "plotly", "bm25s", "FlagEmbedding", "datasets",
+            "typing-inspection", "PyStemmer", "ijson", "tenacity", "bm25s", "FlagEmbedding", "datasets",
             "dill", "multiprocess")
 """Packages that an image with PyTorch, transformers and sentence-transformers lacks, in the versions of
 ``constraints.txt`` where it names them."""

@@ -124,7 +124,8 @@ class Snapshot:
         about = metadata["arms"][number]
         pipeline, dataset = build(config)
         return Arm(name=about["name"], experiment=about["experiment"], pipeline=pipeline, dataset=dataset,
-                   out=Path(metadata["out"]), seed=config["seed"], config=OmegaConf.to_yaml(config))
+                   out=Path(metadata["out"]), seed=config["seed"], config=OmegaConf.to_yaml(config),
+                   overrides=tuple(about["overrides"]))
 
 
 def take_snapshot(arms: Sequence[Arm], arguments: Sequence[str], store: str | None, shards: int) -> Snapshot:
@@ -191,8 +192,8 @@ def _write_arms(snapshot: Snapshot, arms: Sequence[Arm], metadata: dict[str, Any
         folder.mkdir()
     for number, arm in enumerate(arms):
         (snapshot.folder / "arms" / f"{number}.yaml").write_text(arm.config, encoding="utf-8")
-    about = [{"name": arm.name, "experiment": arm.experiment, "data": arm.dataset.name, "folder": str(arm.folder())}
-             for arm in arms]
+    about = [{"name": arm.name, "experiment": arm.experiment, "data": arm.dataset.name, "folder": str(arm.folder()),
+              "overrides": list(arm.overrides)} for arm in arms]
     write_json(snapshot.folder / "sweep.json", {**metadata, "arms": about, "jobs": []})
 
 

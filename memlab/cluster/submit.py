@@ -23,7 +23,7 @@ from memlab.cluster.worker import run_arm
 from memlab.errors import Faults, MemlabError
 from memlab.harness.arm import Arm, load
 from memlab.harness.gpu_searches import check_cards
-from memlab.harness.plan import Cost, cost, print_plan
+from memlab.harness.plan import Cost, cost, print_plan, print_whole
 from memlab.harness.results import failure_file
 from memlab.harness.sweep import Sweep, read
 from memlab.report.build import publish, reported_runs, show
@@ -205,6 +205,7 @@ def _run(sweep: Sweep, arguments: list[str], out: Console) -> int:
         _check_cards(sweep)
         if sweep.launcher is None:
             _check_data(sweep)
+            print_whole(sweep.arms, out)
     inputs = (sweep.arms, arguments, settings.store, settings.shards, out)
     built: list[Path] = []
     if isinstance(sweep.launcher, Slurm):
@@ -258,6 +259,7 @@ def _report(sweep: Sweep, out: Console, before: Sequence[Path] = ()) -> None:
     for file in dict.fromkeys(table_file(arm.arms_folder()) for arm in sweep.arms):
         if file.is_file():
             out.print(f"sizes: {escape(str(file))}")
+    out.print(f"[dim]{escape(sweep.track.describe())}[/dim]")
 
 
 def _replaced_command(report: Path, earlier: Mapping[str, str]) -> str:

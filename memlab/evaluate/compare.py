@@ -24,7 +24,8 @@ from memlab.evaluate.evidence import judge_columns
 from memlab.evaluate.statistics import holm
 from memlab.evaluate.summary import Estimate, headline, summary
 from memlab.evaluate.verbalise import grouping_in_words, sentence
-from memlab.evaluate.verdict import Recommendation, verdict
+from memlab.evaluate.verdict import Recommendation, main_metric, verdict
+from memlab.evaluate.whole import Whole
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class VerdictCounts(TypedDict):
 
 
 class ArmSummary(TypedDict):
-    """One arm of a comparison; ``metrics`` has the names of metrics.json.
+    """One arm of a comparison; ``metrics`` has the names of metrics.json, ``seconds`` are those of its own stages.
 
     ``oracle_of`` is the arm of which one that looks at gold is the upper bound, where the report has it. ``verdicts``
     counts, for each judge with any such answer, the answers without a verdict and those that were judged by an
@@ -65,6 +66,7 @@ class ArmSummary(TypedDict):
     selected_k_mean: float | None
     oracle: bool
     tainted: bool
+    seconds_per_question: NotRequired[float | None]
     oracle_of: NotRequired[str]
     verdicts: NotRequired[dict[str, VerdictCounts]]
 
@@ -78,7 +80,12 @@ class SameOutputs(TypedDict):
 
 
 class Comparison(TypedDict):
-    """The content of comparison.json."""
+    """The content of comparison.json.
+
+    ``metric`` is the one that arms are ranked by, ``whole`` says that a memory fits into what is shown of it. What the
+    run folders tell beside the frames is added by the report: ``whole``, the seconds of the work that all arms share,
+    and in ``act`` (label, words to copy).
+    """
 
     experiment: str
     data: str
@@ -96,6 +103,10 @@ class Comparison(TypedDict):
     missing: list[str]
     broken: list[str]
     verdict: Recommendation | None
+    metric: str | None
+    whole: Whole | None
+    shared_seconds: float
+    act: list[list[str]]
 
 
 def compare(experiment: str, data: str, arms: Mapping[str, ArmResult], contrasts: Sequence[Contrast], *,
@@ -135,18 +146,31 @@ def compare(experiment: str, data: str, arms: Mapping[str, ArmResult], contrasts
         "constant_k": dict(constant_k or {}),
         "rule_curves": {name: mean_points(arm.curve) for name, arm in arms.items() if arm.curve is not None},
         "missing": sorted({*missing, *named} - set(arms)), "broken": list(broken),
-        "verdict": recommend(arms, contrasts),
+        "verdict": recommend(arms, contrasts), "metric": _metric(arms, contrasts), "whole": None,
+        "shared_seconds": 0.0, "act": [],
     })
     return comparison
 
 
+def candidates(arms: Mapping[str, ArmResult]) -> dict[str, pl.DataFrame]:
+    """Return the frames of the arms that may be recommended: no oracles, tainted arms and token-matched baselines."""
+    return {name: arm.questions for name, arm in arms.items()
+            if not (arm.oracle or arm.tainted or name.endswith(".twin"))}
+
+
 def recommend(arms: Mapping[str, ArmResult], contrasts: Sequence[Contrast]) -> Recommendation | None:
-    """Recommend one of the arms; oracles, tainted arms and token-matched baselines are no candidates."""
-    candidates = {name: arm for name, arm in arms.items()
-                  if not (arm.oracle or arm.tainted or name.endswith(".twin"))}
-    columns = list(dict.fromkeys(name for arm in candidates.values() for name in arm.questions.columns))
-    return verdict({name: arm.questions for name, arm in candidates.items()},
-                   [arm.ranking for arm in candidates.values()], contrasts, judge_columns(columns))
+    """Recommend one of the arms."""
+    frames = candidates(arms)
+    return verdict(frames, contrasts, _judged(frames))
+
+
+def _metric(arms: Mapping[str, ArmResult], contrasts: Sequence[Contrast]) -> str | None:
+    frames = candidates(arms) or {name: arm.questions for name, arm in arms.items()}
+    return main_metric(frames, contrasts, _judged(frames))
+
+
+def _judged(frames: Mapping[str, pl.DataFrame]) -> list[str]:
+    return judge_columns(list(dict.fromkeys(name for frame in frames.values() for name in frame.columns)))
 
 
 def _groups(arms: Mapping[str, ArmResult]) -> int:

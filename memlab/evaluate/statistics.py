@@ -232,6 +232,35 @@ def smallest_detectable(error: float, df: float, alpha: float) -> float:
     return float(scipy.optimize.brentq(lambda d: t_power(d, error, df, alpha) - WANTED, critical / 10, 10 * critical))
 
 
+MOST_FACTOR = 1e4
+"""More observations than this times those at hand are no advice."""
+
+
+def interval_error(low: float, high: float, df: float) -> float:
+    """Return the standard error behind a 95 % interval of t."""
+    return (high - low) / 2 / float(scipy.special.stdtrit(df, (1 + LEVEL) / 2))
+
+
+def more_observations(difference: float, error: float, df: float, n: int, alpha: float) -> int | None:
+    """Return how many more observations like these n find a true ``difference`` in 80 % of runs; 0 if n are enough.
+
+    The ``error`` of n falls with the root of their number, and the degrees of freedom grow with it. None where
+    ``MOST_FACTOR`` n are too few.
+
+    >>> more_observations(.03, .025, 99, 100, .05)
+    448
+    """
+    def lack(log_factor: float) -> float:
+        factor = math.exp(log_factor)
+        return t_power(difference, error / math.sqrt(factor), df * factor, alpha) - WANTED
+
+    if lack(0.0) >= 0:
+        return 0
+    if not lack(math.log(MOST_FACTOR)) >= 0:
+        return None
+    return math.ceil(n * (math.exp(float(scipy.optimize.brentq(lack, 0.0, math.log(MOST_FACTOR)))) - 1))
+
+
 @dataclass(frozen=True)
 class Assumptions:
     """Assumptions of a power plan: how much the questions, and the groups, differ in a contrast.

@@ -58,8 +58,8 @@ def opponent(row: ContrastResult) -> str:
 
 
 _FINDINGS = {
-    "recall_all": ("finds complete evidence in {} {} questions than", "more", "fewer"),
-    "recall_any": ("finds some evidence in {} {} questions than", "more", "fewer"),
+    "recall_all": ("finds all evidence {} {} often than", "more", "less"),
+    "recall_any": ("finds some evidence {} {} often than", "more", "less"),
     "answer_words": ("shows {} {} of the answers' words than", "more", "less"),
     "recall": ("finds {} {} of the evidence than", "more", "less"),
     "tokens": ("shows {} {} than", "more", "fewer"), "k": ("selects {} {} than", "more", "fewer")}

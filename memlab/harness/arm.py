@@ -36,6 +36,8 @@ from memlab.slots import LAST_RANKED
 from memlab.stage import Stage, learns, spec, spec_digest
 from memlab.store import Store
 from memlab.tables import Tables
+from memlab.text.token_counter import TokenCounter
+from memlab.text.transcript import render_turns
 
 _NAME = 150  # bytes of a folder's name; most systems allow 255, and a report beside it has a longer one
 _LOADED: OrderedDict[str, Tables] = OrderedDict()
@@ -88,6 +90,8 @@ class Arm:
     config: str
     command: str = ""
     """The line that started the run, without secrets, for its manifest."""
+    overrides: tuple[str, ...] = ()
+    """What the line and its experiment choose and set for this arm, without secrets, for its manifest."""
     hidden: tuple[str, ...] = ()
     """Places of the configuration whose values ``config`` does not hold, since they are or contain keys."""
     notes: tuple[str, ...] = ()
@@ -162,7 +166,8 @@ class Arm:
         write_manifest(folder, {
             **self._description(tables, store), "questions": questions.height, "twin": matched,
             "seconds": {slot: round(spent, 4) for slot, spent in seconds.items()}, "total_seconds": round(total, 3),
-            "costs": {slot: round(spent, 6) for slot, spent in costs.items()}, "haystack": haystack(tables),
+            "costs": {slot: round(spent, 6) for slot, spent in costs.items()},
+            "haystack": haystack(tables, self.pipeline.tokens),
             "made": {what: store.made[what] - before[what] for what in sorted({*store.made, *before})},
             **manifest.environment()})
         return folder
@@ -189,6 +194,7 @@ class Arm:
         bins = reliability(self.pipeline.select, tables)
         return {
             "arm": self.name, "experiment": self.experiment, "command": self.command,
+            "overrides": list(self.overrides),
             "digest": self.digest(), "source": self._sources, "seed": self.seed, "plugins": self.plugins(),
             "dataset": self.dataset.name, "data": self.dataset.identity(),
             "notes": [*self.dataset.notes(), *self.notes],
@@ -260,12 +266,26 @@ def importances(tables: Tables, most: int = 20) -> list[dict[str, str | float]]:
     return table.head(most).to_dicts()
 
 
-def haystack(tables: Tables) -> dict[str, float]:
-    """Return how many sessions and turns the haystack of a question has on average."""
+SAMPLED = 5
+"""Haystacks whose tokens are counted, evenly spaced among all: counting those of a large benchmark takes minutes."""
+
+
+def haystack(tables: Tables, counter: TokenCounter) -> dict[str, float]:
+    """Return the size of a question's haystack: sessions and turns on average, and the median of all turns' tokens.
+
+    Tokens are those of turns as a context shows them, with their day and speaker.
+    """
     asked = tables["questions"].select("corpus")
     sizes = {name: tables[name].group_by("corpus").len() for name in ("sessions", "turns")}
-    return {name: round(int(asked.join(size, on="corpus")["len"].sum()) / max(asked.height, 1), 1)
-            for name, size in sizes.items()}
+    counts = {name: round(int(asked.join(size, on="corpus")["len"].sum()) / max(asked.height, 1), 1)
+              for name, size in sizes.items()}
+    corpora = asked["corpus"].unique().sort()
+    some = corpora.gather([i * len(corpora) // SAMPLED for i in range(SAMPLED)]) if len(corpora) > SAMPLED else corpora
+    turns = render_turns(tables["turns"].filter(pl.col("corpus").is_in(some.implode())), tables["texts"])
+    shown = turns.select("corpus", pl.format("[2024-01-01]\n{}", "display_text").alias("text"))
+    tokens = shown.with_columns(counter.count_each(pl.col("text")).alias("tokens")).group_by("corpus").agg(
+        pl.col("tokens").sum())["tokens"].median()
+    return {**counts, "tokens": float(tokens)} if isinstance(tokens, int | float) else counts
 
 
 def note_counts(notes: pl.DataFrame) -> dict[str, dict[str, int]]:

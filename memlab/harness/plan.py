@@ -22,7 +22,8 @@ from memlab.evaluate.contrast import ALPHA, PLANNED, Contrast
 from memlab.evaluate.statistics import Assumptions, planned_detectable, planned_power
 from memlab.evaluate.summary import COSTS, view
 from memlab.evaluate.verbalise import grouping_in_words
-from memlab.harness.arm import Arm, load
+from memlab.evaluate.whole import fits, whole
+from memlab.harness.arm import Arm, haystack, load
 from memlab.harness.gpu_searches import print_cards
 from memlab.harness.sweep import Sweep
 from memlab.models.protocols import Chat, PairScorer, Role, embedders_in, models_in
@@ -34,7 +35,7 @@ from memlab.runtime.foreign import read_json
 from memlab.search.hits import of_kinds
 from memlab.search.late_interaction import WeightedLate
 from memlab.slots import SLOTS
-from memlab.stage import spec_digest
+from memlab.stage import spec, spec_digest
 from memlab.store import Store
 from memlab.tables import Tables
 
@@ -194,8 +195,19 @@ def rates(out: Path) -> dict[str, float]:
     return best
 
 
+def print_whole(arms: Sequence[Arm], out: Console) -> None:
+    """Print for each data set whether a memory fits whole into what most arms show, and what to set then."""
+    for name in dict.fromkeys(arm.dataset.name for arm in arms):
+        systems = [arm for arm in arms if arm.dataset.name == name
+                   and not (arm.pipeline.uses_oracle() or arm.pipeline.tainted())]
+        if systems and (found := whole([spec(arm.pipeline.select) for arm in systems],
+                                       haystack(load(systems[0].dataset), systems[0].pipeline.tokens))):
+            out.print(f"[bold yellow]{escape(fits(found))}[/bold yellow]")
+
+
 def print_plan(sweep: Sweep, store: Store, out: Console) -> None:
-    """Print the cost of each arm and of all arms together."""
+    """Print the cost of each arm and of all arms together, and first whether there is anything to choose."""
+    print_whole(sweep.arms, out)
     numbers = ("texts to\nencode", "characters", "pairs,\nat most", "replies,\nat most")
     table = Table(Column("arm", overflow="fold"), Column("state", no_wrap=True),
                   *(Column(name, justify="right", no_wrap=True) for name in numbers), show_edge=False)

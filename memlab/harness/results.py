@@ -20,6 +20,7 @@ import polars as pl
 from memlab.errors import MemlabError
 from memlab.harness.run_files import ANSWERS, VERDICTS, plain_yaml, read_run, readable
 from memlab.runtime.files import open_plain
+from memlab.text.display import is_number
 
 
 @dataclass(frozen=True)
@@ -104,8 +105,16 @@ class ArmRun:
 
     @property
     def seconds(self) -> float:
-        """Return the wall-clock seconds of the run; what came from the store was not computed again."""
-        return float(self.manifest["total_seconds"])
+        """Return the seconds that the arm's own stages took, without what arms share: the data, models and indexes."""
+        return float(sum(self.manifest["costs"].values()) or self.manifest["total_seconds"])
+
+    @property
+    def shared_seconds(self) -> float:
+        """Return the seconds in which this run read the data, asked models and built indexes, for all arms to use."""
+        spent, own = self.manifest.get("seconds"), self.manifest["costs"]
+        if not own or not isinstance(spent, dict) or not all(is_number(value) for value in spent.values()):
+            return 0.0
+        return float(sum(max(0.0, spent[slot] - own.get(slot, 0.0)) for slot in spent if slot != "evaluate"))
 
     @property
     def tainted(self) -> bool:

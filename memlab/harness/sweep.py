@@ -33,6 +33,7 @@ from memlab.runtime.paths import path_refusal
 from memlab.runtime.redaction import redact, redact_tree
 from memlab.slots import SLOTS
 from memlab.store import Store
+from memlab.track.record import untracked
 
 PLACES = {**{slot.name: slot.config for slot in SLOTS}, "tokens": "read.tokens"}
 """Pipeline field -> place of its configuration."""
@@ -97,6 +98,7 @@ def read(arguments: Sequence[str], multirun: bool = False, without: Sequence[str
     configs, faults = compose(arguments, multirun)
     if configs is None:
         raise Faults(faults)
+    untracked(configs.arms, overrides_of(configs.base))
     command = command_line(arguments, multirun)
     arms: list[Arm] = []
     left_out: dict[str, str] = {}
@@ -262,7 +264,8 @@ def arm_of(config: DictConfig, swept: Sequence[str] = ()) -> Arm:
     safe = redact_tree(whole)
     return Arm(name=redact(str(config.name or arm_name(config, swept))), experiment=redact(str(experiment)),
                pipeline=pipeline, dataset=dataset, out=Path(config.out), seed=config.seed,
-               config=OmegaConf.to_yaml(OmegaConf.create(safe)), hidden=tuple(_differences(whole, safe)))
+               overrides=tuple(map(redact, overrides_of(config))), config=OmegaConf.to_yaml(OmegaConf.create(safe)),
+               hidden=tuple(_differences(whole, safe)))
 
 
 def _differences(before: Any, after: Any, place: str = "") -> Iterator[str]:

@@ -20,12 +20,14 @@ from memlab.errors import MemlabError
 from memlab.evaluate.compare import ArmResult, Comparison, VerdictCounts, compare
 from memlab.evaluate.contrast import Contrast
 from memlab.evaluate.evidence import PREFIX
+from memlab.evaluate.whole import whole
 from memlab.harness.arm import Arm
 from memlab.harness.results import ArmRun, failure_file, finished_arms
 from memlab.harness.staleness import own_source
 from memlab.judge.accuracy import CALIBRATION_FILE, judge_warnings, remarks
 from memlab.judge.official import OfficialJudge
 from memlab.report import view_model
+from memlab.report.act import act
 from memlab.report.arm_settings import oracle_bases
 from memlab.report.html import page
 from memlab.report.markdown import document
@@ -196,6 +198,10 @@ def comparison_of(folder: Path, arms: Sequence[ArmRun], contrasts: Sequence[Cont
         constant_k=curve.manifest["constant_k"] if curve else None, seed=seed)
     for name, base in oracle_bases(arms).items():
         comparison["arms"][name]["oracle_of"] = base
+    systems = [arm for arm in arms if not arm.oracle and not arm.name.endswith(".twin")]
+    comparison["whole"] = whole([arm.manifest["pipeline"].get("select") for arm in systems], first["haystack"])
+    comparison["shared_seconds"] = sum(arm.shared_seconds for arm in arms)
+    comparison["act"] = [list(pair) for pair in act(comparison, arms)]
     for arm in arms:
         if counts := verdict_counts(arm.verdicts):
             comparison["arms"][arm.name]["verdicts"] = counts

@@ -1,103 +1,42 @@
-"""The opening of every report, and the comparison as a table on the console."""
+"""The comparison on the console: the verdict and what to type first, then the table, fitted to the width."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from memlab.evaluate.compare import ArmSummary, Comparison
-from memlab.evaluate.verbalise import opponent
-from memlab.evaluate.verdict import winner, winning_arm
+from memlab.evaluate.compare import Comparison
 from memlab.report import view_model
+from memlab.report.opening import Opening, opening
 from memlab.text.display import format_count, format_duration, format_interval, format_number, one_line
 
 if TYPE_CHECKING:
-    from rich.text import Text
 
     from memlab.runtime.console import Console
 
-FAIR = 0.5
-"""A contrast with less power than this for the difference planned for is named at the top of the report."""
-
-
-def opening(comparison: Comparison) -> list[str]:
-    """Return a report's first sentences: what to use or which rule wins, and what could not be shown."""
-    first, found = winner(comparison["contrasts"]), comparison["verdict"]
-    sentences = [first] if first else list(found["words"]) if found else []
-    if arm := winning_arm(comparison["contrasts"]):
-        sentences += _use(comparison["arms"].get(arm), arm)
-    weak = [c for c in comparison["contrasts"]
-            if c["verdict"] in ("open", "likely") and c["power"] is not None and c["power"] < FAIR]
-    if weak:
-        names = "; ".join(f"{c['arm']} against {opponent(c)} ({100 * (c['power'] or 0.0):.0f} %)" for c in weak)
-        sentences.append(f"Not enough questions or groups to show a difference of the size planned for: {names}. In "
-                         "brackets is the chance that it had.")
-    return sentences
-
-
-def _use(summary: ArmSummary | None, arm: str) -> list[str]:
-    """Return what the winning rule shows as it is set here; empty if its arm did not finish."""
-    shown = None if summary is None else summary["metrics"].get("selected/turn/recall_all")
-    if summary is None or shown is None or summary["tokens_mean"] is None:
-        return []
-    return [f"Use {arm}: as it is set here it shows all evidence turns for {100 * shown['value']:.1f} % of the "
-            f"questions at {summary['tokens_mean']:,.0f} tokens each."]
-
-
-def tiers(comparison: Comparison) -> list[tuple[int, list[tuple[str, str, str]]]]:
-    """Return (tier, its arms as (name, value, tokens)), the best first; empty without a verdict."""
-    found = comparison["verdict"]
-    if not found or found["whole"] is not None:
-        return []
-    rows: dict[int, list[tuple[str, str, str]]] = {}
-    for place in found["ranking"]:
-        rows.setdefault(place["tier"], []).append(
-            (place["arm"], format_number(place["value"]), format_count(place["tokens"])))
-    return list(rows.items())
-
-
 _STYLES = {"up": "bold blue", "down": "bold red", "same": "yellow", "open": "default"}
+_ROLES = {"winner": "bold green", "gold": "dim"}
+
+PADDING = 3
+"""Characters between two columns."""
 
 
 def print_comparison(comparison: Comparison, console: Console | None = None) -> None:
-    """Print the arms with intervals, marks, tokens and seconds, then the declared contrasts in words.
+    """Print the verdict, the arms with intervals, tokens and time, then the declared contrasts in words.
 
     Names and texts are printed as plain text: markup in them has no effect and no escape sequence survives.
     """
-    from rich.table import Table
     from rich.text import Text
 
     from memlab.runtime.console import Console
 
-    console = console or Console()
-    columns = view_model.metric_columns(comparison)
-    narrow = console.width < 26 + 15 * (len(columns) + 3)
-    if narrow:  # intervals wrap under their figures; fewer metrics keep each on one line
-        columns = columns[: max(1, (console.width - 46) // 17)]
-    console.print(_title(comparison))
-    table = Table(header_style="", padding=(0, 1), show_edge=False)
-    table.add_column("arm", overflow="fold")
-    for metric in columns:
-        table.add_column(Text(metric.replace("/", "/\n") if narrow else metric.rpartition("/")[0] + "\n"
-                              + metric.rpartition("/")[2]), justify="right")
-    for name in ("tokens", "K", "time"):
-        table.add_column(name, justify="right")
-    places = [*range(len(columns)), -3, -2, -1]
-    for row in view_model.arm_rows(comparison):
-        arm = Text(one_line(row.name))
-        arm.append("".join(f"\n{one_line(b)}" for b in row.badges), style="dim italic")
-        cells = []
-        for at in places:
-            cell = row.cells[at]
-            text = Text("".join(sign for sign, _ in cell.marks), style="blue")
-            text.append((" " if cell.marks else "") + cell.text, style="default")
-            text.append(f"\n{cell.detail}" if cell.detail else "", style="dim")
-            cells.append(text)
-        table.add_row(arm, *cells)
-    console.print(table)
-    console.print(Text("▲ ▼ declared contrast, adjusted p < .05; △ ▽ exploratory; below each figure its 95 % interval; "
-                       "work that arms share is timed at the first of them", style="dim"))
-    if compared := view_model.compared_arms(comparison):
-        console.print(Text(f"compared: {one_line(compared)}", style="dim"))
+    console, found = console or Console(), opening(comparison)
+    _print_verdict(found, comparison["experiment"], console)
+    _print_arms(view_model.arms_table(comparison, found), console)
+    compared = view_model.compared_arms(comparison)
+    for line in (f"compared: {compared}" if compared else "", _shared(comparison)):
+        if line:
+            console.print(Text(one_line(line), style="dim"))
     _print_findings(comparison, console)
 
 
@@ -110,7 +49,7 @@ def print_arm(comparison: Comparison, name: str, console: Console | None = None)
 
     console = console or Console()
     arm = comparison["arms"][name]
-    console.print(_title(comparison))
+    _print_verdict(opening(comparison), comparison["experiment"], console)
     table = Table(header_style="", padding=(0, 1), show_edge=False)
     table.add_column(Text(one_line(name)), overflow="fold")
     table.add_column("", justify="right")
@@ -129,24 +68,81 @@ def print_arm(comparison: Comparison, name: str, console: Console | None = None)
     others = len(comparison["arms"]) - 1
     if others:
         console.print(Text(f"beside it in the report: {others} other arm{'s' if others > 1 else ''}", style="dim"))
+    if shared := _shared(comparison):
+        console.print(Text(shared, style="dim"))
     _print_findings(comparison, console)
 
 
-def _title(comparison: Comparison) -> Text:
+def _print_verdict(found: Opening, experiment: str, console: Console) -> None:
+    """Print the verdict, how sure it is, what to type, and the data: green where an arm wins, else yellow."""
     from rich.text import Text
 
-    scored, questions = comparison["scored"], comparison["questions"]
-    counted = "" if scored == questions else f", {scored:,} of them count for retrieval"
-    title = f"{comparison['experiment']} on {comparison['data']}: {questions:,} questions{counted}"
-    return Text(one_line(title), style="bold")
+    console.print(Text(one_line(found.sentence), style="bold green" if found.winner else "bold yellow"))
+    for sentence in found.sure:
+        console.print(Text(f"  {one_line(sentence)}"))
+    for label, text in found.act:
+        console.print(Text(f"  {label}: ", style="dim").append(one_line(text), style="bold cyan"), soft_wrap=True)
+    console.print(Text(f"\n{one_line(experiment)} on {one_line(found.data)}", style="dim"))
+
+
+def _print_arms(arms: view_model.ArmsTable, console: Console) -> None:
+    """Print the table of arms with as many columns as fit beside the names, which are never broken."""
+    from rich.cells import cell_len
+    from rich.table import Table
+    from rich.text import Text
+
+    heads = [name.replace("/", "/\n") for name, _ in arms.heads]
+    widths = [max(cell_len(line) for text in texts for line in text.split("\n")) for texts in (
+        [head, *(f"{row.cells[i].text}\n{row.cells[i].detail}" for row in arms.rows)] for i, head in enumerate(heads))]
+    names = [f"{'▸' if row.role == 'winner' else ' '} {one_line(row.name)}" for row in arms.rows]
+    longest = max(map(cell_len, [*names, "arm"]))
+    kept = fitting(widths, [name for name, _ in arms.heads], console.width - longest - PADDING)
+    table = Table(header_style="", padding=(0, 1), show_edge=False)
+    table.add_column("  arm", overflow="fold", min_width=min(longest, console.width - 2 * PADDING))
+    for at in kept:
+        table.add_column(Text(heads[at]), justify="right", no_wrap=True)
+    for row, name in zip(arms.rows, names):
+        arm = Text(name, style=_ROLES.get(row.role, "default"))
+        arm.append("".join(f"\n  {one_line(badge)}" for badge in row.badges), style="dim italic")
+        cells = []
+        for at in kept:
+            cell = row.cells[at]
+            text = Text(cell.text, style=_ROLES.get(row.role, "default"))
+            cells.append(text.append(f"\n{cell.detail}" if cell.detail else "", style="dim"))
+        table.add_row(arm, *cells)
+    console.print(table)
+    left_out = len(heads) - len(kept)
+    for line in (arms.same, f"{left_out} more column{'s' * (left_out > 1)} in the report" if left_out else ""):
+        if line:
+            console.print(Text(one_line(line), style="dim"))
+
+
+def fitting(widths: Sequence[int], names: Sequence[str], room: int) -> list[int]:
+    """Return the places of the columns that fit: the first metric, then tokens, time, further metrics, and K.
+
+    >>> fitting([10, 10, 10, 6, 4, 6], ["a/b", "a/c", "a/d", "tokens", "K", "time"], 50)
+    [0, 1, 3, 5]
+    """
+    order = sorted(range(len(names)), key=lambda at: (
+        0 if at == 0 else {"tokens": 1, "time": 2, "K": 4}.get(names[at], 3), at))
+    kept: list[int] = []
+    for at in order:
+        if sum(widths[i] + PADDING for i in (*kept, at)) > room:
+            break
+        kept.append(at)
+    return sorted(kept)
+
+
+def _shared(comparison: Comparison) -> str:
+    """Return the time of the work that all arms share; "" where none was done."""
+    seconds = comparison["shared_seconds"]
+    return f"data, models and indexes, made once for all arms: {format_duration(seconds)}" if seconds >= 1 else ""
 
 
 def _print_findings(comparison: Comparison, console: Console) -> None:
-    """Print the verdict, the contrasts in words, the notices and the notes."""
+    """Print the contrasts in words, the notices and the notes."""
     from rich.text import Text
 
-    for i, sentence in enumerate(opening(comparison)):
-        console.print(Text(one_line(sentence), style="bold" if i == 0 else "default"))
     for contrast in view_model.contrast_rows(comparison):
         console.print(Text("• ").append(one_line(contrast.words), style=_STYLES[contrast.tone]))
     for heading, sentence in view_model.notices(comparison):

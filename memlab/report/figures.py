@@ -1,226 +1,121 @@
-"""The report's charts as plotly figures: plain dictionaries of data and layout, drawn by the page.
-
-Colours are Okabe and Ito's (jfly.uni-koeln.de/color), which colour-blind readers can distinguish; every arm also has
-a symbol of its own.
-"""
+"""The report's charts: evidence against context tokens, and the reliability of learned estimates."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import partial
 
-from memlab.evaluate.compare import ArmSummary, Comparison
-from memlab.evaluate.contrast import ContrastResult
-from memlab.evaluate.curves import CurvePoint, RulePoint
+from memlab.evaluate.compare import Comparison
 from memlab.evaluate.summary import calibration_error, complete_bins
 from memlab.harness.results import ArmRun
-from memlab.report.view_model import by_type, gold_badge, types
-from memlab.text.display import format_number, one_line
+from memlab.report import units
+from memlab.report.opening import Opening
+from memlab.report.plot import Axis, Curve, Mark, Point, around, plot
+from memlab.text.display import format_count, format_number, is_number
 
-BLUE, VERMILLION, GREY, INK = "#0072B2", "#D55E00", "#9AA0A6", "#24292f"
-PALETTE = (BLUE, VERMILLION, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#5B5B5B", "#8C6BB1")
-SYMBOLS = ("circle", "square", "triangle-up", "cross", "star", "pentagon", "triangle-down", "hexagon")
-HEAT = [[0.0, "#f4f7fa"], [0.5, "#c3d9ec"], [1.0, "#86b6dc"]]
-"""Light blues: dark figures on them keep a contrast of at least 6 : 1."""
+WIDE, NARROW = (1100, 440), (390, 380)
+"""Sizes of a chart on a screen and on a phone, in units of a font of 13."""
 
-ON_HEAT = "#1f2328"
-
-SPAN = 0.2
-"""Smallest range of a heat map's colours, so that a spread of a point or two does not look large."""
-
-Figure = dict[str, Any]
+FEW = 3
+"""Arms up to which a chart also shows the constant-K curve as far as twice the arms' tokens."""
 
 
-def layout(height: int, **more: Any) -> Figure:
-    """Return the layout that all charts share; further settings are merged into it."""
-    axis: Figure = {"gridcolor": "#e9e7e1", "zerolinecolor": "#c9c6bd", "linecolor": "#c9c6bd", "automargin": True}
-    merged: Figure = {
-        "height": height, "paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)",
-        "font": {"family": "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif", "size": 13, "color": INK},
-        "margin": {"l": 64, "r": 16, "t": 16, "b": 52}, "hoverlabel": {"align": "left"},
-        "xaxis": dict(axis), "yaxis": dict(axis),
-    }
-    for name, value in more.items():
-        merged[name] = {**merged[name], **value} if isinstance(merged.get(name), dict) else value
-    return merged
+@dataclass(frozen=True)
+class Chart:
+    """A chart as SVG for a screen and for a phone, with what it shows in a sentence."""
+
+    wide: str
+    narrow: str
+    words: str
 
 
-def _title(text: str) -> Figure:
-    return {"text": text, "font": {"size": 12.5, "color": "#57606a"}, "standoff": 14}
-
-
-def heat_map(arms: Sequence[ArmRun], metrics: Sequence[str]) -> dict[str, Figure]:
-    """Return one heat map per metric, arms down and question types across, where there are figures by type."""
-    kinds, out = types(arms), {}
-    for metric in metrics:
-        z = by_type(arms, metric, [name for name, _ in kinds])
-        values = [value for row in z for value in row if value is not None]
-        if not values:
-            continue
-        out[metric] = {
-            "data": [{
-                "type": "heatmap", "z": z, "x": [f"{_wrap(name)}<br>n = {size:,}" for name, size in kinds],
-                "zmin": min(min(values), max(values) - SPAN), "zmax": max(values),
-                "y": [one_line(arm.name) for arm in arms], "colorscale": HEAT, "xgap": 3, "ygap": 3,
-                "text": [[format_number(v) if v is not None else "" for v in row] for row in z],
-                "texttemplate": "%{text}", "textfont": {"color": ON_HEAT},
-                "hovertemplate": "%{y}<br>%{x}<br><b>%{text}</b><extra></extra>", "hoverongaps": False,
-                "colorbar": {"thickness": 10, "outlinewidth": 0, "tickfont": {"size": 11}},
-            }],
-            "layout": layout(92 + 38 * len(arms), xaxis={"side": "top", "showgrid": False, "tickangle": 0},
-                              yaxis={"autorange": "reversed", "showgrid": False},
-                              margin={"t": 72, "b": 8, "l": 120}),
-        }
-    return out
-
-
-def _wrap(name: str, width: int = 15) -> str:
-    """Break a long type name at its hyphens and underscores, with plotly's line breaks.
-
-    >>> _wrap("single-session-preference")
-    'single-session-<br>preference'
+def evidence_against_tokens(comparison: Comparison, opening: Opening) -> Chart | None:
+    """Draw the verdict's metric against mean context tokens: arms as points, constant K and each rule's settings as
+    lines; the winner and what it was compared with are coloured. None without tokens or the metric.
     """
-    lines = [""]
-    for part in re.split(r"(?<=[-_ ])", escape_markup(one_line(name))):
-        if lines[-1] and len(lines[-1]) + len(part) > width:
-            lines.append("")
-        lines[-1] += part
-    return "<br>".join(lines)
-
-
-def recall_against_tokens(comparison: Comparison, metrics: Sequence[str]) -> dict[str, Figure]:
-    """Return one chart per metric: constant K and each rule's settings as lines, the arms as points with intervals."""
-    out = {}
-    curves, looks = comparison["constant_k"], styles(list(comparison["arms"]))
-    for metric in dict.fromkeys([*metrics, *curves]):
-        line = [p for p in curves.get(metric, []) if p["value"] is not None]
-        points = [_point(name, arm, metric, looks[name]) for name, arm in comparison["arms"].items()
-                  if arm["tokens_mean"] is not None and metric in arm["metrics"]]
-        if not points or not line:
-            continue
-        curve = {"type": "scatter", "mode": "lines+markers+text", "name": "constant K",
-                 "x": [p["tokens"] for p in line], "y": [p["value"] for p in line],
-                 "text": _sparse([f"K {p['k']}" for p in line], line),
-                 "customdata": [p["k"] for p in line],
-                 "textposition": "top left", "textfont": {"size": 10, "color": "#57606a"}, "cliponaxis": False,
-                 "line": {"color": GREY, "width": 2}, "marker": {"size": 4, "color": GREY},
-                 "hovertemplate": "constant K = %{customdata}<br>%{x:,.0f} tokens<br><b>%{y:.3f}</b><extra></extra>"}
-        rules = [_rule_line(name, drawn[metric], looks[name][0]) for name, drawn in comparison["rule_curves"].items()
-                 if drawn.get(metric)]
-        out[metric] = {"data": [curve, *rules, *points],
-                       "layout": layout(460, xaxis={"title": _title("mean context tokens per question"), "rangemode":
-                                                     "tozero", "tickformat": ",.0f"},
-                                         yaxis={"title": _title(metric), "tickformat": ".2f"},
-                                         legend={"font": {"size": 12}, "bgcolor": "rgba(0,0,0,0)"})}
-    return out
-
-
-def _rule_line(name: str, points: Sequence[RulePoint], colour: str) -> Figure:
-    return {"type": "scatter", "mode": "lines", "name": f"{one_line(name)}, all settings",
-            "x": [p["tokens"] for p in points], "y": [p["value"] for p in points],
-            "line": {"color": colour, "width": 1.5, "dash": "dot"},
-            "hovertemplate": f"{escape_markup(one_line(name))}<br>%{{x:,.0f}} tokens<br>%{{y:.3f}}<extra></extra>"}
-
-
-def _sparse(labels: list[str], line: list[CurvePoint]) -> list[str]:
-    """Keep only labels that do not overlap: at least 5 % of the width apart."""
-    width = max((p["tokens"] for p in line), default=0) or 1
-    out, last = [], float("-inf")
-    for label, point in zip(labels, line):
-        near = point["tokens"] - last < 0.05 * width
-        out.append("" if near else label)
-        last = last if near else point["tokens"]
-    return out
-
-
-def styles(names: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Return a distinct colour and symbol for each arm; a token-matched baseline has its arm's, hollow.
-
-    >>> styles(["gap", "gap.twin"])
-    {'gap': ('#0072B2', 'circle'), 'gap.twin': ('#0072B2', 'circle-open')}
-    """
-    bases = list(dict.fromkeys(name.removesuffix(".twin") for name in names))
-    looks = {base: (PALETTE[i % len(PALETTE)], SYMBOLS[(i + i // len(PALETTE)) % len(SYMBOLS)])
-             for i, base in enumerate(bases)}
-    for base, (colour, symbol) in list(looks.items()):
-        looks.setdefault(f"{base}.twin", (colour, f"{symbol}-open"))
-    return {name: looks[name] for name in names}
-
-
-def _point(name: str, arm: ArmSummary, metric: str, look: tuple[str, str]) -> Figure:
-    estimate = arm["metrics"][metric]
-    value, low, high = estimate["value"], estimate["low"], estimate["high"]
-    label = one_line(f"{name} ({gold_badge(arm)})" if arm["oracle"] else name)
-    colour, symbol = (INK, "diamond-open") if arm["oracle"] else look
-    point: Figure = {
-        "type": "scatter", "mode": "markers", "name": label, "x": [arm["tokens_mean"]], "y": [value],
-        "marker": {"size": 12, "color": colour, "line": {"color": colour, "width": 1.5}, "symbol": symbol},
-        "hovertemplate": f"<b>{escape_markup(label)}</b><br>%{{x:,.0f}} tokens<br><b>%{{y:.3f}}</b><extra></extra>",
-    }
-    if low is not None and high is not None:
-        point["error_y"] = {"type": "data", "symmetric": False, "array": [max(0.0, high - value)],
-                            "arrayminus": [max(0.0, value - low)], "color": colour, "thickness": 1, "width": 3}
-    return point
-
-
-def escape_markup(text: str) -> str:
-    """Escape plotly's markup and template fields in a name."""
-    return text.replace("<", "‹").replace(">", "›").replace("%{", "% {")
-
-
-def wins_and_losses(contrasts: Sequence[ContrastResult]) -> Figure | None:
-    """Return bars of questions won (right) and lost (left), one pair per contrast; None without any."""
-    rows = [c for c in contrasts if c["wins"] is not None]
-    if not rows:
+    metric = units.base(opening.metric or "")
+    marks = _marks(comparison, opening, metric)
+    if not marks:
         return None
-    y = [f"{escape_markup(one_line(c['arm']))} against {escape_markup(one_line(c['comparator']))}<br>"
-         f"<span style='color:#57606a;font-size:11px'>{escape_markup(c['metric'])}</span>" for c in rows]
-    wins, losses = ([c[key] or 0 for c in rows] for key in ("wins", "losses"))
-    top = max(*wins, *losses) or 1
-    bars = []
-    for name, counts, colour, sign in (("losses", losses, VERMILLION, -1), ("wins", wins, BLUE, 1)):
-        bars.append({
-            "type": "bar", "orientation": "h", "name": name, "y": y, "x": [sign * n for n in counts],
-            "text": [f"{n:,}" for n in counts], "textposition": "outside", "cliponaxis": False,
-            "marker": {"color": colour}, "customdata": [[n, c["ties"]] for n, c in zip(counts, rows)],
-            "hovertemplate": f"%{{customdata[0]:,}} {name}, %{{customdata[1]:,}} ties<extra></extra>"})
-    return {"data": bars,
-            "layout": layout(96 + 52 * len(rows), barmode="relative", bargap=0.45, showlegend=True,
-                              legend={"orientation": "h", "x": 0, "y": 1.0, "yanchor": "bottom",
-                                      "traceorder": "normal"},
-                              xaxis={"range": [-1.18 * top, 1.18 * top], "title": _title("questions"),
-                                     "showticklabels": False},
-                              yaxis={"autorange": "reversed", "showgrid": False}, margin={"t": 36, "l": 220})}
+    curves = _curves(comparison, opening, metric)
+    points = [(mark.x, mark.y) for mark in marks]
+    if len(set(points)) <= FEW:
+        reach = 2 * max(x for x, _ in points)
+        points += [point for curve in curves for point in curve.points if point[0] <= reach]
+    heights = [y for _, y in points] + [end for m in marks if m.role for end in (m.low, m.high) if end is not None]
+    most = max(x for x, _ in points)
+    least = min(x for x, _ in points)
+    share = units.is_share(metric)
+    start = 0 if least < 0.6 * most else around([least, most], 6, 0, most)[0]
+    x = Axis(start, most or 1, "context tokens per question")
+    low, high = around(heights, 6, 0, 1 if share else max(heights))
+    y = Axis(low, high, units.label(metric), partial(_percent if share else _figure, span=high - low))
+    named = [name for name in (opening.winner, opening.comparator) if name]
+    words = f"{units.label(metric)} ({metric}) against context tokens, {len(marks)} arms"
+    words += f"; coloured: {' and '.join(named)}" if named else ""
+    one, two = (plot(f"chart-{name}", size, x, y, curves, marks, words) for name, size in
+                (("wide", WIDE), ("narrow", NARROW)))
+    return Chart(one, two, words)
 
 
-def reliability(arms: Sequence[ArmRun]) -> Figure | None:
-    """Return estimated against observed probability, one line per arm that fitted one; None when no arm did.
+def _percent(value: float, span: float) -> str:
+    return f"{100 * value:.0f} %" if span >= 0.05 else f"{100 * value:.1f} %"
 
-    Legends state the expected calibration error. Read from ``reliability`` in the manifest: a list of bins
+
+def _figure(value: float, span: float) -> str:
+    return f"{value:.2f}" if span >= 0.05 else f"{value:.3f}"
+
+
+def _marks(comparison: Comparison, opening: Opening, metric: str) -> list[Mark]:
+    marks = []
+    for name, arm in comparison["arms"].items():
+        estimate, tokens = arm["metrics"].get(metric), arm["tokens_mean"]
+        if estimate is None or tokens is None:
+            continue
+        gold = arm["oracle"] or arm["tainted"]
+        words = f"{units.write(metric, estimate['value'])} at {format_count(tokens)} tokens"
+        marks.append(Mark(f"{name} (looks at gold)" if arm["oracle"] else name, tokens, estimate["value"],
+                          estimate["low"], estimate["high"], words, "" if gold else _role(name, opening), gold))
+    return [replace(marks[0], role="winner")] if len(marks) == 1 else marks
+
+
+def _role(name: str, opening: Opening) -> str:
+    return "winner" if name == opening.winner else "comparator" if name == opening.comparator else ""
+
+
+def _curves(comparison: Comparison, opening: Opening, metric: str) -> list[Curve]:
+    constant: list[Point] = [(p["tokens"], p["value"]) for p in comparison["constant_k"].get(metric, [])
+                             if p["value"] is not None]
+    role = "comparator" if opening.winner and opening.comparator == f"{opening.winner}.twin" else ""
+    curves = [Curve("constant K", constant, role, named=True)] if constant else []
+    for name, drawn in comparison["rule_curves"].items():
+        points: list[Point] = [(p["tokens"], p["value"]) for p in drawn.get(metric, [])]
+        if points:
+            curves.append(Curve(f"{name}, all settings", points, _role(name, opening), dashed=True))
+    return curves
+
+
+def reliability(arms: Sequence[ArmRun], opening: Opening) -> str | None:
+    """Draw estimated against observed probability, one line per arm that fitted one; None when no arm did.
+
+    The arms' expected calibration errors are in their names. Read from ``reliability`` in the manifest: a list of bins
     {"estimated", "observed", "n"}.
     """
-    lines = []
-    looks = styles([arm.name for arm in arms])
+    lines, marks = [], []
     for arm in arms:
         bins = complete_bins(arm.manifest["reliability"])
         error = calibration_error(bins)
-        if error is not None:
-            largest = max((b.get("n") or 1) for b in bins)
-            lines.append({
-                "type": "scatter", "mode": "lines+markers",
-                "name": f"{one_line(arm.name)} (error {format_number(error)})",
-                "x": [b["estimated"] for b in bins], "y": [b["observed"] for b in bins],
-                "customdata": [b.get("n") for b in bins], "line": {"color": looks[arm.name][0], "width": 2},
-                "marker": {"symbol": looks[arm.name][1],
-                           "size": [7 + 11 * ((b.get("n") or 1) / largest) ** 0.5 for b in bins]},
-                "hovertemplate": "estimated %{x:.2f}<br>observed <b>%{y:.2f}</b><br>n = %{customdata}<extra></extra>"})
+        if error is None:
+            continue
+        points = [(float(b["estimated"]), float(b["observed"])) for b in bins]
+        name = f"{arm.name}, error {format_number(error)}"
+        lines.append(Curve(name, points, _role(arm.name, opening), named=True))
+        marks += [Mark("", x, y, words=f"{arm.name}: estimated {x:.2f}, observed {y:.2f}"
+                       + (f", n = {b['n']:,}" if is_number(b.get("n")) else "")) for b, (x, y) in zip(bins, points)]
     if not lines:
         return None
-    diagonal = {"type": "scatter", "mode": "lines", "x": [0, 1], "y": [0, 1], "name": "perfectly calibrated",
-                "line": {"color": GREY, "dash": "dash", "width": 1.5}, "hoverinfo": "skip"}
-    return {"data": [diagonal, *lines],
-            "layout": layout(430, xaxis={"range": [-0.02, 1.02], "tickformat": ".1f",
-                                          "title": _title("estimated probability")},
-                              yaxis={"range": [-0.02, 1.05], "tickformat": ".1f",
-                                     "title": _title("observed share")})}
+    diagonal = Curve("perfectly calibrated", [(0.0, 0.0), (1.0, 1.0)], dashed=True)
+    return plot("chart-reliability", (560, 400), Axis(0, 1, "estimated probability", "{:.1f}".format),
+                Axis(0, 1, "observed share", "{:.1f}".format), [diagonal, *lines], marks,
+                "estimated probability against the observed share of " + ", ".join(line.name for line in lines))

@@ -9,16 +9,15 @@ from memlab.evaluate.compare import Comparison
 from memlab.evaluate.curves import CurvePoint
 from memlab.evaluate.summary import calibration_error
 from memlab.harness.results import ArmRun
-from memlab.report import arm_settings, console, sections, view_model
-from memlab.report.sections import COLUMNS as TURN_COLUMNS
-from memlab.report.sections import TURNS, turn_metrics
-from memlab.text.display import EMPTY, format_count, format_number, is_number, one_line
+from memlab.report import arm_settings, differing, effects, sections, units, view_model
+from memlab.report.opening import Opening, opening
+from memlab.text.display import EMPTY, clean, format_count, format_number, one_line
 
 LISTED = 25
-"""Questions named for each contrast; all of them lie in questions.parquet."""
+"""Differing questions that are named; all of them lie in questions.parquet."""
 
-TIERS = ("Arms on one line cannot be told apart from the first of the line. This ranking was not declared before the "
-         "run; its p are corrected over the arms.")
+KS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 40, 50)
+"""Constant K that are named in place of the curve; all of them lie in comparison.json."""
 
 
 def escape(text: object) -> str:
@@ -49,54 +48,69 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], numbers_from: int 
 
 
 def document(comparison: Comparison, arms: Sequence[ArmRun], older: Sequence[str] = ()) -> str:
-    """Render the report; it has the sections of the HTML page, and the figures in place of charts."""
-    pairing = view_model.pairing(comparison)
-    scored, questions = comparison["scored"], comparison["questions"]
-    counted = "" if scored == questions else f" ({scored:,} of them count for retrieval)"
-    parts = [f"# {escape(comparison['experiment'])} on {escape(comparison['data'])}",
-             f"{len(comparison['arms'])} arms, {questions:,} questions{counted}, {pairing}.",
-             "## Finding", _finding(comparison), "## Arms", _arms(comparison)]
-    if view_model.contrast_rows(comparison, "exploratory"):
+    """Render the report; it has the order of the HTML page, and figures in place of the charts."""
+    found = opening(comparison)
+    chosen = differing.pair(comparison, found)
+    columns = view_model.metric_columns(comparison, found.metric)
+    parts = [f"# {escape(effects.title(comparison, found))}",
+             f"{escape(comparison['experiment'])} on {escape(comparison['data'])}. {escape(found.data)}",
+             "## Verdict", _verdict(comparison, found)]
+    if curve := comparison["constant_k"].get(units.base(found.metric or "")):
+        parts += ["## Evidence against tokens", f"What a constant K shows, on {code(units.base(found.metric or ''))}:",
+                  _curve(units.base(found.metric or ""), curve)]
+    parts += ["## All arms", _arms(comparison, found)]
+    if chosen and (differ := _questions(arms, chosen)):
+        parts += ["## Where they differ", differ]
+    declared, exploratory = (view_model.contrast_rows(comparison, kind) for kind in ("contrasts", "exploratory"))
+    if declared or exploratory:
+        parts += ["## Contrasts", "\n".join(f"* **{escape(row.words)}**" for row in declared)
+                  or "No contrast was declared: every difference below is exploratory."]
+    if exploratory:
         parts += ["### Exploratory, where any question differs (no correction: to be confirmed elsewhere)",
-                  _contrasts(comparison, "exploratory")]
-    if turns := turn_metrics(comparison):
-        parts += ["## Turns, as other benchmarks print them", table(
-            ["arm", *TURN_COLUMNS], [[escape(name), *cells] for name, cells in turns]) + "\n" + TURNS]
-    kinds = view_model.types(arms)
-    if kinds:
-        parts += ["## By question type", _types(comparison, arms, kinds)]
-    classes = sections.class_tables(arms)
-    if classes:
+                  _contrasts(exploratory)]
+    if kinds := sections.type_tables(arms, columns):
+        parts += ["## By question type", *map(_types, kinds)]
+    if classes := sections.class_tables(arms):
         parts += ["## Question classes", *map(_classes, classes)]
-    if comparison["constant_k"]:
-        parts += ["## Recall against context tokens", "Recall of each constant K:", _curve(comparison["constant_k"])]
-    bins = [(arm.name, b) for arm in arms for b in arm.manifest["reliability"]]
-    if bins:
+    if turns := sections.turn_metrics(comparison):
+        parts += ["## Turns, as other benchmarks print them", table(["arm", *sections.COLUMNS], [
+            [escape(name), *cells] for name, cells in turns]) + "\n" + sections.TURNS]
+    parts += _learned(arms)
+    if causes := sections.causes(arms):
+        parts += ["## Why answers are wrong", *map(_reached, sections.reached(arms)), *map(_causes, causes)]
+    if by_value := arm_settings.by_value(arms):
+        parts += ["## Settings", "Those in which the arms differ:", table(
+            ["setting", "value", "arms that have it"],
+            [[code(name), escape(value), escape(", ".join(names))] for name, row in by_value.items()
+             for value, names in row.items()], 3)]
+    notes = [f"* {escape(note)}" for note in view_model.notes(comparison)]
+    parts += ["## Statistics", f"{effects.pairing(comparison).capitalize()}.",
+              _contrasts(declared) if declared else "",
+              "\n".join(f"* **{term}**: {meaning}" for term, meaning in effects.TERMS),
+              "\n".join(notes), "## Provenance", _provenance(arms, older)]
+    return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
+
+
+def _learned(arms: Sequence[ArmRun]) -> list[str]:
+    """Return the sections of learned estimates and learned fusion; none where nothing is learned."""
+    parts = []
+    if bins := [(arm.name, b) for arm in arms for b in arm.manifest["reliability"]]:
         errors = [(arm.name, calibration_error(arm.manifest["reliability"])) for arm in arms]
         parts += ["## Reliability of learned estimates", "Expected calibration error: " + ", ".join(
             f"{escape(name)} {format_number(error)}" for name, error in errors if error is not None) + ".", table(
             ["arm", "estimated", "observed", "n"],
             [[escape(name), *(format_number(b.get(key)) for key in ("estimated", "observed", "n"))]
              for name, b in bins])]
-    importances = sections.importance_tables(arms)
-    if importances:
+    if importances := sections.importance_tables(arms):
         parts += ["## Feature importances", *map(_importances, importances), sections.GAINS]
     if reason := sections.example(arms):
         parts.append(_reason(*reason))
-    causes = sections.causes(arms)
-    if causes:
-        parts += ["## Why answers are wrong", *map(_causes, causes)]
-    differing = _questions(comparison, arms)
-    if differing:
-        parts += ["## Questions on which the arms differ", differing]
-    by_value = arm_settings.by_value(arms)
-    if by_value:
-        parts += ["## Settings", "Those in which the arms differ:", table(
-            ["setting", "values, and the arms that have them"],
-            [[code(name), "; ".join(f"**{escape(value)}**: {escape(', '.join(names))}" for value, names in row.items())]
-             for name, row in by_value.items()], 2)]
-    parts += ["## Provenance", _provenance(arms, older)]
-    return "\n\n".join(part.strip("\n") for part in parts) + "\n"
+    return parts
+
+
+def _reached(reached: sections.ReachTable) -> str:
+    return f"{escape(reached.arm)}, {reached.view} evidence: how far it got.\n\n" + table(
+        ["evidence", "answered right", "wrong"], [[escape(step), str(n), str(m)] for step, n, m in reached.rows])
 
 
 def _classes(classes: sections.ClassTable) -> str:
@@ -122,77 +136,69 @@ def _causes(causes: sections.CauseTable) -> str:
     return escape(causes.words) + ".\n\n" + table(head, [[escape(c), str(n), str(m)] for c, n, m in causes.rows])
 
 
-def _finding(comparison: Comparison) -> str:
-    rows = view_model.contrast_rows(comparison)
-    lines = [f"* **{escape(row.words)}**" for row in rows]
-    lines = lines or ["No contrast was declared: every difference below is exploratory."]
+def _verdict(comparison: Comparison, found: Opening) -> str:
     quotes = [f"> **{heading}:** {escape(sentence)}" for heading, sentence in view_model.notices(comparison)]
-    notes = [f"* {escape(note)}" for note in view_model.notes(comparison)]
-    sentences = [escape(sentence) for sentence in console.opening(comparison)]
-    verdict = "\n>\n".join(f"> **{line}**" if i == 0 else f"> {line}" for i, line in enumerate(sentences))
-    tiers = "\n".join(
-        f"{tier}. " + ", ".join(f"{escape(name)} {value} ({tokens} tokens)" for name, value, tokens in row)
-        for tier, row in console.tiers(comparison))
-    blocks = [verdict, f"{tiers}\n\n{TIERS}" if tiers else "", "\n".join(lines),
-              _contrasts(comparison, "contrasts") if rows else "", "\n>\n".join(quotes), "\n".join(notes)]
-    return "\n\n".join(block.strip("\n") for block in blocks if block)
+    act = [f"{escape(label)}\n\n{_fenced(text)}" for label, text in found.act]
+    blocks = [f"**{escape(found.sentence)}**" if found.sentence else "",
+              "\n".join(f"* {escape(sentence)}" for sentence in found.sure), *act, "\n>\n".join(quotes)]
+    return "\n\n".join(block for block in blocks if block)
 
 
-def _contrasts(comparison: Comparison, listed: view_model.Listed) -> str:
-    rows = view_model.contrast_rows(comparison, listed)
+def _fenced(text: str) -> str:
+    """Return words to copy as a block of code; a fence in them cannot end it.
+
+    >>> _fenced("memlab ask")
+    '```\\nmemlab ask\\n```'
+    """
+    lines = [clean(line) for line in text.splitlines()]
+    fence = "`" * max(3, 1 + max((len(run) for line in lines for run in re.findall("`+", line)), default=0))
+    return "\n".join([fence, *lines, fence])
+
+
+def _contrasts(rows: Sequence[view_model.ContrastRow]) -> str:
     return table(["arm", "against", "metric", *(name for name, _ in rows[0].facts)],
                  [[escape(r.result["arm"]), escape(r.result["comparator"]), code(r.result["metric"]),
                    *(escape(v) for _, v in r.facts)] for r in rows], 3)
 
 
-def _arms(comparison: Comparison) -> str:
-    body = []
-    for row in view_model.arm_rows(comparison):
-        name = escape(row.name) + "".join(f" ({escape(b)})" for b in row.badges)
+def _arms(comparison: Comparison, found: Opening) -> str:
+    arms, body = view_model.arms_table(comparison, found), []
+    roles = {"winner": "winner", "comparator": "compared with"}
+    for row in arms.rows:
+        badges = [*([roles[row.role]] if row.role in roles else []), *row.badges]
+        name = (f"**{escape(row.name)}**" if row.role == "winner" else escape(row.name)) + "".join(
+            f" ({escape(b)})" for b in badges)
         body.append([name, *("".join(sign for sign, _ in c.marks) + " " * bool(c.marks) + c.text
                              + (f" ({c.detail})" if c.detail else "") for c in row.cells)])
     legend = ("In brackets the 95 % interval. ▲ ▼ higher or lower in a declared contrast (adjusted p &lt; .05), "
-              "△ ▽ exploratory. Tokens and K are means per question.")
+              "△ ▽ exploratory. Tokens and K are means per question; time is that of the arm's own stages.")
     if compared := view_model.compared_arms(comparison):
         legend += f" Compared: {escape(compared)}."
-    head = ["arm", *map(code, view_model.metric_columns(comparison)), "tokens", "K", "time"]
-    return table(head, body) + "\n" + legend
+    head = ["arm", *(code(name) if "/" in name else name for name, _ in arms.heads)]
+    return "\n".join([table(head, body), *([escape(arms.same) + "\n"] if arms.same else []), legend])
 
 
-def _types(comparison: Comparison, arms: Sequence[ArmRun], kinds: Sequence[tuple[str, int]]) -> str:
-    parts = []
-    for metric in view_model.metric_columns(comparison):
-        values = view_model.by_type(arms, metric, [name for name, _ in kinds])
-        if any(v is not None for row in values for v in row):
-            head = [code(metric), *(f"{escape(name)} (n = {size:,})" for name, size in kinds)]
-            parts.append(table(head, [[escape(arm.name), *map(format_number, row)] for arm, row in zip(arms, values)]))
-    return "\n".join(parts)
+def _types(types: sections.TypeTable) -> str:
+    head = [code(types.metric), *(f"{escape(name)} (n = {size:,})" for name, size in types.types)]
+    return table(head, [[escape(name), *(text for text, _ in cells)] for name, cells in types.rows])
 
 
-def _curve(curves: dict[str, list[CurvePoint]]) -> str:
-    rows = [[format_number(points[0]["k"]), format_count(points[0]["tokens"]),
-             *(format_number(point["value"]) for point in points)] for points in zip(*curves.values())]
-    return table(["K", "tokens", *map(code, curves)], rows, 0)
+def _curve(metric: str, points: Sequence[CurvePoint]) -> str:
+    kept = [p for p in points if p["k"] in KS]
+    rows = [[str(p["k"]), format_count(p["tokens"]), units.write(metric, p["value"])] for p in kept]
+    return table(["K", "tokens", "value"], rows, 0)
 
 
-def _questions(comparison: Comparison, arms: Sequence[ArmRun]) -> str:
-    by_name, parts = {arm.name: arm for arm in arms}, []
-    for contrast in comparison["contrasts"]:
-        one, two, metric = by_name.get(contrast["arm"]), by_name.get(contrast["comparator"]), contrast["metric"]
-        if one is None or two is None or metric not in one.questions.columns or metric not in two.questions.columns:
-            continue
-        pairs = one.questions.join(two.questions.select("question", other=metric), on="question").sort("question")
-        differing = [row for row in pairs.iter_rows(named=True)
-                     if is_number(row[metric]) and is_number(row["other"]) and row[metric] != row["other"]]
-        if differing:
-            rest = f" ({LISTED} of {len(differing)})" if len(differing) > LISTED else ""
-            title = f"### {escape(one.name)} against {escape(two.name)} on {code(metric)}{rest}"
-            rows = [[str(r["question"]), escape(r["category"] or ""), escape(r["text"])[:300],
-                     escape(r["answer"] or "")[:200], format_number(r[metric], 2), format_number(r["other"], 2)]
-                    for r in differing[:LISTED]]
-            head = ["question", "type", "text", "gold answer", escape(one.name), escape(two.name)]
-            parts += [title, table(head, rows, 4)]
-    return "\n\n".join(part.strip("\n") for part in parts)
+def _questions(arms: Sequence[ArmRun], chosen: differing.Pair) -> str:
+    found = differing.questions(arms, chosen)
+    if not found:
+        return ""
+    rest = f" (the first {LISTED} of {len(found)})" if len(found) > LISTED else ""
+    title = f"{escape(chosen.arm)} and {escape(chosen.other)} on {code(chosen.metric)}{rest}:"
+    rows = [[str(r.question), escape(r.kind), escape(r.text[:300]), escape(r.answer[:200]), r.one, r.two]
+            for r in found[:LISTED]]
+    head = ["question", "type", "text", "gold answer", escape(chosen.arm), escape(chosen.other)]
+    return title + "\n\n" + table(head, rows, 4)
 
 
 def _provenance(arms: Sequence[ArmRun], older: Sequence[str]) -> str:

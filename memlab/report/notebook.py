@@ -25,8 +25,9 @@ from memlab.evaluate.contrast import Contrast
 from memlab.harness.results import ArmRun, finished_arms, read_arm
 from memlab.report import view_model
 from memlab.report.build import comparison_of, declared_contrasts
-from memlab.report.console import opening, print_comparison
-from memlab.text.display import format_count, format_interval, format_number, html_table, paragraphs
+from memlab.report.console import print_comparison
+from memlab.report.opening import opening
+from memlab.text.display import format_number, html_table, paragraphs
 
 
 @dataclass(frozen=True, repr=False)
@@ -82,7 +83,8 @@ class ComparedRuns:
     @property
     def verdict(self) -> list[str]:
         """The verdict in sentences: which arm to use, how surely, and what could not be shown."""
-        return opening(self.comparison)
+        found = opening(self.comparison)
+        return [found.sentence, *found.sure] if found.sentence else list(found.sure)
 
     def table(self) -> pl.DataFrame:
         """Return one row per arm and metric: arm, metric, value, low, high (95 % interval)."""
@@ -108,15 +110,11 @@ class ComparedRuns:
         return out.getvalue().rstrip()
 
     def _repr_html_(self) -> str:
-        metrics = view_model.metric_columns(self.comparison)
-        rows = []
-        for name, arm in self.comparison["arms"].items():
-            figures = [arm["metrics"].get(metric) for metric in metrics]
-            cells = ["" if f is None else f"{format_number(f['value'])} "
-                     f"({format_interval(f['low'], f['high'])})".replace(" ()", "") for f in figures]
-            rows.append([name, *cells, format_count(arm["tokens_mean"])])
+        arms = view_model.arms_table(self.comparison, opening(self.comparison))
+        rows = [[row.name, *(f"{cell.text} ({cell.detail})" if cell.detail else cell.text for cell in row.cells)]
+                for row in arms.rows]
         title = f"{self.comparison['experiment']} on {self.comparison['data']}"
-        return html_table(["arm", *metrics, "tokens"], rows, title) + paragraphs(
+        return html_table(["arm", *(name for name, _ in arms.heads)], rows, title) + paragraphs(
             [*self.verdict, *(row["words"] for row in self.comparison["contrasts"])])
 
 

@@ -1,4 +1,4 @@
-"""Optional sections of a report: error attribution, question classes, turn metrics, and learned rankings."""
+"""Optional sections of a report: question types and classes, error attribution, turn metrics, learned rankings."""
 
 from __future__ import annotations
 
@@ -15,12 +15,9 @@ from memlab.evaluate.evidence import STEPS, VIEWS
 from memlab.evaluate.summary import accuracy, confusion, right_by_type
 from memlab.harness.results import ArmRun
 from memlab.question_types import VOCABULARY
+from memlab.report import units
 from memlab.report.arm_settings import slot_names
-from memlab.report.figures import BLUE, GREY, VERMILLION, layout
-from memlab.text.display import format_number, format_signed, one_line
-
-FAINT, TINTS = "rgba(87,96,106,.22)", {"right": "rgba(0,114,178,.35)", "wrong": "rgba(213,94,0,.30)"}
-"""Colours of the bands; plotly's own would be white on this page."""
+from memlab.text.display import format_number, format_signed, is_number, one_line
 
 DECLINE = "no evidence: to decline"
 VIEW_MEANINGS = {"any": "evidence counts as shown when any piece of it is", "all": "only when all of it is"}
@@ -58,42 +55,72 @@ def causes(arms: Sequence[ArmRun]) -> list[CauseTable]:
     return out
 
 
-def flows(table: pl.DataFrame, view: str) -> Counter[tuple[str, str]]:
-    """Count the links (from, to): all questions, how far their evidence got, right or wrong, sampled cause."""
-    out: Counter[tuple[str, str]] = Counter()
-    for reached, right, cause in table.filter(pl.col("view") == view).select("reached", "right", "cause").iter_rows():
-        middle, end = reached or DECLINE, "right" if right else "wrong"
-        out["questions", middle] += 1
-        out[middle, end] += 1
-        if not right:
-            out["wrong", cause if cause is not None else "not sampled"] += 1
-    return out
+@dataclass(frozen=True)
+class ReachTable:
+    """How far the evidence of an arm's questions got under one view: (step, questions answered right, wrong)."""
+
+    arm: str
+    view: str
+    rows: tuple[tuple[str, int, int], ...]
 
 
-def sankey(arms: Sequence[ArmRun]) -> dict[str, dict[str, Any]]:
-    """Return one diagram per arm and view: all questions, how far the evidence got, right or wrong, and the cause."""
-    out = {}
+def reached(arms: Sequence[ArmRun]) -> list[ReachTable]:
+    """Count, for every arm with an attribution, the right and wrong answers by how far their evidence got."""
+    out = []
     for arm in arms:
         if arm.attribution is None:
             continue
         for view in VIEWS:
-            links = flows(arm.attribution, view)
-            order = list(dict.fromkeys(["questions", *STEPS[::-1], DECLINE, "right", "wrong", *CAUSES, "not sampled"]))
-            # a step and a cause may share a name ("cut by K"): the cause is a node of its own
-            ends = {("wrong", b): f"{b} " for a, b in links if a == "wrong"}
-            names = [n for n in order if any(n in pair for pair in links if pair not in ends)]
-            names += [ends["wrong", c] for c in order if ("wrong", c) in ends]
-            at = {name: i for i, name in enumerate(names)}
-            pairs = [(a, ends.get((a, b), b), n) for (a, b), n in sorted(links.items())]
-            colours = {"right": BLUE, "wrong": VERMILLION}
-            out[f"{one_line(arm.name)}, {view}"] = {
-                "data": [{"type": "sankey", "arrangement": "snap",
-                          "node": {"label": [n.strip() for n in names], "pad": 14, "thickness": 14,
-                                   "color": [colours.get(n, GREY) for n in names]},
-                          "link": {"source": [at[a] for a, _, _ in pairs], "target": [at[b] for _, b, _ in pairs],
-                                   "value": [n for _, _, n in pairs],
-                                   "color": [TINTS.get(b, TINTS.get(a, FAINT)) for a, b, _ in pairs]}}],
-                "layout": layout(460)}
+            counts = Counter((reached or DECLINE, right) for reached, right in
+                             arm.attribution.filter(pl.col("view") == view).select("reached", "right").iter_rows())
+            rows = tuple((step, counts[step, True], counts[step, False]) for step in (*STEPS[::-1], DECLINE)
+                         if counts[step, True] or counts[step, False])
+            out.append(ReachTable(one_line(arm.name), view, rows))
+    return out
+
+
+def types(arms: Sequence[ArmRun]) -> list[tuple[str, int]]:
+    """Return the question types with their numbers of scored questions, in alphabetical order."""
+    sizes: dict[str, int] = {}
+    for arm in arms:
+        scored = arm.questions.filter(arm.questions["scored"]).group_by("category").len()
+        for category, size in scored.iter_rows():
+            if category is not None:
+                sizes[category] = max(size, sizes.get(category, 0))
+    return sorted(sizes.items())
+
+
+def by_type(arms: Sequence[ArmRun], metric: str, categories: Sequence[str]) -> list[list[float | None]]:
+    """Return the values of a metric, one row per arm and one column per type; None where undefined."""
+    return [[value if is_number(value := arm.metrics.get(f"type={category}/{metric}")) else None
+             for category in categories] for arm in arms]
+
+
+SPAN = 0.2
+"""Smallest range of a table's tints, so that a spread of a point or two does not look large."""
+
+
+@dataclass(frozen=True)
+class TypeTable:
+    """A metric by question type: (type, its questions), and for each arm (text, tint 0 to 100 or None) of each type."""
+
+    metric: str
+    types: tuple[tuple[str, int], ...]
+    rows: tuple[tuple[str, tuple[tuple[str, int | None], ...]], ...]
+
+
+def type_tables(arms: Sequence[ArmRun], metrics: Sequence[str]) -> list[TypeTable]:
+    """Tabulate each metric in which arms differ, and of an arm alone each metric, by question type."""
+    kinds, out = types(arms), []
+    for metric in metrics:
+        table = by_type(arms, metric, [name for name, _ in kinds])
+        values = [value for row in table for value in row if value is not None]
+        if not values or len(arms) > 1 and all(row == table[0] for row in table):
+            continue
+        low, high = min(min(values), max(values) - SPAN), max(values)
+        cells = (tuple((units.write(metric, v), None if v is None else round(100 * (v - low) / (high - low)))
+                       for v in row) for row in table)
+        out.append(TypeTable(metric, tuple(kinds), tuple(zip((arm.name for arm in arms), cells))))
     return out
 
 
@@ -159,11 +186,19 @@ TURNS = ("nDCG@10, recall@10 (the share of the evidence), MRR@10 and hit@1 are m
 
 
 def turn_metrics(comparison: Comparison) -> list[tuple[str, list[str]]]:
-    """Return (arm, a cell for each of ``COLUMNS``) for the arms that rank turns; a missing figure is a dash."""
-    ranks_turns = [(name, arm["metrics"]) for name, arm in comparison["arms"].items()
-                   if COLUMNS["nDCG@10"] in arm["metrics"]]
-    return [(name, [format_number(metrics[metric]["value"] if metric in metrics else None)
-                    for metric in COLUMNS.values()]) for name, metrics in ranks_turns]
+    """Return (arm, a cell for each of ``COLUMNS``) for the arms that rank turns; a missing figure is a dash.
+
+    Arms with the same cells share a row, so that rules that select from one ranking do not fill a table.
+    """
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for name, arm in comparison["arms"].items():
+        if COLUMNS["nDCG@10"] in arm["metrics"]:
+            cells = (format_number(arm["metrics"][metric]["value"] if metric in arm["metrics"] else None)
+                     for metric in COLUMNS.values())
+            rows.setdefault(tuple(cells), []).append(name)
+    every = len(comparison["arms"])
+    return [(f"all {every} arms" if len(names) == every > 1 else ", ".join(names), list(cells))
+            for cells, names in rows.items()]
 
 
 GAINS = ("Share of the gain in the loss of all splits, summed over the fits of the folds; the first 20 features. "

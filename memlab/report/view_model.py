@@ -1,30 +1,25 @@
-"""The content of a report, apart from its layout: columns, rows, marks and contrasts.
+"""The content of a report, apart from its layout: the table of arms, marks, contrasts, warnings and notes.
 
 HTML, Markdown and the console draw from these same values, so that they agree.
 """
 
 from __future__ import annotations
 
-import re
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from memlab.evaluate.compare import ArmSummary, Comparison, SameOutputs
 from memlab.evaluate.contrast import ALPHA, OUTPUTS, ContrastResult
 from memlab.evaluate.evidence import judge_columns
 from memlab.evaluate.verbalise import agreement
-from memlab.harness.results import ArmRun
-from memlab.text.display import (
-    EMPTY,
-    format_count,
-    format_duration,
-    format_interval,
-    format_number,
-    format_p,
-    format_signed,
-    is_number,
-)
+from memlab.report import units
+from memlab.report.units import is_cost
+from memlab.text.display import EMPTY, format_count, format_duration, format_number, format_p
+
+if TYPE_CHECKING:
+    from memlab.report.opening import Opening
 
 PREFERRED = ("selected/session/recall_all", "selected/turn/recall_all", "session/recall_all@5",
              "session/recall_any@5", "session/recall_any@1", "session/ndcg@10", "turn/ndcg@10", "turn/recall@10")
@@ -36,7 +31,7 @@ ALONE = ("session/recall_any@1", "session/recall_any@5", "session/recall_all@5",
          "selected/session/recall_all", "selected/turn/recall_all")
 """Metrics of an arm that was run alone, one per line."""
 
-COLUMNS = 6
+COLUMNS = 5
 """Metric columns of the arms table; more would not fit beside each other."""
 
 GROUPED = 3
@@ -65,11 +60,26 @@ class Cell:
 
 @dataclass(frozen=True)
 class ArmRow:
-    """One row of the arms table: the arm's name, its badges, and one cell per column."""
+    """One row of the arms table: the arm's name, its badges, and one cell per column.
+
+    ``role`` tells the winner, what it was compared with, and arms that look at gold. The systems from the row that is
+    ``apart`` on are shown to be behind the first.
+    """
 
     name: str
     badges: tuple[str, ...]
     cells: tuple[Cell, ...]
+    role: Literal["winner", "comparator", "gold", ""] = ""
+    apart: bool = False
+
+
+@dataclass(frozen=True)
+class ArmsTable:
+    """The arms table: (name, words) of each column, the rows, and a sentence for the columns that all arms agree in."""
+
+    heads: tuple[tuple[str, str], ...]
+    rows: tuple[ArmRow, ...]
+    same: str
 
 
 @dataclass(frozen=True)
@@ -82,15 +92,16 @@ class ContrastRow:
     result: ContrastResult
 
 
-def metric_columns(comparison: Comparison) -> list[str]:
-    """Choose the metrics of the arms table: those of the contrasts first, then the preferred ones that exist.
+def metric_columns(comparison: Comparison, first: str | None = None) -> list[str]:
+    """Choose the metrics of the arms table: ``first``, those of the contrasts, then the preferred ones that exist.
 
     >>> metric_columns({"arms": {"a": {"metrics": {"session/recall_any@5": {}, "session/mrr": {}}}},
     ...                 "contrasts": [{"metric": "session/mrr"}]})
     ['session/mrr', 'session/recall_any@5']
     """
     available = _metrics(comparison)
-    wanted = [*(c["metric"] for c in comparison["contrasts"]), *judge_metrics(comparison), *PREFERRED]
+    wanted = [units.base(m) for m in (first, *(c["metric"] for c in comparison["contrasts"])) if m]
+    wanted += [*judge_metrics(comparison), *PREFERRED]
     chosen = [m for m in dict.fromkeys(wanted) if m in available and m not in APART]
     return (chosen or sorted(m for m in available if "=" not in m and m not in APART and not m.startswith("macro/"))
             )[:COLUMNS]
@@ -120,24 +131,19 @@ def tone(contrast: ContrastResult) -> str:
     return "up" if difference > 0 else "down"
 
 
-def pairing(comparison: Comparison) -> str:
-    """Return in words how the arms are compared."""
-    groups = comparison["groups"]
-    return "paired by question" + (f" in {groups:,} independent groups" if groups < comparison["scored"] else "")
-
-
 def marks(comparison: Comparison, arm: str, metric: str) -> tuple[tuple[str, str], ...]:
     """Mark a figure: ▲ ▼ a declared contrast that holds after correction, △ ▽ an exploratory one with p < .05."""
-    signs = []
+    signs: dict[str, list[str]] = {}
     lists: tuple[tuple[Listed, str], ...] = (("contrasts", "declared, adjusted p"), ("exploratory", "exploratory, p"))
     for listed, label in lists:
         for contrast in comparison[listed]:
             sign, difference = _SIGNS.get((tone(contrast), listed)), contrast["difference"]
             if sign and difference and contrast["arm"] == arm and contrast["metric"] == metric:
                 p = contrast["p_adjusted"] if listed == "contrasts" else contrast["p"]
-                signs.append((sign, f"{format_signed(difference)}: {'above' if difference > 0 else 'below'} "
-                                    f"{contrast['comparator']} ({label} {format_p(p)})"))
-    return tuple(signs[:3])
+                side = "above" if difference > 0 else "below"
+                signs.setdefault(sign, []).append(f"{units.difference(metric, difference)}: {side} "
+                                                  f"{contrast['comparator']} ({label} {format_p(p)})")
+    return tuple((sign, "; ".join(meanings)) for sign, meanings in signs.items())
 
 
 def compared_arms(comparison: Comparison) -> str:
@@ -161,16 +167,42 @@ def compared_arms(comparison: Comparison) -> str:
     return ", ".join([*parts, *([f"all{' others' if parts else ''} with {rest}"] if rest else [])])
 
 
-def arm_rows(comparison: Comparison) -> list[ArmRow]:
-    """Return the rows of the arms table: the metric columns, then tokens, K and seconds."""
-    columns = metric_columns(comparison)
-    unchanged = {n["arm"]: n["comparator"] for n in comparison["noop"] if changed_nothing(n)}
-    rows, top = [], best_cells(comparison)
-    for name, arm in comparison["arms"].items():
+COSTS = (("tokens", "context tokens"), ("K", "units shown"), ("time", "time"))
+"""(Name, words) of the last columns of the arms table."""
+
+
+def arms_table(comparison: Comparison, opening: Opening) -> ArmsTable:
+    """Return the arms table as a report shows it: the best first, columns in which all arms agree as a sentence."""
+    columns = metric_columns(comparison, opening.metric)
+    rows = arm_rows(comparison, opening)
+    heads = [*((name, units.label(name)) for name in columns), *COSTS]
+    texts = [{(row.cells[i].text, row.cells[i].detail) for row in rows} for i in range(len(heads))]
+    same = [i for i in range(1, len(heads)) if len(rows) > 1 and len(texts[i]) == 1]
+    facts = [f"{heads[i][1]} {text}" + (f" ({detail})" if detail else "")
+             for i in same for text, detail in texts[i] if text != EMPTY]
+    return ArmsTable(
+        tuple(head for i, head in enumerate(heads) if i not in same),
+        tuple(ArmRow(row.name, row.badges, tuple(c for i, c in enumerate(row.cells) if i not in same), row.role,
+                     row.apart) for row in rows),
+        f"Equal in all arms: {'; '.join(facts)}." if facts else "")
+
+
+def arm_rows(comparison: Comparison, opening: Opening | None = None) -> list[ArmRow]:
+    """Return the rows of the arms table: the metric columns, then tokens, K and seconds.
+
+    With ``opening`` they are sorted by its metric, the winner first, and arms that look at gold last.
+    """
+    columns = metric_columns(comparison, opening.metric if opening else None)
+    unchanged = {n["arm"]: n["comparator"] for n in comparison["noop"] if _alarming(n)}
+    top, tiers, last = best_cells(comparison, columns), _tiers(comparison), 0
+    rows: list[ArmRow] = []
+    for name in _ordered(comparison, opening, columns[:1]):
+        arm = comparison["arms"][name]
         cells, system = [], not (arm["oracle"] or arm["tainted"])
         for metric in columns:
             estimate = arm["metrics"].get(metric)
-            cells.append(Cell(format_number(estimate["value"]), format_interval(estimate["low"], estimate["high"]),
+            cells.append(Cell(units.write(metric, estimate["value"]),
+                              units.write_interval(metric, estimate["low"], estimate["high"]),
                               marks(comparison, name, metric), estimate["value"],
                               system and top.get(metric) == estimate["value"]) if estimate else Cell(EMPTY))
         cells += [Cell(write(value), value=value) for value, write in (
@@ -179,8 +211,41 @@ def arm_rows(comparison: Comparison) -> list[ArmRow]:
         badges = [gold_badge(arm)] * arm["oracle"] + ["tainted: sees the benchmark's ids"] * arm["tainted"]
         badges += verdict_badges(arm)
         badges += [f"changed nothing against {unchanged[name]}"] if name in unchanged else []
-        rows.append(ArmRow(name, tuple(badges), tuple(cells)))
+        tier = tiers.get(name, last)
+        rows.append(ArmRow(name, tuple(badges), tuple(cells), _role(name, system, opening),
+                           opening is not None and tier > last == 1))
+        last = max(tier, last)
     return rows
+
+
+def _ordered(comparison: Comparison, opening: Opening | None, metric: Sequence[str]) -> list[str]:
+    if opening is None or not metric:
+        return list(comparison["arms"])
+
+    def key(name: str) -> tuple[bool, bool, int, float, float]:
+        arm = comparison["arms"][name]
+        value = arm["metrics"][metric[0]]["value"] if metric[0] in arm["metrics"] else -math.inf
+        tokens = arm["tokens_mean"]
+        return (name != opening.winner, arm["oracle"] or arm["tainted"], tiers.get(name, 0) if led else 0,
+                -value, math.inf if tokens is None else tokens)
+
+    tiers = _tiers(comparison)
+    led = all(name in tiers for name, arm in comparison["arms"].items() if not (arm["oracle"] or arm["tainted"]))
+    return sorted(comparison["arms"], key=key)
+
+
+def _tiers(comparison: Comparison) -> dict[str, int]:
+    """Return arm -> its tier in the verdict's ranking; empty without a ranking."""
+    found = comparison["verdict"]
+    return {place["arm"]: place["tier"] for place in found["ranking"]} if found and comparison["whole"] is None else {}
+
+
+def _role(name: str, system: bool, opening: Opening | None) -> Literal["winner", "comparator", "gold", ""]:
+    if not system:
+        return "gold"
+    if opening is None or name not in (opening.winner, opening.comparator):
+        return ""
+    return "winner" if name == opening.winner else "comparator"
 
 
 def gold_badge(arm: ArmSummary) -> str:
@@ -211,11 +276,16 @@ def changed_nothing(same: SameOutputs) -> bool:
     return set(OUTPUTS) <= set(same["identical"])
 
 
+def _alarming(same: SameOutputs) -> bool:
+    """Return whether an arm changed nothing; to be its token-matched twin is to have a constant K, and no alarm."""
+    return changed_nothing(same) and same["comparator"] != f"{same['arm']}.twin"
+
+
 def notices(comparison: Comparison) -> list[tuple[str, str]]:
     """Return (heading, sentence) of each warning above the figures, the no-op arms first."""
     out = []
     for n in comparison["noop"]:
-        if changed_nothing(n):
+        if _alarming(n):
             outputs = _enumerate(_comparable(comparison, n["identical"]))
             out.append(("Changed nothing", f"{n['arm']} and {n['comparator']} have the same {outputs} for every "
                                            "question. This is not evidence of “no effect”."))
@@ -227,13 +297,13 @@ def notes(comparison: Comparison) -> list[str]:
     """Return the comparison's own notes, and one sentence for all pairs of arms that share the same outputs."""
     pairs: dict[tuple[str, ...], list[str]] = {}
     for n in comparison["noop"]:
-        if _comparable(comparison, n["identical"]) and not changed_nothing(n):
+        if _comparable(comparison, n["identical"]) and not _alarming(n):
             pairs.setdefault(tuple(n["identical"]), []).append(f"{n['arm']} and {n['comparator']}")
     partly = []
     for outputs, arms in pairs.items():
         other = _comparable(comparison, [name for name in OUTPUTS if name not in outputs])
-        partly.append(f"Same {_enumerate(_comparable(comparison, outputs))}, different {_enumerate(other)}: "
-                      f"{'; '.join(arms)}.")
+        partly.append(f"Same {_enumerate(_comparable(comparison, outputs))}"
+                      + (f", different {_enumerate(other)}" if other else "") + f": {'; '.join(arms)}.")
     return [*comparison["notes"], *partly]
 
 
@@ -246,69 +316,33 @@ def _enumerate(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
 
 
-def is_cost(metric: str) -> bool:
-    """Return whether a metric is an amount (tokens, K), whose differences share no scale with those of rates."""
-    return metric.rpartition("/")[2].removesuffix("_mean") in ("tokens", "k")
-
-
 def contrast_rows(comparison: Comparison, listed: Listed = "contrasts") -> list[ContrastRow]:
     """Return the declared contrasts, or with ``listed="exploratory"`` those others on which any question differs."""
     kept = [c for c in comparison[listed] if listed == "contrasts" or c["wins"] or c["losses"]]
     return [ContrastRow(c["words"], tone(c), _facts(c), c) for c in kept]
 
 
-def headline(words: str) -> str:
-    """Leave out the figures in brackets, for where they stand beside the sentence anyway.
-
-    >>> headline("gap finds more than its twin (session/mrr, 57 questions; p < .001): shown.")
-    'gap finds more than its twin: shown.'
-    """
-    parts = re.fullmatch(r"(.*?) \(.*; .*\): (.*)", words)
-    return f"{parts[1]}: {parts[2]}" if parts else words
-
-
 def _facts(c: ContrastResult) -> tuple[tuple[str, str], ...]:
-    places = 1 if is_cost(c["metric"]) else 3
-
-    def gap(value: Any) -> str:
-        return format_signed(value, places)
-
-    power = EMPTY if c["power"] is None else format_number(c["power"], 2) + (
-        "" if c["planned"] is None else f" for {format_number(c['planned'], places)}")
+    metric = c["metric"]
+    power = EMPTY if c["power"] is None else f"{100 * c['power']:.0f} %" + (
+        "" if c["planned"] is None else f" for {units.difference(metric, c['planned']).removeprefix('+')}")
     in_groups = agreement(c)
     if c["tokens"] is None:
         outcome = "wins / losses / ties", " / ".join(format_number(n) for n in (c["wins"], c["losses"], c["ties"]))
     else:
-        outcome = "token range", " to ".join(format_number(n, 0) for n in c["tokens"])
-    return (("difference", gap(c["difference"])),
-            ("95 % interval", format_interval(c["low"], c["high"], gap) or EMPTY),
+        outcome = "token range", " to ".join(f"{n:,.0f}" for n in c["tokens"])
+    return (("difference", units.difference(metric, c["difference"])),
+            ("95 % interval", units.difference_interval(metric, c["low"], c["high"]) or EMPTY),
             ("p", format_p(c["p"])), ("adjusted p", format_p(c["p_adjusted"])),
             ("sign-flip p", format_p(c["p_sign_flip"])), outcome,
-            ("smallest detectable", format_number(c["smallest_detectable"], places)), ("power", power),
-            ("test", f"{c['test'] or 'none'}, n = {c['n']:,}{', ' * bool(in_groups)}{in_groups}"))
+            ("smallest detectable", units.difference(metric, c["smallest_detectable"]).removeprefix("+")),
+            ("power", power), ("test", f"{c['test'] or 'none'}, n = {c['n']:,}{', ' * bool(in_groups)}{in_groups}"))
 
 
-def types(arms: Sequence[ArmRun]) -> list[tuple[str, int]]:
-    """Return the question types with their numbers of scored questions, in alphabetical order."""
-    sizes: dict[str, int] = {}
-    for arm in arms:
-        scored = arm.questions.filter(arm.questions["scored"]).group_by("category").len()
-        for category, size in scored.iter_rows():
-            if category is not None:
-                sizes[category] = max(size, sizes.get(category, 0))
-    return sorted(sizes.items())
-
-
-def by_type(arms: Sequence[ArmRun], metric: str, categories: Sequence[str]) -> list[list[float | None]]:
-    """Return the values of a metric, one row per arm and one column per type; None where undefined."""
-    return [[value if is_number(value := arm.metrics.get(f"type={category}/{metric}")) else None
-             for category in categories] for arm in arms]
-
-
-def best_cells(comparison: Comparison) -> dict[str, float]:
+def best_cells(comparison: Comparison, columns: Sequence[str]) -> dict[str, float]:
     """Return metric column -> its highest value among arms that do not look at gold, where arms differ in it."""
     out = {}
-    for metric in metric_columns(comparison):
+    for metric in columns:
         values = [arm["metrics"][metric]["value"] for arm in comparison["arms"].values()
                   if metric in arm["metrics"] and not arm["oracle"] and not arm["tainted"]]
         if len(set(values)) > 1 and not is_cost(metric):

@@ -14,8 +14,10 @@ from typing import Any
 from memlab.errors import MemlabError
 from memlab.evaluate.compare import Comparison
 from memlab.harness.results import ArmRun
-from memlab.report import arm_settings, view_model
+from memlab.report import view_model
 from memlab.report.markdown import document
+from memlab.report.opening import opening
+from memlab.report.sections import types
 from memlab.runtime.files import write_json
 from memlab.runtime.foreign import read_json
 from memlab.text.display import one_line
@@ -53,11 +55,12 @@ def publish(folder: Path, comparison: Comparison, arms: Sequence[ArmRun], entity
 def build_report(api: Any, comparison: Comparison, arms: Sequence[ArmRun], entity: str, project: str) -> Any:
     """Build the report without saving it; ``api`` is ``wandb_workspaces.reports.v2``."""
     parts = sections(document(comparison, arms))
-    metrics = [m for m in view_model.metric_columns(comparison) if any(m in arm.metrics for arm in arms)]
-    grids = {"Arms": _arms(api, metrics), "By question type": _types(api, arms, metrics),
-             "Recall against context tokens": _pareto(api, metrics),
-             "Settings": _sweep(api, arms, metrics)}
-    parts = {name: parts.get(name, "") for name in dict.fromkeys(["Finding", *grids, *parts])}
+    columns = view_model.metric_columns(comparison, opening(comparison).metric)
+    metrics = [m for m in columns if any(m in arm.metrics for arm in arms)]
+    grids = {"Evidence against tokens": _tokens(api, metrics[:1]), "All arms": _arms(api, metrics),
+             "By question type": _types(api, arms, metrics), "Settings": [
+                 api.RunComparer(diff_only="split", layout=api.Layout(x=0, y=0, w=WIDTH, h=12))]}
+    parts = {name: parts.get(name, "") for name in dict.fromkeys(["Verdict", *list(grids)[:2], *parts, *grids])}
     blocks: list[Any] = [api.TableOfContents()]
     for name, text in parts.items():
         panels = grids.get(name, [])
@@ -73,8 +76,8 @@ def build_report(api: Any, comparison: Comparison, arms: Sequence[ArmRun], entit
 def sections(markdown: str) -> dict[str, str]:
     """Split a document at its second-level headings; foreign text is escaped and on one line, so it cannot add one.
 
-    >>> sections("# a on b\\n\\ntwo arms\\n\\n## Finding\\n\\nnone\\n\\n## Arms\\n\\n### gap\\n")
-    {'Finding': 'none', 'Arms': '### gap'}
+    >>> sections("# a on b\\n\\ntwo arms\\n\\n## Verdict\\n\\nnone\\n\\n## All arms\\n\\n### gap\\n")
+    {'Verdict': 'none', 'All arms': '### gap'}
     """
     parts = [part.partition("\n") for part in f"\n{markdown}".split("\n## ")[1:]]
     return {name.strip(): text.strip() for name, _, text in parts}
@@ -94,7 +97,7 @@ def _arms(api: Any, metrics: Sequence[str]) -> list[Any]:
 
 
 def _types(api: Any, arms: Sequence[ArmRun], metrics: Sequence[str]) -> list[Any]:
-    kinds = [name for name, _ in view_model.types(arms)]
+    kinds = [name for name, _ in types(arms)]
     panels: list[Any] = []
     for metric in metrics:
         names = [f"type={kind}/{metric}" for kind in kinds]
@@ -105,20 +108,10 @@ def _types(api: Any, arms: Sequence[ArmRun], metrics: Sequence[str]) -> list[Any
     return panels
 
 
-def _pareto(api: Any, metrics: Sequence[str]) -> list[Any]:
+def _tokens(api: Any, metrics: Sequence[str]) -> list[Any]:
     return [api.ScatterPlot(title=_title(f"{metric} against context tokens"), x=api.SummaryMetric(TOKENS),
-                            y=api.SummaryMetric(metric), layout=_place(api, i, 2), regression=False)
-            for i, metric in enumerate(metrics)]
-
-
-def _sweep(api: Any, arms: Sequence[ArmRun], metrics: Sequence[str]) -> list[Any]:
-    column = api.ParallelCoordinatesPlotColumn
-    columns = [column(metric=api.Config(name), display_name=name) for name in arm_settings.axes(arms)]
-    columns += [column(metric=api.SummaryMetric(name), display_name=name)
-                for name in [TOKENS, *metrics[:arm_settings.RESULTS]]]
-    return [api.ParallelCoordinatesPlot(title="settings and results", columns=columns,
-                                        layout=api.Layout(x=0, y=0, w=WIDTH, h=10)),
-            api.RunComparer(diff_only="split", layout=api.Layout(x=0, y=10, w=WIDTH, h=12))]
+                            y=api.SummaryMetric(metric), regression=False,
+                            layout=api.Layout(x=0, y=0, w=WIDTH, h=12)) for metric in metrics]
 
 
 def _title(text: str) -> str:

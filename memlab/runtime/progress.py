@@ -73,8 +73,13 @@ class Pace:
         return max(0.0, self.cost - self.done) * seconds / done
 
     def describe(self, unit: str, note: str) -> str:
-        """Describe the work in one line: done of total, rate, note, and the time left if it can be said."""
-        rate, left = self.units / self.seconds if self.seconds > 0 else 0.0, self.left()
+        """Describe the work in one line: done of total, rate, note, and the time left if it can be said.
+
+        With a time left the rate is that of the rest, since the first units may be the costly ones.
+        """
+        left = self.left()
+        units, seconds = (self.units, self.seconds) if left is None else (self.total - self.units, left)
+        rate = units / seconds if seconds > 0 else 0.0
         return ", ".join(filter(None, [
             f"{self.units:,}/{self.total:,} {unit}", f"{rate:,.{0 if rate >= 100 else 1}f} {unit}/s", note,
             "" if left is None else f"{clock(left)} left"]))

@@ -76,9 +76,7 @@ class Approximate:
         Raises MemlabError if FAISS is not installed or a parameter does not fit the vectors.
         """
         exact = Flat(device=self.device).open(vectors, None)
-        if len(vectors) < self.exact_below:
-            note(f"{type(self).__name__}: a pool under {self.exact_below} vectors is searched exactly, "
-                 "an index cannot pay there")
+        if len(vectors) < self.exact_below:  # an index cannot pay there
             return exact
         faiss = faiss_gpu.load_faiss("search.dense.index")
         gpu = self._gpus(faiss)

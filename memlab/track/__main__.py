@@ -31,9 +31,11 @@ def _publish(words: Sequence[str]) -> int:
     parser.add_argument("--mode", choices=("offline", "online"), default="offline")
     parser.add_argument("--project", default="memlab")
     parser.add_argument("--entity")
+    parser.add_argument("--texts", action="store_true", help="questions, answers and names of sessions too")
     parser.add_argument("--tag", action="append", default=[], dest="tags")
     options = parser.parse_args(words)
-    track = WandbTrack(mode=options.mode, project=options.project, entity=options.entity, tags=tuple(options.tags))
+    track = WandbTrack(mode=options.mode, project=options.project, entity=options.entity, tags=tuple(options.tags),
+                       texts=options.texts)
     records, failed = find_records(options.runs), 0
     for record in records:
         where = track.publish(record.folder)

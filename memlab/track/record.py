@@ -7,13 +7,18 @@ folder that it would have had.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+from omegaconf import DictConfig, OmegaConf, open_dict
 
+from memlab.config.instantiate import find_class
+from memlab.config.overrides import parse
+from memlab.data.jsonl import FolderDataset
 from memlab.evaluate.summary import ABOUT, headline
 from memlab.harness.results import ArmRun, failure_file
 from memlab.runtime.files import write_json
@@ -27,10 +32,29 @@ from memlab.text.display import clean
 class NoTracking:
     """No tracking: the run folder is the only record."""
 
+    def describe(self) -> str:
+        """Return one sentence on what is written."""
+        return "W&B: nothing is written (track=wandb writes settings and figures, track.texts=true also texts)"
+
     def publish(self, folder: Path) -> str | None:  # noqa: ARG002  (the signature of every track)
         """Return None: nothing is published."""
         return None
 
+
+def untracked(configs: Sequence[DictConfig], overrides: Iterable[str]) -> None:
+    """Choose no tracking in all configurations if one is of a folder of the user's own and no override is about it."""
+    if any(parse(override).key_or_group.partition(".")[0] == "track" for override in overrides):
+        return
+    targets = {str(OmegaConf.select(config, "data._target_")) for config in configs}
+    if any(isinstance(cls := find_class(target, "data", []), type) and issubclass(cls, FolderDataset)
+           for target in targets):
+        for config in configs:
+            with open_dict(config):
+                config.track = {"_target_": f"{NoTracking.__module__}.{NoTracking.__name__}"}
+
+
+TEXTS = ("text", "answer", "label_error")
+"""Columns of a per-question frame that people wrote."""
 
 ROWS, CHARACTERS = 2_000, 500
 """Rows of the per-question table and characters of a text in it; the artifact holds all rows and columns."""
@@ -52,13 +76,14 @@ def figures(arm: ArmRun) -> dict[str, float]:
     return {**arm.metrics, **numbers}
 
 
-def tables(wandb: Any, arm: ArmRun) -> dict[str, Any]:
+def tables(wandb: Any, arm: ArmRun, texts: bool = False) -> dict[str, Any]:
     """Return the per-question table, recall over k, and a metric by type; plots only where there is data.
 
     The table has the headline metrics: the client prepares it cell by cell, and all hundred metrics would take a second
     per arm. All are in the run folder's questions.parquet, which is in the artifact.
     """
-    questions = arm.questions.head(ROWS).select(*ABOUT, *headline(arm.questions.columns))
+    about = [column for column in ABOUT if texts or column not in TEXTS]
+    questions = arm.questions.head(ROWS).select(*about, *headline(arm.questions.columns))
     cells = [[clean(v)[:CHARACTERS] if isinstance(v, str) else v for v in row] for row in questions.iter_rows()]
     # mixed types are allowed because inferring a type for every cell takes the client a second per arm; the name must
     # not be a metric's, since the summary has both ("questions" is in metrics.json)
@@ -145,8 +170,14 @@ def find_records(root: Path) -> list[PublishRecord]:
     return [PublishRecord(folder, failed=folder not in finished) for folder in sorted(finished | failed)]
 
 
-def failure_tail(folder: Path, environment: Mapping[str, str] | None = None) -> str:
-    """Return the last lines of a failure without secrets; raise OSError where there is no such file."""
+def failure_tail(folder: Path, environment: Mapping[str, str] | None = None, texts: bool = True) -> str:
+    """Return the last lines of a failure without secrets; raise OSError where there is no such file.
+
+    Without ``texts`` it is the name of the exception alone, since its message may quote the data.
+    """
     text = failure_file(folder).read_text(encoding="utf-8", errors="replace")
+    if not texts:
+        named = re.findall(r"^[A-Za-z_][\w.]*(?=:|$)", text, re.MULTILINE)
+        return f"failed: {named[-1]}" if named else "failed"
     lines = redact(text, environment).strip().splitlines()
     return "\n".join(lines[-LINES:])[-MARKER_CHARACTERS:]

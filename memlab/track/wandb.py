@@ -35,7 +35,7 @@ from memlab.harness.results import ArmRun, read_arm
 from memlab.runtime.paths import expand
 from memlab.stage import LocalPath, Names, stage
 from memlab.text.display import one_line
-from memlab.track.record import PublishRecord, config, failure_tail, figures, find_record, find_records, tables
+from memlab.track.record import TEXTS, PublishRecord, config, failure_tail, figures, find_record, find_records, tables
 
 OUTPUTS = {
     "ranking": ("ranking.parquet", "context.parquet", "questions.parquet", "ids.parquet", "run.trec", "metrics.json",
@@ -43,6 +43,9 @@ OUTPUTS = {
     "answers": ("answers.jsonl", "verdicts.jsonl", "attribution.parquet"),
 }
 """Type of an artifact -> its files of the run folder; an artifact without any file is skipped."""
+
+WITH_TEXTS = ("ids.parquet", "run.trec", "answers.jsonl", "verdicts.jsonl")
+"""Files that hold names of sessions, answers, or replies of judges; questions.parquet is sent without its ``TEXTS``."""
 
 LONGEST = 128
 """Characters of an artifact's name that W&B accepts."""
@@ -89,8 +92,8 @@ def artifact_name(*words: str, tail: str = "") -> str:
     return re.sub(r"[^A-Za-z0-9_.-]+", "_", "-".join(words))[:LONGEST - len(ending)] + ending
 
 
-def log(wandb: Any, run: Any, arm: ArmRun) -> None:
-    """Link the run to its inputs, where it is online, and add its outputs."""
+def log(wandb: Any, run: Any, arm: ArmRun, texts: bool = False) -> None:
+    """Link the run to its inputs, where it is online, and add its outputs, with or without what people wrote."""
     used = inputs(arm.manifest)
     if not run.offline:
         for source in used:
@@ -99,12 +102,17 @@ def log(wandb: Any, run: Any, arm: ArmRun) -> None:
                 json.dump(source.facts, file, indent=1, sort_keys=True, default=str)
             run.use_artifact(artifact)
     for kind, names in OUTPUTS.items():
-        files = [arm.folder / name for name in names if (arm.folder / name).is_file()]
+        sent = [name for name in names if texts or name not in WITH_TEXTS]
+        files = [arm.folder / name for name in sent if (arm.folder / name).is_file()]
         if not files:
             continue
         artifact = wandb.Artifact(artifact_name(kind, arm.name, tail=run.id), kind, metadata={
             "arm": arm.name, "digest": arm.digest, "used": {source.name: source.facts for source in used}})
         for path in files:  # a finished folder does not change: the client need not copy it first
+            if path.name == "questions.parquet" and not texts:
+                with artifact.new_file(path.name, mode="wb") as file:
+                    arm.questions.drop(TEXTS).write_parquet(file)
+                continue
             artifact.add_file(str(path), name=path.name, skip_cache=True, policy="immutable")
         run.log_artifact(artifact)
 
@@ -147,11 +155,18 @@ class WandbTrack:
     group: str | None = None  # null = the experiment's name, so that its arms stand together
     tags: Names = ()  # beside experiment and data, which are always tags
     dir: LocalPath | None = None  # where W&B keeps its files; null = <out>/wandb
+    texts: bool = False  # true: questions, answers, names of sessions and tracebacks too, which are of the data
 
     @cached_property
     def refused(self) -> list[str]:
         """Names of the arms that the server has refused since it last accepted one."""
         return []
+
+    def describe(self) -> str:
+        """Return one sentence on what is written, and how it gets further."""
+        where = "sent" if self.mode == "online" else "written offline; memlab track sync sends it"
+        return (f"W&B: settings and figures, {'texts included' if self.texts else 'without texts (track.texts=true)'}, "
+                f"{where}")
 
     def publish(self, folder: Path) -> str | None:
         """Publish one run folder, finished or failed; return where, or None with a warning."""
@@ -159,7 +174,7 @@ class WandbTrack:
             record = find_record(folder)
             arm = None if record.failed else read_arm(folder)
             wanted = {"id": run_id(folder), "project": self.project, "entity": self.entity, "group": self.group,
-                      "tags": list(self.tags), "manifest": record.digest()}
+                      "tags": list(self.tags), "texts": self.texts, "manifest": record.digest()}
             before = record.read_marker()
             if {k: before.get(k) for k in wanted} == wanted and before.get("mode") in (self.mode, "online"):
                 return str(before["where"])  # online includes offline
@@ -191,7 +206,7 @@ class WandbTrack:
         marks = ["oracle"] if arm and arm.oracle else ["failed"] if record.failed else []
         tags = [one_line(t)[:TAG] for t in dict.fromkeys([*self.tags, experiment, data, *marks])]
         name = arm.name if arm else place.name.rpartition("-")[0] or place.name
-        notes = failure_tail(record.folder) if arm is None else f"{name}: {experiment} on {data}"
+        notes = f"{name}: {experiment} on {data}" if arm else failure_tail(record.folder, texts=self.texts)
         run = wandb.init(
             mode=self.mode, project=self.project, entity=self.entity, id=run_id(place), name=one_line(name)[:NAME],
             job_type="arm", group=(self.group or experiment)[:NAME], tags=tags, dir=str(root), notes=notes,
@@ -203,8 +218,8 @@ class WandbTrack:
                 run.summary.update({"failure": notes})
             else:
                 run.summary.update(figures(arm))
-                run.log(tables(wandb, arm))
-                log(wandb, run, arm)
+                run.log(tables(wandb, arm, self.texts))
+                log(wandb, run, arm, self.texts)
                 status = 0
         finally:
             run.finish(exit_code=status)
@@ -274,7 +289,7 @@ def sync(records: list[PublishRecord], project: str | None = None, entity: str |
         before = record.read_marker()
         track = WandbTrack(mode="online", project=project or before.get("project") or "memlab",
                            entity=entity or before.get("entity"), group=before.get("group"),
-                           tags=tuple(before.get("tags") or ()))
+                           tags=tuple(before.get("tags") or ()), texts=bool(before.get("texts")))
         where = track.publish(record.folder)
         refused = [] if where else refused + track.refused
         if where and before:

@@ -1,10 +1,11 @@
-"""The report in a real browser: it draws, filters, sorts, and nothing in the data comes alive."""
+"""The report in a real browser: it steps, filters, sorts, copies, and nothing in the data comes alive."""
 
 from __future__ import annotations
 
-import csv
 import os
 import re
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,10 @@ import polars as pl
 import pytest
 
 from memlab.harness.results import finished_arms
-from memlab.report.build import ReportFiles
+from memlab.report import differing, html, units
+from memlab.report.build import ReportFiles, build
+from memlab.report.opening import opening
+from tests.browser.pages import choose, css, everything, heads_of, listed, opened, values
 
 pytestmark = pytest.mark.slow
 
@@ -22,52 +26,52 @@ def page(browser: Any, report: ReportFiles) -> Any:
     return opened(browser, report)
 
 
-def opened(browser: Any, report: ReportFiles, address: str = "") -> Any:
-    """Load the page afresh and wait until it has unpacked and drawn everything."""
-    from selenium.webdriver.support.ui import WebDriverWait
-
-    browser.get("about:blank")
-    browser.get_log("browser")  # what other pages wrote is no matter of this one
-    browser.get(report.html.as_uri() + address)
-    WebDriverWait(browser, 60).until(lambda page: page.execute_script("return document.documentElement.dataset.ready"))
-    return browser
-
-
-def css(page: Any, selector: str) -> list[Any]:
-    return page.find_elements("css selector", selector)
-
-
-def choose(page: Any, field: str, label: str) -> None:
-    from selenium.webdriver.support.ui import Select
-
-    Select(page.find_element("id", field)).select_by_visible_text(label)
-
-
-def listed(page: Any) -> set[int]:
-    while css(page, "#more:not([hidden])"):
-        page.execute_script("document.getElementById('more').click()")
-    return set(page.execute_script("return [...document.querySelectorAll('#list > li')].map(e => +e.dataset.question)"))
-
-
-def values(report: ReportFiles, arm: str, metric: str) -> dict[int, float | None]:
-    table = next(a.questions for a in finished_arms(report.html.parent).arms if a.name == arm)
-    return dict(table.select("question", metric).iter_rows())
-
-
-def test_it_draws_every_chart_without_an_error_or_a_request(page: Any) -> None:
-    for name in ("heat", "tokens", "paired", "reliability"):
-        assert css(page, f"#chart-{name} svg.main-svg"), name
-    assert len(css(page, "#chart-tokens .scatterlayer .trace")) == 7  # the curve and six arms
+def test_it_shows_one_picture_without_an_error_or_a_request(page: Any) -> None:
+    assert page.find_element("id", "chart-wide").is_displayed()
+    assert not page.find_element("id", "chart-narrow").is_displayed()
     assert page.get_log("browser") == []
     assert page.execute_script("return performance.getEntriesByType('resource').length") == 0
     assert page.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
     place = os.environ.get("MEMLAB_SCREENSHOT")
-    if place:  # the README's picture
+    if place:  # the picture of the docs
         Path(place).write_bytes(page.get_screenshot_as_png())
+
+
+def test_the_list_begins_with_the_verdicts_metric_its_arms_and_where_they_differ(
+        page: Any, report: ReportFiles) -> None:
+    found = opening(report.comparison)
+    pair = differing.pair(report.comparison, found)
+    assert pair is not None
+    chosen = {field: page.execute_script(
+        "const e = document.getElementById(arguments[0]); return e.options[e.selectedIndex].text", field)
+        for field in ("f-a", "f-b", "f-metric")}
+    assert chosen == {"f-a": pair.arm, "f-b": pair.other, "f-metric": units.label(pair.metric)}
+    assert page.find_element("id", "f-differ").is_selected()
+    one, two = values(report, pair.arm, pair.metric), values(report, pair.other, pair.metric)
+    assert listed(page) == {q for q in one if one[q] != two[q]}
+
+
+def test_n_and_p_step_through_the_questions(page: Any) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    def at() -> list[int]:
+        return [int(e.get_attribute("data-question")) for e in css(page, "#list > li:has(.detail)")]
+
+    everything(page)
+    every = page.execute_script("return [...document.querySelectorAll('#list > li')].map(e => +e.dataset.question)")
+    page.execute_script("document.activeElement.blur()")
+    for key, expected in (("n", every[0]), ("n", every[1]), ("p", every[0])):
+        page.switch_to.active_element.send_keys(key)
+        assert at() == [expected]
+    page.find_element("id", "next").click()
+    assert at() == [every[1]]
+    page.find_element("id", "f-text").send_keys("n", Keys.BACKSPACE)  # a letter in a field is a letter
+    assert at() == [every[1]]
 
 
 def test_only_questions_on_which_the_chosen_arms_differ(page: Any, report: ReportFiles) -> None:
     metric = "selected/session/recall_all"
+    everything(page)
     assert len(listed(page)) == 60
     choose(page, "f-a", "gap")
     choose(page, "f-b", "fixed_10")
@@ -82,6 +86,7 @@ def test_only_questions_on_which_the_chosen_arms_differ(page: Any, report: Repor
 
 
 def test_words_and_types_filter_and_combine(page: Any, report: ReportFiles) -> None:
+    everything(page)
     from selenium.webdriver.common.keys import Keys
 
     table = finished_arms(report.html.parent).arms[0].questions
@@ -97,6 +102,7 @@ def test_words_and_types_filter_and_combine(page: Any, report: ReportFiles) -> N
 
 
 def test_a_question_opens_with_answer_evidence_and_cut(page: Any, report: ReportFiles) -> None:
+    everything(page)
     gap = next(a for a in finished_arms(report.html.parent).arms if a.name == "gap")
     rows = gap.shown.sort("question", "rank")
     cut = rows.filter(pl.col("gold") & ~pl.col("selected"))["question"][0]
@@ -121,6 +127,7 @@ def test_a_question_opens_with_answer_evidence_and_cut(page: Any, report: Report
 
 
 def test_a_question_tells_why_its_first_turn_is_ahead_in_learned_fusion(page: Any, report: ReportFiles) -> None:
+    everything(page)
     choose(page, "f-a", "gap")
     choose(page, "f-b", "fixed_10")
     page.find_element("id", "f-text").send_keys("#7")
@@ -136,11 +143,12 @@ def test_a_question_tells_why_its_first_turn_is_ahead_in_learned_fusion(page: An
     rows = [row.text for row in box.find_elements("css selector", "tbody tr")]
     assert [row.split()[:2] for row in rows] == [["z", "dense"], ["z", "lexical"], ["<img", "src=x"], ["all", "others"]]
     assert rows[3].endswith("+0.25")
-    assert len(box.find_elements("css selector", ".bar")) == 4
+    assert len(box.find_elements("css selector", ".bars i")) == 4
     assert page.execute_script("return window.broken === undefined && document.images.length === 0")
 
 
 def test_hostile_text_is_shown_and_never_runs(page: Any) -> None:
+    everything(page)
     page.find_element("id", "f-text").send_keys("#3")
     page.find_element("css selector", "#list .row").click()
     text = page.find_element("id", "list").text
@@ -162,60 +170,64 @@ def test_the_arms_table_sorts_by_any_column_and_says_so(page: Any, report: Repor
     assert [th.get_attribute("data-sort") for th in css(page, "#arms-table tbody th")] == expected[::-1]
 
 
-def test_another_metric_redraws_the_heat_map(page: Any) -> None:
-    cells = "return [...document.querySelectorAll('#chart-heat .heatmap-label')].map(e => e.textContent)"
-    before = page.execute_script(cells)
-    select = page.find_element("css selector", "select[data-chart=heat]")
-    select.find_elements("tag name", "option")[1].click()
-    after = page.execute_script(cells)
-    assert len(before) == len(after) == 36
-    assert before != after
-
-
-def sizes(page: Any) -> dict[str, tuple[int, int]]:
-    """Width and height of each chart's drawing."""
-    found = page.execute_script(
-        "return [...document.querySelectorAll('.chart')].map(e => [e.id, e.querySelector('svg.main-svg')"
-        ".getBoundingClientRect()]).map(([id, box]) => [id, box.width, box.height])")
-    return {name: (width, height) for name, width, height in found}
-
-
-def test_charts_keep_their_height_when_the_window_changes(page: Any) -> None:
-    from selenium.webdriver.support.ui import WebDriverWait
-
-    before = sizes(page)
-    try:
-        for width in (700, 1100, 700):
-            page.set_window_size(width, 900)
-            WebDriverWait(page, 20).until(lambda p: width - 120 < sizes(p)["chart-tokens"][0] <= width)  # noqa: B023
-            now = sizes(page)
-            assert {name: size[1] for name, size in now.items()} == {name: size[1] for name, size in before.items()}
-    finally:
-        page.set_window_size(1280, 1700)
-    WebDriverWait(page, 20).until(lambda p: sizes(p) == before)
-
-
-def test_on_a_phone_nothing_is_wider_than_the_screen_and_the_legend_lies_below(
+def test_on_a_phone_nothing_is_wider_than_the_screen_and_names_stay_while_figures_scroll(
         browser: Any, report: ReportFiles) -> None:
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
                             {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True})
     try:
         page = opened(browser, report)
+        page.execute_script("document.querySelectorAll('details').forEach((box) => { box.open = true; })")
         assert page.execute_script("return document.documentElement.scrollWidth") == 390
-        plot, legend = (page.execute_script(
-            f"return document.querySelector('#chart-tokens {part}').getBoundingClientRect().toJSON()")
-            for part in (".xy .plot, #chart-tokens .cartesianlayer", ".legend"))
-        assert legend["top"] >= plot["bottom"]
-        assert plot["width"] > 250
-        frame = page.find_element("id", "chart-heat")
-        assert int(frame.get_property("scrollWidth")) > int(frame.get_property("clientWidth"))  # it scrolls inside
+        assert page.find_element("id", "chart-narrow").is_displayed()
+        assert not page.find_element("id", "chart-wide").is_displayed()
+        left = page.execute_script("""
+            const frame = document.querySelector('#arms .scroll');
+            const name = document.querySelector('#arms-table tbody th');
+            frame.scrollLeft = 200;
+            return name.getBoundingClientRect().left - frame.getBoundingClientRect().left""")
+        assert 0 <= left <= 2
     finally:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
+def test_without_scripting_nothing_but_the_drill_down_is_lost(browser: Any, report: ReportFiles) -> None:
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        browser.get(report.html.as_uri())
+        text = browser.find_element("tag name", "body").text
+    finally:
+        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+    found = opening(report.comparison)
+    assert found.sentence in text
+    assert all(arm in text for arm in report.comparison["arms"])
+    chosen = differing.pair(report.comparison, found)
+    assert chosen is not None
+    first = differing.questions(finished_arms(report.html.parent).arms, chosen)[0]
+    assert f"#{first.question} " in text
+
+
+def test_a_page_of_a_hundred_arms_opens_at_once_and_its_table_scrolls(browser: Any, tmp_path: Path) -> None:
+    from tests.report.samples import make_runs
+
+    folder = make_runs(tmp_path / "many" / "synthetic", questions=200, arms=("fixed_10", "fixed_5", "gap"))
+    built = build(folder)
+    arms = finished_arms(folder).arms
+    many = [replace(arm, name=f"{arm.name}_{i}") for i in range(34) for arm in arms]
+    comparison = {**built.comparison, "arms": {
+        f"{name}_{i}": summary for i in range(34) for name, summary in built.comparison["arms"].items()}}
+    place = tmp_path / "many.html"
+    place.write_text(html.page(comparison, many), encoding="utf-8")  # type: ignore[arg-type]
+    begin = time.monotonic()
+    page = opened(browser, replace(built, html=place))
+    assert time.monotonic() - begin < 10
+    assert len(css(page, "#arms-table tbody tr")) == 102
+    assert page.execute_script("return document.querySelector('#arms .scroll').clientHeight") < 800
+
+
 def luminance(colour: str) -> float:
-    """Relative luminance of an rgb(...) colour (WCAG 2.2)."""
-    parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+    """Relative luminance of an rgb(...) or color(srgb ...) colour (WCAG 2.2)."""
+    whole = 1 if colour.startswith("color(srgb") else 255
+    parts = [float(part) / whole for part in re.findall(r"[\d.]+", colour)[:3]]
     red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
@@ -223,7 +235,7 @@ def luminance(colour: str) -> float:
 SMALL_PRINT = """
 const behind = (e) => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor;
   if (!/^rgba\\(.*, 0\\)$/.test(c)) return c; } return 'rgb(255, 255, 255)'; };
-const all = 'p, li, small, dt, dd, th, td, .chip, .id, .scale span, .badge, summary, .tool, label';
+const all = 'h1, h2, h3, b, a, p, li, small, dt, dd, th, td, .chip, .id, .outcome, summary, .tool, .button, label';
 return [...document.querySelectorAll(all)].filter((e) => e.offsetParent && e.textContent.trim())
   .map((e) => [getComputedStyle(e).color, behind(e), e.outerHTML.slice(0, 80)]);
 """
@@ -235,6 +247,7 @@ def test_text_stands_out_by_day_and_by_night(browser: Any, report: ReportFiles, 
                             {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
     try:
         page = opened(browser, report, "#?open=3")
+        page.execute_script("document.querySelectorAll('details').forEach((box) => { box.open = true; })")
         paper = luminance(page.execute_script("return getComputedStyle(document.body).backgroundColor"))
         assert (paper > 0.5) == (scheme == "light")
         pairs = page.execute_script(SMALL_PRINT)
@@ -242,8 +255,12 @@ def test_text_stands_out_by_day_and_by_night(browser: Any, report: ReportFiles, 
         for ink, ground, where in pairs:
             low, high = sorted((luminance(ink), luminance(ground)))
             assert (high + 0.05) / (low + 0.05) >= 4.5, (ink, ground, where)
-        axis = page.execute_script("return getComputedStyle(document.querySelector('#chart-tokens .xtick text')).fill")
-        assert abs(luminance(axis) - paper) > 0.3
+        ground = luminance(page.execute_script(
+            "return getComputedStyle(document.querySelector('figure')).backgroundColor"))
+        for ink in page.execute_script("return [...document.querySelectorAll('.plot text')].map((e) => "
+                                       "getComputedStyle(e).fill)"):
+            low, high = sorted((luminance(ink), ground))
+            assert (high + 0.05) / (low + 0.05) >= 4.5, ink
     finally:
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
@@ -252,11 +269,8 @@ def test_an_address_leads_back_to_what_was_on_the_page(page: Any, browser: Any, 
     next(h for h in heads_of(page) if "tokens" in h.text).find_element("tag name", "button").click()
     choose(page, "f-a", "gap")
     choose(page, "f-b", "fixed_10")
-    page.find_element("id", "f-differ").click()
     page.find_element("css selector", "#list .row").click()
-    metric = page.find_element("css selector", "select[data-chart=heat]").find_elements("tag name", "option")[1]
-    metric.click()
-    questions, metric_name = listed(page), metric.text
+    questions = listed(page)
     opened_one = page.find_element("css selector", "#list .row[aria-expanded=true]").text
     order = [th.get_attribute("data-sort") for th in css(page, "#arms-table tbody th")]
     address = page.current_url.removeprefix(report.html.as_uri())
@@ -269,48 +283,11 @@ def test_an_address_leads_back_to_what_was_on_the_page(page: Any, browser: Any, 
     top = again.execute_script("return arguments[0].getBoundingClientRect().top", row)
     assert 0 <= top < again.execute_script("return innerHeight")
     assert [th.get_attribute("data-sort") for th in css(again, "#arms-table tbody th")] == order
-    assert again.find_element("css selector", "select[data-chart=heat]").get_attribute("value") == metric_name
     assert "arm=gap" in again.current_url
 
 
-@pytest.mark.parametrize("address", ["#?open=x.9999&arm=nobody&by=&arms-table=99.up&tokens=no&type=<b>", "#?%zz", "#?"])
+@pytest.mark.parametrize("address", ["#?open=x.9999&arm=nobody&by=&arms-table=99.up&differ=no&type=<b>", "#?%zz", "#?"])
 def test_an_address_that_fits_nothing_opens_the_page_as_it_is(browser: Any, report: ReportFiles, address: str) -> None:
     page = opened(browser, report, address)
-    assert css(page, "#chart-tokens svg.main-svg")
+    assert css(page, "#list > li")
     assert page.get_log("browser") == []
-
-
-def saved(page: Any, folder: Path, name: str) -> bytes:
-    """Wait for a download, and return what it holds."""
-    from selenium.webdriver.support.ui import WebDriverWait
-
-    WebDriverWait(page, 30).until(lambda _: (folder / name).is_file() and (folder / name).stat().st_size)
-    return (folder / name).read_bytes()
-
-
-def test_tables_and_charts_are_saved_as_files(page: Any, report: ReportFiles, tmp_path: Path) -> None:
-    page.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)})
-    name = f"{report.comparison['experiment']}-on-{report.comparison['data']}"
-    for label in ("CSV", "LaTeX"):
-        page.find_element("css selector", "#arms .tools").find_element("xpath", f"button[.='{label}']").click()
-    rows = list(csv.reader(saved(page, tmp_path, f"{name}-arms.csv").decode().splitlines()))
-    arms = report.comparison["arms"]
-    assert [row[0].split()[0] for row in rows[1:]] == list(arms)
-    column = rows[0].index("tokens")
-    assert [float(row[column].replace(",", "")) for row in rows[1:]] == [
-        pytest.approx(arm["tokens_mean"], abs=0.6) for arm in arms.values()]
-    assert any(head.endswith(": 95 % interval") for head in rows[0])
-    lines = saved(page, tmp_path, f"{name}-arms.tex").decode().splitlines()
-    body = lines[lines.index("\\midrule") + 1:lines.index("\\bottomrule")]
-    assert len(body) == len(arms)
-    assert {line.count(" & ") for line in body} == {len(heads_of(page)) - 1}
-    assert all(line.endswith("\\\\") for line in body)
-    assert any("fixed\\_10" in line for line in body)
-    for label, begins in (("PNG", b"\x89PNG"), ("SVG", b"<svg")):
-        page.find_element("css selector", "#cost .tools").find_element("xpath", f"button[.='{label}']").click()
-        assert saved(page, tmp_path, f"{name}-tokens.{label.lower()}").startswith(begins)
-    assert page.get_log("browser") == []
-
-
-def heads_of(page: Any) -> list[Any]:
-    return css(page, "#arms-table thead th")

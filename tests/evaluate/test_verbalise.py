@@ -13,7 +13,7 @@ ROW = {**UNKNOWN, "arm": "gap", "comparator": "gap.twin", "metric": "selected/se
 
 def test_the_sentence_of_a_difference_that_is_open() -> None:
     assert sentence(ROW) == (
-        "gap finds complete evidence in 3.1 points more questions than its token-matched twin "
+        "gap finds all evidence 3.1 points more often than its token-matched twin "
         "(selected/session/recall_all, 141 questions; 95 % interval −1.0 to +7.2; 12 wins, 5 losses; "
         "p = .28 after Holm): open; a true difference of 3.0 points, the size planned for, had a "
         "chance of 41 % to be found.")
@@ -26,7 +26,7 @@ def test_the_sentence_of_a_difference_that_is_open() -> None:
       "agree": 1}, "greater in 18 of 20 groups"),
     ({"difference": -.02, "groups": 6, "differing": 5, "agree": 1}, "less in 4 of 6 groups"),
     ({"metric": "type=a/session/recall_any@5", "difference": -.02, "comparator": "fixed"},
-     "gap finds some evidence in 2.0 points fewer questions than fixed"),
+     "gap finds some evidence 2.0 points less often than fixed"),
     ({"metric": "session/recall@10"}, "gap finds 3.1 points more of the evidence than"),
     ({"metric": "turn/ndcg@10"}, "gap scores 3.1 points higher than"),
     ({"metric": "selected/k", "difference": 2.0}, "gap selects 2.0 units more than"),
@@ -40,7 +40,7 @@ def test_the_sentence_of_a_difference_that_is_open() -> None:
     ({"verdict": "undefined", "difference": None}, "no question has selected/session/recall_all in both"),
     ({"verdict": "exploratory", "p_adjusted": None}, "p = .14, uncorrected): exploratory"),
     ({"verdict": "open", "p": None, "p_adjusted": None, "groups": 1},
-     "gap finds complete evidence in 3.1 points more questions than its token-matched twin, but nothing can be tested: "
+     "gap finds all evidence 3.1 points more often than its token-matched twin, but nothing can be tested: "
      "all 141 questions belong to one group"),
     ({"verdict": "likely"}, "likely: the interval excludes 0"),
     ({"verdict": "open", "power": None}, "p = .28 after Holm): open."),

@@ -17,7 +17,7 @@ from memlab.judge.llm import LlmJudge
 from memlab.judge.rules import TokenF1
 from memlab.rank.rerank import Rerank
 from memlab.rank.rerank_llm import LlmRerank
-from memlab.rank.select import Fixed
+from memlab.rank.select import Budget, Fixed
 from memlab.read.prompt import PromptTemplate
 from memlab.read.reader import Reader, SelfConsistency
 from memlab.search.dense import Dense
@@ -40,6 +40,14 @@ def printed(root: Path, store: Store, *arms, width: int = 160) -> str:
     sweep = Sweep(list(arms), [], None, OmegaConf.create({"out": str(root / "runs")}), {})
     print_plan(sweep, store, Console(file=out, width=width, soft_wrap=True))
     return out.getvalue()
+
+
+def test_a_memory_that_fits_whole_is_said_first_with_what_to_set(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    large = printed(tmp_path, store, *(arm(tmp_path, lexical(select=Budget(tokens=100_000, twin=two))) for two in (
+        True, False)))
+    assert large.splitlines()[0].startswith("everything fits; set rank.select.tokens=")
+    assert "everything fits" not in printed(tmp_path, store, arm(tmp_path, lexical(select=Budget(tokens=50))))
 
 
 def test_the_cost_is_what_is_not_in_the_store(tmp_path: Path) -> None:

@@ -2,9 +2,13 @@ from __future__ import annotations
 
 import re
 
-from memlab.harness.results import ArmRun
+import polars as pl
+
+from memlab.harness.results import ArmRun, finished_arms
+from memlab.report import differing
 from memlab.report.build import ReportFiles
-from memlab.report.markdown import document, escape
+from memlab.report.markdown import LISTED, document, escape
+from memlab.report.opening import opening
 
 
 def test_every_table_row_has_as_many_cells_as_its_head(report: ReportFiles) -> None:
@@ -21,12 +25,14 @@ def test_every_table_row_has_as_many_cells_as_its_head(report: ReportFiles) -> N
 def test_figures_and_findings_are_those_of_the_comparison(report: ReportFiles) -> None:
     text = report.markdown.read_text()
     metric = report.comparison["arms"]["fixed_10"]["metrics"]["selected/session/recall_all"]
-    assert f"{metric['value']:.3f} ({metric['low']:.3f} to {metric['high']:.3f})" in text
+    low, high = (f"{100 * metric[end]:.1f}" for end in ("low", "high"))
+    assert f"{100 * metric['value']:.1f} % ({low} to {high})" in text
     for contrast in report.comparison["contrasts"]:
         assert f"**{escape(contrast['words'])}**" in text
-    for title in ("Finding", "Arms", "By question type", "Recall against context tokens", "Reliability",
-                  "Questions on which the arms differ", "Provenance"):
-        assert f"\n## {title}" in text
+    titles = [line.removeprefix("## ") for line in text.splitlines() if line.startswith("## ")]
+    assert titles == ["Verdict", "Evidence against tokens", "All arms", "Where they differ", "Contrasts",
+                      "By question type", "Reliability of learned estimates", "Feature importances", "Settings",
+                      "Statistics", "Provenance"]
 
 
 def test_foreign_text_stays_in_its_cell(report: ReportFiles, arms: tuple[ArmRun, ...]) -> None:
@@ -39,6 +45,11 @@ def test_foreign_text_stays_in_its_cell(report: ReportFiles, arms: tuple[ArmRun,
 
 
 def test_the_questions_named_are_those_on_which_the_two_arms_differ(report: ReportFiles) -> None:
-    text = report.markdown.read_text().split("### gap against fixed_10")[1].split("### ")[0]
-    contrast = report.comparison["contrasts"][0]
-    assert len(re.findall(r"^\| \d+ \|", text, re.M)) == contrast["wins"] + contrast["losses"]
+    text = report.markdown.read_text().split("## Where they differ")[1].split("\n## ")[0]
+    pair = differing.pair(report.comparison, opening(report.comparison))
+    assert pair is not None
+    one, two = (next(a.questions for a in finished_arms(report.html.parent).arms if a.name == name)
+                for name in (pair.arm, pair.other))
+    both = one.join(two, on="question").filter(pl.col(pair.metric) != pl.col(f"{pair.metric}_right"))
+    assert set(map(int, re.findall(r"^\| (\d+) \|", text, re.M))) <= set(both["question"])
+    assert len(re.findall(r"^\| \d+ \|", text, re.M)) == min(LISTED, both.height) > 0

@@ -58,7 +58,7 @@ def test_the_questions_view_has_each_reason_once_for_all_arms_that_share_it(arms
 
 def test_page_and_document_show_both_and_foreign_names_as_text(report: ReportFiles) -> None:
     text, document = report.html.read_text(), report.markdown.read_text()
-    assert '<section id="importances"' in text
+    assert '<details id="importances"' in text
     assert "&lt;img src=x" in text
     assert "<img" not in text
     section = document.split("## Feature importances")[1].split("\n## ")[0]

@@ -4,11 +4,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
+import pytest
 
 from memlab.harness.results import ArmRun, finished_arms
 from memlab.report.html import page
 from memlab.report.markdown import document
-from memlab.report.sections import class_tables
+from memlab.report.sections import by_type, class_tables, type_tables, types
 from tests.sealing import seal
 
 
@@ -76,3 +77,21 @@ def test_a_hostile_type_stays_text(runs: Path, report) -> None:
     assert one.words.endswith("no type here has a class")
     assert "<script>x" not in page(report.comparison, [again])
     assert "| &lt;/td&gt;&lt;script&gt;x\\|y |" in document(report.comparison, [again])
+
+
+def test_types_counts_scored_questions_only(arms: tuple[ArmRun, ...]) -> None:
+    table = arms[0].questions
+    assert sum(size for _, size in types(arms)) == table["scored"].sum() < table.height
+    kinds = [name for name, _ in types(arms)]
+    expected = table.filter("scored").group_by("category").agg(pl.col("session/recall_all@5").mean())
+    by_kind = dict(zip(expected["category"], expected["session/recall_all@5"]))
+    assert by_type(arms, "session/recall_all@5", kinds)[0] == pytest.approx([by_kind[k] for k in kinds])
+
+
+def test_a_table_by_type_is_tinted_from_low_to_high_and_left_out_where_all_arms_agree(arms: tuple[ArmRun, ...]) -> None:
+    (table,) = type_tables(arms, ["selected/session/recall_all", "session/recall_all@5"])
+    assert table.metric == "selected/session/recall_all"
+    tints = [tint for _, cells in table.rows for _, tint in cells]
+    assert max(tint for tint in tints if tint is not None) == 100
+    value = arms[0].metrics[f"type={table.types[0][0]}/{table.metric}"]
+    assert table.rows[0][1][0][0] == f"{100 * value:.1f} %"

@@ -35,3 +35,13 @@ def test_sessions_alone_have_no_such_section(report: ReportFiles, arms: tuple[Ar
     assert turn_metrics(comparison) == []
     assert "as other benchmarks print them" not in document(comparison, arms)
     assert 'id="turns"' not in page(comparison, arms)
+
+
+def test_arms_with_the_same_figures_share_a_row(report: ReportFiles) -> None:
+    comparison = with_turns(report, **{"turn/ndcg@10": .6})
+    metrics = comparison["arms"]["gap"]["metrics"]
+    arms = {name: {**arm, "metrics": metrics} for name, arm in comparison["arms"].items()}
+    assert [name for name, _ in turn_metrics({**comparison, "arms": arms})] == [f"all {len(arms)} arms"]
+    arms["oracle"] = comparison["arms"]["oracle"]
+    assert [name for name, _ in turn_metrics({**comparison, "arms": arms})] == [
+        ", ".join(name for name in arms if name != "oracle")]

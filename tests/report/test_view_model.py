@@ -4,15 +4,15 @@ import copy
 import io
 import json
 
-import polars as pl
 import pytest
 from rich.console import Console
 
 from memlab.evaluate.contrast import OUTPUTS
 from memlab.harness.results import ArmRun
-from memlab.report import view_model
+from memlab.report import units, view_model
 from memlab.report.build import ReportFiles
 from memlab.report.console import print_comparison
+from memlab.report.opening import opening
 
 
 def test_the_contrasts_metrics_come_first_and_amounts_have_their_own_columns(report: ReportFiles) -> None:
@@ -27,7 +27,7 @@ def test_an_arms_row_holds_the_means_of_its_questions(report: ReportFiles, arms:
     for arm in arms:
         for metric, cell in zip(view_model.metric_columns(report.comparison), rows[arm.name].cells):
             assert cell.value == pytest.approx(arm.questions[metric].drop_nulls().mean())
-            assert cell.text == f"{cell.value:.3f}"
+            assert cell.text == (f"{100 * cell.value:.1f} %" if "recall" in metric else f"{cell.value:.3f}")
 
 
 def test_a_declared_difference_is_marked_solid_an_exploratory_one_hollow(report: ReportFiles) -> None:
@@ -55,15 +55,6 @@ def test_the_same_outputs_everywhere_read_changed_nothing_and_never_no_effect(re
     assert view_model.notes(comparison)[-1] == "Same ranking, different selection and context: by_type and fixed_5."
 
 
-def test_types_counts_scored_questions_only(arms: tuple[ArmRun, ...]) -> None:
-    table = arms[0].questions
-    assert sum(size for _, size in view_model.types(arms)) == table["scored"].sum() < table.height
-    kinds = [name for name, _ in view_model.types(arms)]
-    expected = table.filter("scored").group_by("category").agg(pl.col("session/recall_all@5").mean())
-    by_kind = dict(zip(expected["category"], expected["session/recall_all@5"]))
-    assert view_model.by_type(arms, "session/recall_all@5", kinds)[0] == pytest.approx([by_kind[k] for k in kinds])
-
-
 def test_without_contrasts_metrics_are_still_shown() -> None:
     comparison = json.loads('{"contrasts": [], "arms": {"a": {"metrics": {"turn/mrr": {}, "type=x/turn/mrr": {}}}}}')
     assert view_model.metric_columns(comparison) == ["turn/mrr"]
@@ -89,3 +80,44 @@ def test_page_document_and_terminal_say_what_is_compared(report: ReportFiles) ->
     out = io.StringIO()
     print_comparison(report.comparison, Console(file=out, width=400))
     assert told in out.getvalue()
+
+
+def test_the_best_is_first_the_winner_marked_and_what_all_arms_share_a_sentence(report: ReportFiles) -> None:
+    found = opening(report.comparison)
+    table = view_model.arms_table(report.comparison, found)
+    assert found.metric is not None
+    assert table.heads[0][0] == found.metric
+    systems = [row for row in table.rows if row.role != "gold"]
+    assert [row.role for row in table.rows[len(systems):]] == ["gold"]
+    values = [row.cells[0].value for row in systems if row.name != found.winner]
+    assert values == sorted(values, reverse=True)
+    assert [row.name for row in table.rows if row.role == "winner"] == [found.winner] == [table.rows[0].name]
+    assert [row.name for row in table.rows if row.role == "comparator"] == [found.comparator]
+    for name in ("session/recall_all@5", "session/recall_any@1"):  # one ranking for all arms
+        assert name not in [head for head, _ in table.heads]
+        assert units.label(name) in table.same
+    assert all(len(row.cells) == len(table.heads) for row in table.rows)
+
+
+def test_a_line_lies_above_the_first_arm_that_is_shown_to_be_behind(report: ReportFiles) -> None:
+    verdict = report.comparison["verdict"]
+    assert verdict is not None
+    tiers = {place["arm"]: place["tier"] for place in verdict["ranking"]}
+    rows = view_model.arms_table(report.comparison, opening(report.comparison)).rows
+    apart = [i for i, row in enumerate(rows) if row.apart]
+    assert len(apart) == (max(tiers.values()) > 1)
+    assert all((tiers[row.name] > 1) == (i >= apart[0]) for i, row in enumerate(rows) if row.name in tiers and apart)
+
+
+def test_a_twin_that_changed_nothing_is_a_note_and_no_alarm(report: ReportFiles) -> None:
+    comparison = copy.deepcopy(report.comparison)
+    comparison["noop"] = [{"arm": "gap", "comparator": "gap.twin", "identical": list(OUTPUTS)}]
+    assert [heading for heading, _ in view_model.notices(comparison)] == ["Not here"]
+    assert view_model.notes(comparison)[-1] == "Same ranking, selection and context: gap and gap.twin."
+
+
+def test_a_difference_has_one_unit(report: ReportFiles) -> None:
+    for row in view_model.contrast_rows(report.comparison):
+        facts = dict(row.facts)
+        assert facts["difference"] == f"{100 * row.result['difference']:+.1f} points".replace("-", "−")
+        assert facts["power"].endswith("for 3.0 points")

@@ -61,15 +61,17 @@ def test_the_report_is_complete_and_its_panels_show_the_arms_of_the_comparison(r
     assert main([str(runs), "--wandb", "team/memory"]) == 0
     spec, arms = spec_of(server), finished_arms(runs).arms
     headings = [b["children"][0]["text"] for b in spec["blocks"] if b["type"] == "heading"]
-    assert headings[:5] == ["Finding", "Arms", "By question type", "Recall against context tokens", "Settings"]
+    assert headings == ["Verdict", "Evidence against tokens", "All arms", "Where they differ", "Contrasts",
+                        "By question type", "Reliability of learned estimates", "Feature importances", "Settings",
+                        "Statistics", "Provenance"]
+    assert headings == [line.removeprefix("## ") for line in (runs / "report.md").read_text().splitlines()
+                        if line.startswith("## ")]
     found = panels(spec)
     kinds = [panel["viewType"] for panel in found]
-    assert {"Bar Chart", "Scatter Plot", "Parallel Coordinates Plot", "Run Comparer"} <= set(kinds)
+    assert {"Bar Chart", "Scatter Plot", "Run Comparer"} == set(kinds)
     (scatter, *_) = [p["config"] for p in found if p["viewType"] == "Scatter Plot"]
     assert scatter["xAxis"] == "summary:context/tokens_mean"
     assert scatter["yAxis"] == "summary:selected/session/recall_all"
-    (lines,) = [p["config"]["columns"] for p in found if p["viewType"] == "Parallel Coordinates Plot"]
-    assert [c["accessor"] for c in lines][:2] == ["config:rank.value.select._target_", "summary:context/tokens_mean"]
     bars = [m for p in found if p["viewType"] == "Bar Chart" for m in p["config"]["metrics"]]
     assert "summary_metrics.type=multi-session/selected/session/recall_all" in bars
     ids = {run_id(arm.folder) for arm in arms}
@@ -86,9 +88,9 @@ def test_the_text_tells_the_statistics_of_the_local_report_and_is_escaped(runs: 
     assert main([str(runs), "--wandb", "team/memory"]) == 0
     local = sections((runs / "report.md").read_text())
     text = {b["content"] for b in spec_of(server)["blocks"] if b["type"] == "markdown-block"}
-    assert {local["Finding"], local["Arms"], local["Settings"]} <= text
+    assert {local["Verdict"], local["All arms"], local["Contrasts"], local["Settings"]} <= text
     comparison = json.loads((runs / "comparison.json").read_text())
-    assert comparison["contrasts"][0]["words"].partition(" (")[0] in local["Finding"]
+    assert comparison["contrasts"][0]["words"].partition(" (")[0] in local["Contrasts"]
     assert "<script" not in "".join(text)
     assert "<img" not in "".join(text)
     assert "\x1b" not in "".join(text)
@@ -114,7 +116,7 @@ def test_what_was_saved_is_read_back_by_the_client_with_every_panel(runs: Path, 
     again = api.Report._from_model(internal.ReportViewspec.model_validate(view))
     grids = [b for b in again.blocks if isinstance(b, api.PanelGrid)]
     kinds = {type(panel) for grid in grids for panel in grid.panels}
-    assert kinds == {api.BarPlot, api.ScatterPlot, api.ParallelCoordinatesPlot, api.RunComparer}
+    assert kinds == {api.BarPlot, api.ScatterPlot, api.RunComparer}
 
 
 def test_a_server_that_refuses_is_told_and_the_local_report_stands(

@@ -12,12 +12,23 @@ from hydra.utils import instantiate
 from pydantic import ValidationError
 
 from memlab.config.instantiate import choice_settings
+from memlab.harness.results import read_arm
+from memlab.harness.sweep import read
 from memlab.track.__main__ import main
 from memlab.track.record import MARKER, NoTracking
 from memlab.track.wandb import WandbTrack, run_id
 from tests.sealing import seal
 
 pytest.importorskip("wandb", reason="wandb is not installed: pip install -e .")
+
+
+def write(folder: Path) -> None:
+    """Write a folder of one session and one question."""
+    (folder / "sessions.jsonl").write_text(json.dumps({
+        "corpus": "ann", "session": "s1", "said_on": "2023-05-20", "turns": [
+            {"role": "user", "text": "I adopted a cat."}]}) + "\n")
+    (folder / "questions.jsonl").write_text(json.dumps({"question": "q1", "corpus": "ann", "text": "Which pet?",
+                                                        "evidence": [{"session": "s1", "turn": 0}]}) + "\n")
 
 
 def inspected(where: str, *flags: str) -> str:
@@ -90,6 +101,31 @@ def test_off_publishes_nothing_and_the_configurations_make_both(runs: Path) -> N
     made = {name: instantiate(choice_settings(f"track/{name}"), _convert_="all")
             for name in ("wandb", "none")}
     assert made == {"wandb": WandbTrack(), "none": NoTracking()}
+
+
+def test_texts_are_left_out_unless_asked_for(runs: Path) -> None:
+    folder = next(runs.glob("gap-*"))
+    texts = read_arm(folder).questions["text"].to_list()
+    where = WandbTrack().publish(folder)
+    assert where is not None
+    (without,) = Path(where).rglob("per question*.table.json")
+    assert not any(text[:30] in without.read_text() for text in texts)
+    (folder / MARKER).unlink()
+    where = WandbTrack(texts=True).publish(folder)
+    assert where is not None
+    (with_texts,) = Path(where).rglob("per question*.table.json")
+    assert texts[0][:30] in with_texts.read_text()
+
+
+def test_own_data_are_not_tracked_unless_asked(tmp_path: Path) -> None:
+    write(tmp_path)
+    own = ["data=custom", f"data.path={tmp_path}"]
+    assert read(own).track == NoTracking()
+    assert "track.record.NoTracking" in read(own).arms[0].config  # as jobs read it
+    assert read([*own, "track=wandb"]).track == WandbTrack()
+    assert read([]).track == WandbTrack()
+    assert "nothing is written" in NoTracking().describe()
+    assert "without texts" in WandbTrack().describe()
 
 
 def test_a_misspelt_setting_is_refused() -> None:

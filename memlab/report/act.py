@@ -1,0 +1,155 @@
+"""Words to copy that act on a verdict: the overrides of an arm, its pipeline in Python, and a question asked of it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from memlab.config.instantiate import CONF
+from memlab.config.overrides import RUN_SETTINGS
+from memlab.errors import MemlabError
+from memlab.evaluate.compare import Comparison
+from memlab.harness.results import ArmRun
+from memlab.harness.sweep import OF_RUNS, preset
+from memlab.report.opening import chosen
+from memlab.runtime.foreign import read_yaml
+from memlab.stage import spec
+
+Act = list[tuple[str, str]]
+
+_KEPT = ("plugins", "conf_dir", "ablate")
+_RUNS = {*OF_RUNS, "exp", "store", *(one.name for one in RUN_SETTINGS)} - {*_KEPT}
+"""First words of places that say how arms are run and compared; the data have words of their own."""
+
+
+def act(comparison: Comparison, arms: Sequence[ArmRun]) -> Act:
+    """Return (label, text) of what to copy, by the verdict: use an arm, ask it, compare again, or mark questions."""
+    by_name = {arm.name: arm for arm in arms}
+    found, systems = comparison["verdict"], [arm for arm in arms if not arm.oracle and not arm.name.endswith(".twin")]
+    if (whole := comparison["whole"]) and systems:
+        return _again(systems, f"{whole['setting']}={whole['advised']}")
+    if best := by_name.get(chosen(comparison) or ""):
+        return _use(best)
+    if len(systems) == 1:
+        return [*_use(systems[0]), *_with_plain(systems[0])]
+    cheaper = by_name.get(found["cheaper"]["arm"]) if found and found["cheaper"] else None
+    return [*(_use(cheaper) if cheaper else []), *(_more_questions(systems[0]) if systems else [])]
+
+
+def _use(arm: ArmRun) -> Act:
+    """Return the words that give an arm's pipeline elsewhere; none for an arm that no command line made."""
+    given = overrides(arm)
+    if not arm.manifest["command"]:
+        return []
+    words, content = _words(arm, given), _experiment(arm.manifest["experiment"])
+    stated = {_key(word) for word in given}
+    data = [word for word in [*given, *(w for w in settings(content) if _key(w) not in stated)]
+            if _key(word).partition(".")[0] == "data"]
+    ask = [word for word in words if not word.startswith("+exp=")]
+    python = ", ".join(json.dumps(word, ensure_ascii=False) for word in words)
+    lines = [("override", shlex.join(words))] if words else []
+    lines.append(("in Python", f"from memlab import preset; pipeline = preset({python})"))
+    if question := _own_question(arm):
+        lines.append(("ask it", f"memlab ask {shlex.join([*data, *(ask or words), question])}"))
+    return lines
+
+
+def _words(arm: ArmRun, given: Sequence[str]) -> list[str]:
+    """Return the fewest words that give the arm's pipeline: its own, with its experiment's settings, or with all."""
+    own = [word for word in given if _key(word).partition(".")[0] not in {*_RUNS, "data"}]
+    name = arm.manifest["experiment"]
+    stated = {_key(word) for word in own}
+    more = [word for word in settings(_experiment(name))
+            if _key(word) not in stated and _key(word).partition(".")[0] not in {*_RUNS, "data"}
+            and not _key(word).endswith(".twin")]  # a twin is for comparing
+    wanted = _plain(arm.manifest["pipeline"])
+    tried = [own, *([[*own, *more]] if more else [])]
+    for words in tried:
+        with suppress(MemlabError):
+            if _plain(spec(preset(*words))) == wanted:
+                return sorted(words, key=lambda word: "." in word.partition("=")[0])  # choices, then their settings
+    return [f"+exp={name}", *own] if more else own
+
+
+def _plain(pipeline: Any) -> Any:
+    """Return a pipeline's specification as a manifest holds it, without what it is compared with."""
+    plain = json.loads(json.dumps(pipeline, default=str))
+    if isinstance(select := plain.get("select"), dict):
+        select.pop("twin", None)
+    return plain
+
+
+def overrides(arm: ArmRun) -> list[str]:
+    """Return what an arm's command line and experiment choose and set for it; none if the manifest does not say."""
+    listed = arm.manifest.get("overrides")
+    return [word for word in listed if isinstance(word, str)] if isinstance(listed, list) else []
+
+
+def settings(content: Mapping[str, Any], place: str = "") -> Iterator[str]:
+    """Yield what an experiment's file chooses and sets, as overrides.
+
+    >>> list(settings({"defaults": [{"override /rank/select": "budget"}], "rank": {"select": {"tokens": 1000}}}))
+    ['rank/select=budget', 'rank.select.tokens=1000']
+    """
+    for key, value in content.items():
+        if key == "defaults" and not place:
+            yield from (f"{name.partition('/')[2]}={choice}" for entry in value if isinstance(entry, dict)
+                        for name, choice in entry.items() if str(name).startswith("override /"))
+        elif isinstance(value, dict):
+            yield from settings(value, f"{place}{key}.")
+        elif key != "arms" and not isinstance(value, list):
+            yield f"{place}{key}={json.dumps(value) if not isinstance(value, str) else value}"
+
+
+def _experiment(name: str) -> Mapping[str, Any]:
+    """Return the content of an experiment's file; empty for one that memlab does not have."""
+    with suppress(OSError, ValueError):
+        content = read_yaml(CONF / "exp" / f"{name}.yaml") if name.replace("_", "").isalnum() else {}
+        return content if isinstance(content, dict) else {}
+    return {}
+
+
+def _key(word: str) -> str:
+    return word.partition("=")[0].lstrip("+~").replace("/", ".")
+
+
+def _own_question(arm: ArmRun) -> str:
+    """Return a short question of the data, which needs no corpus to be named; "" if there is none."""
+    if arm.questions.is_empty():
+        return ""
+    rows = arm.questions.sort("question").unique("text", keep="none", maintain_order=True)
+    texts = [text for text in rows["text"].to_list() if text and text.isprintable() and text[:1].isalpha()
+             and "=" not in text]
+    return min(texts[:20], key=len, default="")
+
+
+def _again(arms: Sequence[ArmRun], word: str) -> Act:
+    """Return the command of a comparison with another setting; none where arms differ in the technique that has it."""
+    command = shlex.split(arms[0].manifest["command"])
+    swept = {tuple(w for w in overrides(arm) if _key(w) == "rank.select") for arm in arms}
+    if not command or len(swept) > 1:
+        return []
+    kept = [w for w in command if _key(w) != _key(word)]
+    return [("compare again", f"{shlex.join(kept)} {word}".replace("python -m memlab.run", "memlab run"))]
+
+
+def _with_plain(arm: ArmRun) -> Act:
+    """Return the command that compares one system with the plain one."""
+    command, words = shlex.split(arm.manifest["command"]), overrides(arm)
+    system = next((w for w in words if w.startswith("system=")), "system=null")
+    if not command or system == "system=plain" or "=" in system.removeprefix("system=") or system not in command:
+        return []
+    other = [f"system=plain,{system.removeprefix('system=')}" if word == system else word for word in command]
+    text = shlex.join(other).replace("python -m memlab.run", "memlab run -m", 1).replace("-m -m", "-m")
+    return [("compare it", text)]
+
+
+def _more_questions(arm: ArmRun) -> Act:
+    """Return the command that proposes more questions for data of one's own."""
+    words = overrides(arm)
+    path = next((word.removeprefix("data.path=") for word in words if word.startswith("data.path=")), "")
+    return [("more questions", shlex.join(["memlab", "questions", path.strip("'\"")]))] \
+        if path and "data=custom" in words else []

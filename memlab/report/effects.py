@@ -1,0 +1,102 @@
+"""Contrasts as lines with small bars on common scales, and a report's title and statistical terms in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from memlab.evaluate.compare import Comparison
+from memlab.evaluate.verbalise import opponent, p_value
+from memlab.report import units
+from memlab.report.opening import Opening
+from memlab.report.view_model import ContrastRow
+
+TERMS = (
+    ("difference", "The arm's mean less the comparator's, over the questions that define the metric in both. One point "
+                   "is a hundredth: from 90.0 % to 91.0 %, or from 0.90 to 0.91."),
+    ("95 % interval", "The differences that the data are compatible with. Where it excludes 0, chance alone is an "
+                      "unlikely reason. It is not corrected for the number of contrasts."),
+    ("p", "The chance of a difference at least this large if there were none, by one t-test over independent groups of "
+          "questions."),
+    ("CR2", "How that test allows for questions of one group that go up and down together: the spread is that of the "
+            "groups (cluster-robust, bias-reduced), and so are the degrees of freedom."),
+    ("adjusted p", "p after Holm's correction: with several declared contrasts, some would pass by chance. A contrast "
+                   "is shown where this p is at most .05."),
+    ("sign-flip p", "A check without the t-test's assumption: how often a difference as large appears when the sign of "
+                    "each group's difference is drawn at random."),
+    ("wins, losses, ties", "Questions on which the arm does better than the comparator, worse, and the same."),
+    ("smallest detectable", "The true difference that 80 % of runs with these questions would show."),
+    ("power", "The chance that this run had to show a true difference of the size planned for."),
+)
+"""(Term, what it means) of the columns of a contrast's figures."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """The place of an interval in a strip 0 to 100 wide, with the place of zero; lengths in the same unit."""
+
+    at: float
+    low: float
+    high: float
+    zero: float
+
+
+@dataclass(frozen=True)
+class Line:
+    """A contrast in one line: what is compared, its metric, difference, interval, outcome, tone and bar."""
+
+    arm: str
+    other: str
+    metric: str
+    difference: str
+    interval: str
+    outcome: str
+    tone: str
+    bar: Bar | None
+
+
+def lines(rows: Sequence[ContrastRow]) -> list[Line]:
+    """Return one line per contrast; the bars of rates share one scale, those of amounts another."""
+    return [Line(row.result["arm"], opponent(row.result), units.base(row.result["metric"]),
+                 units.difference(row.result["metric"], row.result["difference"]),
+                 units.difference_interval(row.result["metric"], row.result["low"], row.result["high"]),
+                 _outcome(row), row.tone, bar) for row, bar in zip(rows, bars(rows))]
+
+
+def _outcome(row: ContrastRow) -> str:
+    p, verdict = row.result["p"], row.result["verdict"]
+    return f"p {p_value(p)}" if verdict == "exploratory" and p is not None else verdict
+
+
+def bars(rows: Sequence[ContrastRow]) -> list[Bar | None]:
+    """Place differences and intervals on common scales, which hold zero; None where there is no difference."""
+    results = [row.result for row in rows]
+    out: list[Bar | None] = []
+    scales = {}
+    for kind in (False, True):
+        values = [0.0, *(value for c in results if units.is_cost(c["metric"]) == kind
+                         for value in (c["difference"], c["low"], c["high"]) if value is not None)]
+        pad = 0.04 * (max(values) - min(values)) or 1.0
+        scales[kind] = min(values) - pad, max(values) + pad
+    for c in results:
+        low, high = scales[units.is_cost(c["metric"])]
+        difference = c["difference"]
+        if difference is None:
+            out.append(None)
+            continue
+        ends = (difference if end is None else end for end in (c["low"], c["high"]))
+        out.append(Bar(*(round(100 * (value - low) / (high - low), 2) for value in (difference, *ends, 0.0))))
+    return out
+
+
+def pairing(comparison: Comparison) -> str:
+    """Return in words how the arms are compared."""
+    groups = comparison["groups"]
+    return "paired by question" + (f" in {groups:,} independent groups" if groups < comparison["scored"] else "")
+
+
+def title(comparison: Comparison, opening: Opening) -> str:
+    """Return the question of the experiment, or else one made of what was compared."""
+    arms = [name for name in comparison["arms"] if not name.endswith(".twin")]
+    return opening.question or (f"What does {arms[0]} find in {comparison['data']}?" if len(arms) == 1 else
+                                f"Which of {len(arms)} arms finds the evidence in {comparison['data']}?")

@@ -1,0 +1,305 @@
+"""The opening of every report: what was asked and of which data, the verdict, how sure it is, and what to do."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from memlab.config.instantiate import CONF
+from memlab.evaluate.compare import Comparison
+from memlab.evaluate.contrast import PLANNED, ContrastResult
+from memlab.evaluate.evidence import ANSWER_WORDS, PREFIX
+from memlab.evaluate.verbalise import interval, opponent, p_value
+from memlab.evaluate.verdict import MARGIN, Recommendation, Rival, RuleVerdict, needed, winner
+from memlab.text.display import format_signed
+
+FAIR = 0.5
+"""A contrast with less power than this for the difference planned for is named in the opening."""
+
+UNEQUAL = 1.5
+"""Ratio of the best arm's tokens to the median of the others from which costs are said to differ."""
+
+NAMED = 3
+"""Rivals that are named with their differences."""
+
+_NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+
+
+@dataclass(frozen=True)
+class Opening:
+    """The opening of a report, as the terminal, HTML, Markdown and W&B show it.
+
+    ``question`` is the experiment's question in words ("" if it has none), ``data`` the data and the number of
+    questions. ``sentence`` is the verdict: at most 25 words and two figures. ``sure`` says how sure that is, what would
+    settle an open verdict, and what to beware of. ``act`` has (label, text to copy). ``winner`` is the arm to mark,
+    ``comparator`` the nearest arm that it was compared with; ``metric`` is the one that the verdict, the table's
+    order, the charts and the list of questions use.
+    """
+
+    question: str
+    data: str
+    sentence: str
+    sure: tuple[str, ...]
+    act: tuple[tuple[str, str], ...]
+    winner: str | None
+    comparator: str | None
+    metric: str | None
+
+
+def opening(comparison: Comparison) -> Opening:
+    """Return the opening of a comparison's report."""
+    sentence, sure = _verdict(comparison)
+    best, other = chosen(comparison), None
+    if best and (rules := winner(comparison["contrasts"])):
+        others = [rules.nearest["comparator"], f"{best}.twin", *(row["comparator"] for row in rules.rows)]
+        other = next((name for name in others if name in comparison["arms"]), None)
+    elif best and (found := comparison["verdict"]):
+        other = found["ranking"][1]["arm"]
+    return Opening(_question(comparison["experiment"]), _data(comparison), sentence, tuple(sure),
+                   tuple((label, text) for label, text in comparison["act"]), best, other, comparison["metric"])
+
+
+def chosen(comparison: Comparison) -> str | None:
+    """Return the arm that the verdict recommends; None if it recommends none."""
+    if comparison["whole"]:
+        return None
+    if rules := winner(comparison["contrasts"]):
+        return rules.arm if rules.wins else None
+    found = comparison["verdict"]
+    return found["ranking"][0]["arm"] if found and found["behind"] else None
+
+
+def _verdict(comparison: Comparison) -> tuple[str, list[str]]:
+    """Return the verdict in one sentence, and how sure it is."""
+    found, rules, whole = comparison["verdict"], winner(comparison["contrasts"]), comparison["whole"]
+    if whole:
+        return (f"Everything fits: a memory ({whole['size']:,.0f} {whole['unit']}) is shown whole within "
+                f"{whole['limit']:,}, so nothing was chosen and no winner can be named.",
+                [f"Set {whole['setting']}={whole['advised']}, a quarter of a memory: then systems have to choose."])
+    if rules:
+        return _rules_words(rules, comparison)
+    if found is None:
+        return _alone(comparison)
+    words = _tied(found) if found["behind"] is None else _preferred(found, found["behind"])
+    return words[0], [*words[1], *_cheaper(found), *_weak(comparison["contrasts"])]
+
+
+def _preferred(found: Recommendation, behind: Rival) -> tuple[str, list[str]]:
+    best, tied, others = found["ranking"][0], found["tied"], len(found["ranking"]) - 1
+    if tied:
+        more = f" and {_number(len(tied) - 1)} other{'s' * (len(tied) > 2)}" if len(tied) > 1 else ""
+        place = f"level with {tied[0]['arm']}{more}"
+    else:
+        place = f"{-100 * behind['difference']:.1f} points above {behind['arm']}"
+    rest = others - len(tied)
+    ahead = f"Shown to be ahead of {'all' if rest == others else 'the other'} {_number(rest)}; the nearest is " \
+        if rest > 1 else "Shown to be ahead of "
+    sure = [f"{ahead}{behind['arm']}: {_lead(behind, others)}."]
+    return (f"Use {best['arm']}: it {_does(found['metric'], best['value'])}, {place}.",
+            [*sure, *([*_level(tied, others), _settled_by(found)] if tied else [])])
+
+
+def _tied(found: Recommendation) -> tuple[str, list[str]]:
+    """Return the verdict where the best arm is shown to be ahead of no other."""
+    best, rivals, n = found["ranking"][0], found["tied"], found["questions"]
+    names = f"{best['arm']} and {rivals[0]['arm']}" if len(rivals) == 1 else f"all {_number(len(rivals) + 1)}"
+    sentence = f"No winner: {names} are level on {n:,} question{'s' * (n != 1)}."
+    highest = f"{best['arm']} {_does(found['metric'], best['value'])}{_at(best['tokens'])}"
+    same = all(place["value"] == best["value"] for place in found["ranking"])
+    sure = [f"All have the same value: {highest}." if same else f"The highest value: {highest}."]
+    sure += [] if same else _level(rivals, len(rivals))
+    sure.append(_settled_by(found))
+    equal = [place for place in found["ranking"] if place["value"] == best["value"] and place["tokens"] is not None]
+    if not found["cheaper"] and len({place["tokens"] for place in equal}) > 1:
+        sure.append(f"The cheapest of the same value: {equal[0]['arm']}{_at(equal[0]['tokens'])}.")
+    return sentence, sure
+
+
+def _level(rivals: Sequence[Rival], others: int) -> list[str]:
+    more = f"; and {len(rivals) - NAMED} more" if len(rivals) > NAMED else ""
+    names = "; ".join(f"{rival['arm']} ({_lead(rival, others) if rival['difference'] else 'the same value'})"
+                      for rival in rivals[:NAMED])
+    return [f"Level, since no difference is shown: {names}{more}."]
+
+
+def _settled_by(found: Recommendation) -> str:
+    """Return what would tell the best arm from all that are level with it."""
+    most = max((rival["needed"] for rival in found["tied"] if rival["needed"] is not None), default=None)
+    return _settle(found["groups"], found["questions"], most, PLANNED)
+
+
+def _settle(groups: int, n: int, more: int | None, planned: float) -> str:
+    """Return what would settle an open verdict.
+
+    >>> _settle(40, 40, 1312, .03)
+    'What would settle it: about 1,300 more questions; they show a difference of 3 points in 80 % of runs.'
+    """
+    if groups < 2:  # noqa: PLR2004  (one group gives no measure of chance)
+        return ("What would settle it: questions that share no evidence with these, or of other conversations; all of "
+                "these belong to one group, which gives no measure of chance.")
+    points = f"a difference of {100 * planned:g} points"
+    if more is None:
+        return f"More questions like these would hardly show {points}."
+    if more == 0:
+        return f"These questions show {points} in 80 % of runs or more, so the true one is likely to be smaller."
+    kind = f", in {max(1, round(more * groups / n)):,} more conversations or groups" if groups < n else ""
+    return (f"What would settle it: about {float(f'{more:.2g}'):,.0f} more questions{kind}; they show {points} in 80 % "
+            "of runs.")
+
+
+def _rules_words(rules: RuleVerdict, comparison: Comparison) -> tuple[str, list[str]]:
+    near = rules.nearest
+    other, points = opponent(near).removesuffix(" at equal tokens"), 100 * (near["difference"] or 0.0)
+    if rules.wins:
+        sentence = f"Use {rules.arm}: at equal tokens it {_gain(near['metric'], points)} {other}."
+    else:
+        side = "above" if points > 0 else "below"
+        place = f"{abs(points):.1f} points {side}" if round(abs(points), 1) else "level with"
+        sentence = (f"No rule is shown to beat what it is compared with at equal tokens; the nearest is {rules.arm}, "
+                    f"{place} {other}.")
+    sure = [_margin(row) for row in rules.rows]
+    summary = comparison["arms"].get(rules.arm)
+    shown = summary["metrics"].get("selected/turn/recall_all") if summary else None
+    if rules.wins and summary and shown:
+        sure.append(f"As it is set here, {rules.arm} {_does('selected/turn/recall_all', shown['value'])}"
+                    f"{_at(summary['tokens_mean'])}.")
+    if rules.also:
+        sure.append(f"Also shown to beat what it is compared with: {', '.join(rules.also)}.")
+    if not rules.wins:
+        sure.append(_settle(near["groups"] or 0, near["n"], needed(near, .05 / max(len(comparison["contrasts"]), 1)),
+                            near["planned"] or PLANNED))
+    return sentence, [*sure, *_weak(comparison["contrasts"])]
+
+
+def _margin(row: ContrastResult) -> str:
+    facts = [f"{format_signed(100 * (row['difference'] or 0.0), 1)} points", *interval(row)]
+    facts.append("nothing can be tested" if row["p_adjusted"] is None else f"p {p_value(row['p_adjusted'])} after Holm")
+    return f"Against {opponent(row)}: {', '.join(facts)}{'' if row['verdict'] == 'shown' else ' (not shown)'}."
+
+
+def _gain(metric: str, points: float) -> str:
+    """Return how much more a winning rule finds.
+
+    >>> _gain("curve/selected/turn/recall_all", 3.46), _gain("curve/shown/answer_words", 8.3)
+    ('finds all evidence 3.5 points more often than', "shows 8.3 points more of the answers' words than")
+    """
+    if metric.endswith(ANSWER_WORDS):
+        return f"shows {points:.1f} points more of the answers' words than"
+    return f"finds all evidence {points:.1f} points more often than"
+
+
+def _alone(comparison: Comparison) -> tuple[str, list[str]]:
+    """Return a summary where there are no two arms to compare."""
+    names = [name for name, arm in comparison["arms"].items()
+             if not (arm["oracle"] or arm["tainted"] or name.endswith(".twin"))]
+    metric = comparison["metric"]
+    if not names:
+        return "Only arms that look at gold are here, so no system can be recommended.", []
+    if metric is None:
+        return ("Nothing could be measured: no metric is defined for "
+                f"{'all arms' if len(names) > 1 else 'these questions'}.", [])
+    name, arm = names[0], comparison["arms"][names[0]]
+    found = arm["metrics"][metric]
+    sure = []
+    if found["low"] is not None and found["high"] is not None:
+        sure.append(f"95 % interval {100 * found['low']:.1f} to {100 * found['high']:.1f} %, from {found['n']:,} "
+                    f"question{'s' * (found['n'] != 1)}.")
+    kinds = {kind[1]: one["value"] for key, one in arm["metrics"].items()
+             if (kind := re.fullmatch(rf"type=(.*)/{re.escape(metric)}", key, re.DOTALL))}
+    if len(kinds) > 1:
+        low, high = min(kinds, key=lambda kind: (kinds[kind], kind)), max(kinds, key=lambda kind: (kinds[kind], kind))
+        sure.append(f"By type of question: lowest for {low} ({100 * kinds[low]:.1f} %), highest for {high} "
+                    f"({100 * kinds[high]:.1f} %).")
+    sure += [row["words"] for row in [*comparison["contrasts"], *comparison["exploratory"]]
+             if row["comparator"] == f"{name}.twin" and row["metric"] == metric]
+    return (f"{name} {_does(metric, found['value'])}{_at(arm['tokens_mean'])}.",
+            [*sure, "One arm alone does not say whether another is better."])
+
+
+def _cheaper(found: Recommendation) -> list[str]:
+    """Return whether an arm is as good at half the price, and a warning where more tokens may be what wins."""
+    sentences = []
+    if cheaper := found["cheaper"]:
+        sentences.append(f"As good at half the price: {cheaper['arm']}{_at(cheaper['tokens'])}, {_size(cheaper)}; the "
+                         f"interval excludes a loss of {100 * MARGIN:.0f} points.")
+    elif found["cheap"]:
+        sentences.append("As good at half the price: no arm.")
+    prices = [place["tokens"] for place in found["ranking"] if place["tokens"] is not None]
+    if len(prices) > 1 and prices[0] > UNEQUAL * statistics.median(prices[1:]):
+        sentences.append(f"Costs differ: the arms show {min(prices):,.0f} to {max(prices):,.0f} tokens, and more "
+                         "tokens find more. rank/select=budget compares them at equal tokens.")
+    return sentences
+
+
+def _weak(contrasts: Sequence[ContrastResult]) -> list[str]:
+    """Return a warning that names the contrasts with too few questions."""
+    weak = [c for c in contrasts if c["verdict"] in ("open", "likely") and c["power"] is not None and c["power"] < FAIR]
+    names = "; ".join(f"{c['arm']} against {opponent(c)} ({100 * (c['power'] or 0.0):.0f} %)" for c in weak)
+    return [f"Too few questions or groups for a difference of the size planned for: {names}. In brackets is the chance "
+            "to show it."] if weak else []
+
+
+def _does(metric: str, value: float) -> str:
+    """Return what a value means.
+
+    >>> _does("selected/turn/recall_all", .858), _does("answer/f1", .7)
+    ('finds all evidence turns for 85.8 % of the questions', 'scores 70.0 % by the judge f1')
+    """
+    if level := {"selected/turn/recall_all": "turns", "selected/session/recall_all": "sessions"}.get(metric):
+        return f"finds all evidence {level} for {100 * value:.1f} % of the questions"
+    return f"scores {100 * value:.1f} % by {'the judge ' * metric.startswith(PREFIX)}{metric.removeprefix(PREFIX)}"
+
+
+def _at(tokens: float | None) -> str:
+    return "" if tokens is None else f" at {tokens:,.0f} tokens each"
+
+
+def _number(n: int) -> str:
+    return _NUMBERS[n] if n < len(_NUMBERS) else f"{n:,}"
+
+
+def _size(rival: Rival) -> str:
+    """Return a difference in points with its interval.
+
+    >>> _size({"arm": "a", "difference": -.0042, "low": -.015, "high": .0066})
+    '−0.4 points, 95 % interval −1.5 to +0.7'
+    """
+    ends = [] if rival["low"] is None or rival["high"] is None else [rival["low"], rival["high"]]
+    text = " to ".join(format_signed(100 * end, 1) for end in ends)
+    return f"{format_signed(100 * rival['difference'], 1)} points" + (f", 95 % interval {text}" if text else "")
+
+
+def _lead(rival: Rival, others: int) -> str:
+    """Return by how much the best arm is ahead of a rival.
+
+    >>> _lead({"arm": "a", "tokens": None, "difference": -.15, "low": -.25, "high": -.05, "p": .004, "needed": 0}, 3)
+    '+15.0 points, 95 % interval +5.0 to +25.0, p = .004 after Holm over three'
+    """
+    low, high = rival["low"], rival["high"]
+    mirrored: Rival = {**rival, "difference": -rival["difference"], "low": None if high is None else -high,
+                       "high": None if low is None else -low}
+    corrected = f" after Holm over {_number(others)}" if others > 1 else ""
+    return _size(mirrored) + ("" if rival["p"] is None else f", p {p_value(rival['p'])}{corrected}")
+
+
+def _data(comparison: Comparison) -> str:
+    scored, questions, groups = comparison["scored"], comparison["questions"], comparison["groups"]
+    counted = "" if scored == questions else f", {scored:,} of them count for retrieval"
+    grouped = f", in {groups:,} independent group{'s' * (groups != 1)}" if groups < scored else ""
+    return f"{comparison['data']}: {questions:,} question{'s' * (questions != 1)}{counted}{grouped}"
+
+
+def _question(experiment: str) -> str:
+    """Return the first sentence of an experiment's file after its command lines; "" for an experiment without a file.
+
+    >>> _question("adaptive_k")
+    'Does choosing K by question beat one K for all, at the same mean context tokens?'
+    """
+    path = CONF / "exp" / f"{experiment}.yaml"
+    if not re.fullmatch(r"[\w-]+", experiment) or not path.is_file():
+        return ""
+    lines = [line[1:].strip() for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("# ")]
+    text = " ".join(line for line in lines if not line.startswith(("@package", "python -m")))
+    return re.split(r"(?<=[.?]) ", text, maxsplit=1)[0]

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+import pytest
+
+from memlab.evaluate.compare import ArmResult, Comparison, compare
+from memlab.evaluate.contrast import UNKNOWN, Contrast
+from memlab.report.opening import opening
+
+METRIC = "selected/turn/recall_all"
+
+
+def arm(values: Sequence[float], tokens: float = 100.0, metric: str = METRIC, *, groups: Sequence[int] | None = None,
+        category: str | None = "x", **more: bool) -> ArmResult:
+    n = len(values)
+    return ArmResult(pl.DataFrame({
+        "question": range(n), "corpus": [0] * n, "group": list(groups or range(n)), "category": [category] * n,
+        "label_error": [None] * n, "scored": [True] * n, metric: np.asarray(values, float),
+        "context/tokens": [tokens] * n}, schema_overrides={"label_error": pl.String, "category": pl.String}), **more)
+
+
+def share(p: float, n: int = 200) -> list[float]:
+    return [float(i < round(p * n)) for i in range(n)]
+
+
+def of(arms: dict[str, ArmResult], contrasts: Sequence[Contrast] = ()) -> Comparison:
+    return compare("systems", "mine", arms, contrasts)
+
+
+def rules(*rows: tuple[str, str, float, str], metric: str = f"curve/{METRIC}") -> Comparison:
+    """A comparison whose declared contrasts are these (arm, comparator, difference, verdict)."""
+    comparison = of({name: arm(share(.8)) for name in ("marginal", "gap", "budget", "gap.twin")})
+    comparison["contrasts"] = [
+        {**UNKNOWN, "arm": one, "comparator": other, "metric": metric, "direction": "greater", "n": 90, "groups": 90,
+         "df": 89., "difference": d, "low": d - .01, "high": d + .01, "p": .002, "p_adjusted": .012, "verdict": verdict,
+         "words": "", "planned": .03} for one, other, d, verdict in rows]
+    comparison["verdict"] = None
+    return comparison
+
+
+COMPARISONS = {
+    "a winner": of({"best": arm(share(.896)), "plain": arm(share(.7)), "random": arm(share(.1))}),
+    "level with some": of({"a": arm(share(.8), 900), "b": arm(share(.795), 800), "c": arm(share(.5))}),
+    "no winner": of({"a": arm(share(.8, 10)), "b": arm(share(.7, 10)), "c": arm(share(.8, 10), 50.)}),
+    "all the same": of({"a": arm([1., 0., 1.]), "b": arm([1., 0., 1.])}),
+    "one group": of({"a": arm(share(.8), groups=[7] * 200), "b": arm(share(.1), groups=[7] * 200)}),
+    "one arm": of({"best": arm(share(.8), category=None)}),
+    "answers": of({"a": arm(share(.8), metric="answer/f1"), "b": arm(share(.4), metric="answer/f1")}),
+    "other metrics": of({"a": arm(share(.8), metric="turn/ndcg@10"), "b": arm(share(.4), metric="turn/ndcg@10")}),
+    "no metric": of({"a": arm(share(.8), metric="other"), "b": arm(share(.4), metric="another")}),
+    "gold alone": of({"oracle": arm(share(1.), oracle=True)}),
+    "a rule": rules(("marginal", "constant", .035, "shown"), ("marginal", "budget", .031, "shown")),
+    "no rule": rules(("gap", "constant", .002, "open"), ("marginal", "constant", -.02, "open")),
+    "words": rules(("marginal", "constant", .083, "shown"), metric="curve/shown/answer_words"),
+    "everything fits": {**of({"a": arm(share(1.)), "b": arm(share(.9))}), "whole": {
+        "size": 536., "unit": "tokens", "limit": 1000, "setting": "rank.select.tokens", "advised": 130}},
+}
+
+
+@pytest.mark.parametrize("name", COMPARISONS)
+def test_a_verdict_is_one_short_sentence_and_names_what_is_there(name: str) -> None:
+    comparison = COMPARISONS[name]
+    found = opening(comparison)
+    assert len(found.sentence.split()) <= 25
+    assert len(re.findall(r"(?<![\w@])\d[\d,.]*", found.sentence)) <= 2
+    assert not re.search(r"ahead of [^.]*[^\d]0\.0 points", " ".join([found.sentence, *found.sure]))
+    assert found.winner in (None, *comparison["arms"])
+    assert found.comparator in (None, *comparison["arms"])
+    assert (found.winner is None) <= (found.comparator is None)
+
+
+@pytest.mark.parametrize(("name", "sentence", "winner", "comparator"), [
+    ("a winner", "Use best: it finds all evidence turns for 89.5 % of the questions, 19.5 points above plain.", "best",
+     "plain"),
+    ("level with some", "Use a: it finds all evidence turns for 80.0 % of the questions, level with b.", "a", "b"),
+    ("no winner", "No winner: all three are level on 10 questions.", None, None),
+    ("all the same", "No winner: a and b are level on 3 questions.", None, None),
+    ("one arm", "best finds all evidence turns for 80.0 % of the questions at 100 tokens each.", None, None),
+    ("answers", "Use a: it scores 80.0 % by the judge f1, 40.0 points above b.", "a", "b"),
+    ("gold alone", "Only arms that look at gold are here, so no system can be recommended.", None, None),
+    ("a rule", "Use marginal: at equal tokens it finds all evidence 3.1 points more often than budget.", "marginal",
+     "budget"),
+    ("no rule", "No rule is shown to beat what it is compared with at equal tokens; the nearest is gap, 0.2 points "
+     "above constant K.", None, None),
+    ("words", "Use marginal: at equal tokens it shows 8.3 points more of the answers' words than constant K.",
+     "marginal", None),
+    ("everything fits", "Everything fits: a memory (536 tokens) is shown whole within 1,000, so nothing was chosen and "
+     "no winner can be named.", None, None),
+])
+def test_the_sentence(name: str, sentence: str, winner: str | None, comparator: str | None) -> None:
+    found = opening(COMPARISONS[name])
+    assert (found.sentence, found.winner, found.comparator) == (sentence, winner, comparator)
+
+
+def test_a_tie_is_level_and_says_how_many_questions_would_settle_it_and_what_is_cheapest() -> None:
+    found = opening(COMPARISONS["no winner"])
+    words = " ".join(found.sure)
+    assert "Level, since no difference is shown: a (the same value); b (+10.0 points" in words
+    assert re.search(r"What would settle it: about [\d,]+ more questions; they show a difference of 3 points in 80 %",
+                     words)
+    assert "The highest value: c finds all evidence turns for 80.0 % of the questions at 50 tokens each." in words
+    assert "As good at half the price" not in words
+    assert "The cheapest of the same value: c at 50 tokens each." in words
+
+
+def test_one_group_asks_for_other_conversations() -> None:
+    assert "which gives no measure of chance" in " ".join(opening(COMPARISONS["one group"]).sure)
+
+
+def test_an_arm_as_good_at_half_the_price_is_named() -> None:
+    best, worse = share(.80), share(.80)
+    worse[0] = 0.0
+    words = " ".join(opening(of({"best": arm(best, 1_000), "half": arm(worse, 400), "poor": arm(share(.5), 950)})).sure)
+    assert "As good at half the price: half at 400 tokens each, −0.5 points" in words
+    assert "Costs differ" not in words
+    words = " ".join(opening(of({"best": arm(best, 1_000), "poor": arm(share(.5), 300)})).sure)
+    assert "As good at half the price: no arm. Costs differ: the arms show 300 to 1,000 tokens" in words
+
+
+def test_the_metric_and_the_question_are_those_of_the_verdict() -> None:
+    assert opening(COMPARISONS["a rule"]).metric == METRIC
+    assert opening(COMPARISONS["answers"]).metric == "answer/f1"
+    assert opening(COMPARISONS["no metric"]).metric is None
+    assert opening({**COMPARISONS["a rule"], "experiment": "adaptive_k"}).question == (
+        "Does choosing K by question beat one K for all, at the same mean context tokens?")
+    assert opening({**COMPARISONS["a rule"], "experiment": "../../etc"}).question == ""
