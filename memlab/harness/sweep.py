@@ -27,13 +27,13 @@ from memlab.evaluate.contrast import Contrast
 from memlab.evaluate.curves import is_curve
 from memlab.harness.arm import Arm, refusal
 from memlab.harness.gpu_plan import setting_fault
+from memlab.harness.own_data import leave_untracked
 from memlab.pipeline import Pipeline
 from memlab.runtime.machine import no_collection
 from memlab.runtime.paths import path_refusal
 from memlab.runtime.redaction import redact, redact_tree
 from memlab.slots import SLOTS
 from memlab.store import Store
-from memlab.track.record import untracked
 
 PLACES = {**{slot.name: slot.config for slot in SLOTS}, "tokens": "read.tokens"}
 """Pipeline field -> place of its configuration."""
@@ -98,7 +98,7 @@ def read(arguments: Sequence[str], multirun: bool = False, without: Sequence[str
     configs, faults = compose(arguments, multirun)
     if configs is None:
         raise Faults(faults)
-    untracked(configs.arms, overrides_of(configs.base))
+    leave_untracked(configs.arms, overrides_of(configs.base))
     command = command_line(arguments, multirun)
     arms: list[Arm] = []
     left_out: dict[str, str] = {}

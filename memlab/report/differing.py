@@ -13,7 +13,7 @@ from memlab.text.display import is_number
 
 
 @dataclass(frozen=True)
-class Pair:
+class ArmPair:
     """Two arms whose questions are set side by side, and the metric that they are compared by."""
 
     arm: str
@@ -34,7 +34,7 @@ class Differing:
     better: bool
 
 
-def pair(comparison: Comparison, opening: Opening) -> Pair | None:
+def pair(comparison: Comparison, opening: Opening) -> ArmPair | None:
     """Return the winner, or else the first arm, and what it was compared with; None for an arm alone.
 
     Without these the two best are taken, and token-matched twins only where there is nothing else.
@@ -48,10 +48,10 @@ def pair(comparison: Comparison, opening: Opening) -> Pair | None:
         return None
     candidates = [opening.comparator, *systems, *having]
     other = next((name for name in candidates if name in having and name != first), None)
-    return None if other is None else Pair(first, other, metric)
+    return None if other is None else ArmPair(first, other, metric)
 
 
-def questions(arms: Sequence[ArmRun], chosen: Pair) -> list[Differing]:
+def questions(arms: Sequence[ArmRun], chosen: ArmPair) -> list[Differing]:
     """Return the questions on which the pair differs, those first on which the first arm does better."""
     frames = {arm.name: arm.questions for arm in arms}
     one, two, metric = frames.get(chosen.arm), frames.get(chosen.other), chosen.metric

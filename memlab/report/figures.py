@@ -11,7 +11,7 @@ from memlab.evaluate.summary import calibration_error, complete_bins
 from memlab.harness.results import ArmRun
 from memlab.report import units
 from memlab.report.opening import Opening
-from memlab.report.plot import Axis, Curve, Mark, Point, around, plot
+from memlab.report.plot import Axis, Mark, Point, Polyline, around, plot
 from memlab.text.display import format_count, format_number, is_number
 
 WIDE, NARROW = (1100, 440), (390, 380)
@@ -84,15 +84,15 @@ def _role(name: str, opening: Opening) -> str:
     return "winner" if name == opening.winner else "comparator" if name == opening.comparator else ""
 
 
-def _curves(comparison: Comparison, opening: Opening, metric: str) -> list[Curve]:
+def _curves(comparison: Comparison, opening: Opening, metric: str) -> list[Polyline]:
     constant: list[Point] = [(p["tokens"], p["value"]) for p in comparison["constant_k"].get(metric, [])
                              if p["value"] is not None]
     role = "comparator" if opening.winner and opening.comparator == f"{opening.winner}.twin" else ""
-    curves = [Curve("constant K", constant, role, named=True)] if constant else []
+    curves = [Polyline("constant K", constant, role, named=True)] if constant else []
     for name, drawn in comparison["rule_curves"].items():
         points: list[Point] = [(p["tokens"], p["value"]) for p in drawn.get(metric, [])]
         if points:
-            curves.append(Curve(f"{name}, all settings", points, _role(name, opening), dashed=True))
+            curves.append(Polyline(f"{name}, all settings", points, _role(name, opening), dashed=True))
     return curves
 
 
@@ -110,12 +110,12 @@ def reliability(arms: Sequence[ArmRun], opening: Opening) -> str | None:
             continue
         points = [(float(b["estimated"]), float(b["observed"])) for b in bins]
         name = f"{arm.name}, error {format_number(error)}"
-        lines.append(Curve(name, points, _role(arm.name, opening), named=True))
+        lines.append(Polyline(name, points, _role(arm.name, opening), named=True))
         marks += [Mark("", x, y, words=f"{arm.name}: estimated {x:.2f}, observed {y:.2f}"
                        + (f", n = {b['n']:,}" if is_number(b.get("n")) else "")) for b, (x, y) in zip(bins, points)]
     if not lines:
         return None
-    diagonal = Curve("perfectly calibrated", [(0.0, 0.0), (1.0, 1.0)], dashed=True)
+    diagonal = Polyline("perfectly calibrated", [(0.0, 0.0), (1.0, 1.0)], dashed=True)
     return plot("chart-reliability", (560, 400), Axis(0, 1, "estimated probability", "{:.1f}".format),
                 Axis(0, 1, "observed share", "{:.1f}".format), [diagonal, *lines], marks,
                 "estimated probability against the observed share of " + ", ".join(line.name for line in lines))

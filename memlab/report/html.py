@@ -86,7 +86,7 @@ def _around(sentence: str, name: str | None) -> tuple[str, str, str]:
     return (sentence[:match.start()], match[0], sentence[match.end():]) if match else (sentence, "", "")
 
 
-def _questions(arms: Sequence[ArmRun], columns: Sequence[str], pair: differing.Pair | None) -> str:
+def _questions(arms: Sequence[ArmRun], columns: Sequence[str], pair: differing.ArmPair | None) -> str:
     """Return the packed data of the questions, of fewer of them where all would take more than ``QUESTIONS``."""
     budget = drill_down.BUDGET
     first, second = (one_line(pair.arm), one_line(pair.other)) if pair else ("", "")

@@ -189,7 +189,7 @@ def _curve(metric: str, points: Sequence[CurvePoint]) -> str:
     return table(["K", "tokens", "value"], rows, 0)
 
 
-def _questions(arms: Sequence[ArmRun], chosen: differing.Pair) -> str:
+def _questions(arms: Sequence[ArmRun], chosen: differing.ArmPair) -> str:
     found = differing.questions(arms, chosen)
     if not found:
         return ""

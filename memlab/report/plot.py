@@ -42,7 +42,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Curve:
+class Polyline:
     """A line through points in the order of x, its name and role; ``named`` where it is labelled."""
 
     name: str
@@ -93,7 +93,7 @@ def _step(span: float, about: int) -> float:
     return next(size * n for n in (1, 2, 5, 10) if size * n >= rough * 0.999)
 
 
-def plot(name: str, size: tuple[int, int], x: Axis, y: Axis, curves: Sequence[Curve], marks: Sequence[Mark],
+def plot(name: str, size: tuple[int, int], x: Axis, y: Axis, curves: Sequence[Polyline], marks: Sequence[Mark],
          label: str) -> str:
     """Return the plot as an SVG element of so many units; ``name`` is its id and ``label`` is read in its place."""
     width, height = size
@@ -147,7 +147,7 @@ class _Canvas:
                    f'<text x="{right}" y="{bottom + 40}" text-anchor="end" style="{soft}">{_safe(self.x.title)}</text>')
         return "".join(out)
 
-    def curve(self, curve: Curve) -> str:
+    def curve(self, curve: Polyline) -> str:
         points = [self.at(*point) for point in curve.points]
         if len(points) < 2:
             return ""
@@ -191,7 +191,7 @@ class _Canvas:
             (-10 * step, 20 * step, "end"))]
         return self._place(text, places, size, mark.role, must=bool(mark.role))
 
-    def label_curve(self, curve: Curve) -> str:
+    def label_curve(self, curve: Polyline) -> str:
         left, top, right, bottom = self.area
         inside = [(x, y) for x, y in _along([self.at(*p) for p in curve.points])
                   if left <= x <= right and top <= y <= bottom]

@@ -8,17 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-from omegaconf import DictConfig, OmegaConf, open_dict
 
-from memlab.config.instantiate import find_class
-from memlab.config.overrides import parse
-from memlab.data.jsonl import FolderDataset
 from memlab.evaluate.summary import ABOUT, headline
 from memlab.harness.results import ArmRun, failure_file
 from memlab.runtime.files import write_json
@@ -39,18 +35,6 @@ class NoTracking:
     def publish(self, folder: Path) -> str | None:  # noqa: ARG002  (the signature of every track)
         """Return None: nothing is published."""
         return None
-
-
-def untracked(configs: Sequence[DictConfig], overrides: Iterable[str]) -> None:
-    """Choose no tracking in all configurations if one is of a folder of the user's own and no override is about it."""
-    if any(parse(override).key_or_group.partition(".")[0] == "track" for override in overrides):
-        return
-    targets = {str(OmegaConf.select(config, "data._target_")) for config in configs}
-    if any(isinstance(cls := find_class(target, "data", []), type) and issubclass(cls, FolderDataset)
-           for target in targets):
-        for config in configs:
-            with open_dict(config):
-                config.track = {"_target_": f"{NoTracking.__module__}.{NoTracking.__name__}"}
 
 
 TEXTS = ("text", "answer", "label_error")
