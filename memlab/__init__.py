@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from memlab.runtime import interrupt
+from memlab.runtime import uncaught
 
 if TYPE_CHECKING:
     from memlab.harness.sweep import preset, run_pipeline
@@ -29,8 +29,8 @@ _PLACES = {"Memory": "memlab.memory", "Pipeline": "memlab.pipeline", "Session": 
            "run_pipeline": "memlab.harness.sweep"}
 
 
-if interrupt.is_command():  # before the libraries of a command are imported, which takes seconds
-    interrupt.watch()
+if uncaught.is_command():  # before the libraries of a command are imported, which takes seconds
+    uncaught.watch()
 
 
 def __getattr__(name: str) -> Any:

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 from memlab import __version__
 from memlab.errors import did_you_mean
-from memlab.runtime.interrupt import INTERRUPTED
 from memlab.runtime.pipe import flushed_output
 from memlab.runtime.terminal import print
+from memlab.runtime.uncaught import INTERRUPTED
 
 COMMANDS = {
     "demo": ("memlab.demo.__main__", "best against five published systems on embedded data, in a minute"),

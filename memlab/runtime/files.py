@@ -101,7 +101,8 @@ def atomic_path(path: Path, sync: bool = True) -> Iterator[Path]:
         if sync:
             _sync(temporary)
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
+        _name_place(error, temporary, path)
         with suppress(OSError):
             temporary.unlink()
         raise
@@ -132,8 +133,17 @@ def atomic_dir(path: Path) -> Iterator[Path]:
         except OSError:
             if not path.is_dir():
                 raise
+    except OSError as error:
+        _name_place(error, temporary, path)
+        raise
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _name_place(error: BaseException, temporary: Path, path: Path) -> None:
+    """Name the place in an OSError that names none, as a full disk's, or only the temporary one."""
+    if isinstance(error, OSError) and (error.filename is None or str(error.filename).startswith(str(temporary))):
+        error.filename = str(path)
 
 
 def is_private(folder: Path) -> bool:

@@ -1,0 +1,142 @@
+"""What no command catches: Ctrl-C and faults of a disk are one sentence and an exit status, no traceback."""
+
+import errno
+import os
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from memlab import __main__ as command
+from memlab.runtime.files import atomic_dir, atomic_write
+from memlab.runtime.uncaught import INTERRUPTED, disk_fault, is_interrupt
+
+SENTENCE = "interrupted; finished work is kept"
+
+
+@pytest.mark.parametrize("start", ["-m", "/usr/bin/memlab"])
+@pytest.mark.parametrize("end", ["raise KeyboardInterrupt", "import signal; signal.raise_signal(signal.SIGINT)", (
+    "exec('try:\\n raise KeyboardInterrupt\\nexcept KeyboardInterrupt as e:\\n raise ImportError(\"numpy\") from e')")])
+def test_ctrl_c_that_nothing_catches_is_a_sentence_and_a_status(start: str, end: str) -> None:
+    done = subprocess.run([sys.executable, "-c", f"import sys; sys.argv[0] = {start!r}; import memlab; {end}"],
+                          capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.strip()) == (INTERRUPTED, SENTENCE)
+
+
+def test_other_errors_keep_their_traceback_and_scripts_their_hook() -> None:
+    for start, end in (("-m", "raise ValueError('x')"), ("mine.py", "raise KeyboardInterrupt")):
+        done = subprocess.run([sys.executable, "-c", f"import sys; sys.argv[0] = {start!r}; import memlab; {end}"],
+                              capture_output=True, text=True, check=False)
+        assert "Traceback" in done.stderr
+        assert SENTENCE not in done.stderr
+
+
+def test_ctrl_c_while_a_command_is_imported(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+                                            ) -> None:
+    def interrupted(name: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command.importlib, "import_module", interrupted)
+    assert command.main(["run"]) == INTERRUPTED
+    assert capsys.readouterr().err.strip() == SENTENCE
+
+
+def test_an_exception_that_follows_an_interrupt_is_one() -> None:
+    error = ValueError()
+    error.__context__ = KeyboardInterrupt()
+    assert is_interrupt(error)
+    assert not is_interrupt(ValueError())
+    assert not is_interrupt(None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", [["-m", "memlab.run"], ["-m", "memlab", "run"]])
+def test_a_real_ctrl_c_in_the_first_seconds(form: list[str]) -> None:
+    started = subprocess.Popen([sys.executable, *form, "+exp=adaptive_k", "plan=true"], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
+    with pytest.raises(subprocess.TimeoutExpired):
+        started.wait(0.3)
+    started.send_signal(signal.SIGINT)
+    out, errors = started.communicate(timeout=30)
+    assert "Traceback" not in out + errors
+    assert "interrupted" in out + errors
+    assert started.returncode in (INTERRUPTED, -signal.SIGINT)  # which a shell gives as 130
+
+
+@pytest.mark.parametrize("error", [
+    "OSError(errno.ENOSPC, 'x', 'runs/a')", "OSError('runs/a: No space left on device (os error 28)')",
+    "RuntimeError('I/O error: No space left on device')", "OSError(errno.EDQUOT, 'x', 'runs/a')",
+    "PermissionError(errno.EACCES, 'x', 'runs/\\x1b[2Ja')", "OSError(errno.EROFS, 'x', b'runs/a')"])
+def test_a_fault_of_a_disk_that_nothing_catches_is_a_sentence(error: str) -> None:
+    script = f"import sys, errno; sys.argv[0] = '-m'; import memlab; raise {error}"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    (line,) = done.stderr.strip().splitlines()
+    assert line.startswith("memlab: ")
+    assert line.endswith("; finished work is kept")
+    assert line.isprintable()
+
+
+def test_what_is_no_fault_of_a_disk_keeps_its_traceback() -> None:
+    assert not disk_fault(ValueError("a full disk"))
+    assert not disk_fault(ConnectionRefusedError(errno.ECONNREFUSED, "x"))
+    assert not disk_fault(FileNotFoundError(errno.ENOENT, "x", "code.py"))
+
+
+def test_a_full_disk_names_the_file_or_folder_that_was_to_be_written(tmp_path: Path) -> None:
+    fault = OSError(errno.ENOSPC, "x")
+    for write in (lambda: atomic_write(tmp_path / "a.json", "x" * 5000), lambda: _fill(tmp_path / "b")):
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        try:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+            with pytest.raises(OSError, match="File too large") as caught:
+                write()
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+            signal.signal(signal.SIGXFSZ, handler)
+        fault = caught.value
+        assert Path(fault.filename).parent == tmp_path
+        assert not list(tmp_path.iterdir())
+    assert disk_fault(fault).startswith(f"{tmp_path / 'b'}: {os.strerror(errno.EFBIG)}. Fix: free some space")
+
+
+def _fill(folder: Path) -> None:
+    with atomic_dir(folder) as temporary:
+        (temporary / "a").write_bytes(b"x" * 5000)
+
+
+WORDS = ["data.limit=3", "search/dense=none", "track=none"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("command", "place"), [
+    (["train", "pairs", *WORDS], "file={}/pairs.jsonl"), (["run", *WORDS, "store={home}"], "out={}/runs"),
+    (["import", "{export}", "--out"], "{}/chats")])
+@pytest.mark.parametrize("fault", ["limit", "file"])
+def test_commands_name_the_place_and_finish_when_it_can_be_written(tmp_path: Path, command: list[str], place: str,
+                                                                   fault: str) -> None:
+    export = tmp_path / "messages.json"
+    export.write_text('[{"role": "user", "content": "%s"}]' % ("I adopted a beagle in May. " * 400))
+    target = tmp_path / "full"
+    words = [word.format(home=tmp_path / "home", export=export) for word in command] + [place.format(target)]
+    line = [sys.executable, "-m", "memlab", *words]
+    if fault == "file":
+        target.write_text("x")
+
+    def limited() -> None:
+        if fault == "limit":
+            resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048))
+
+    done = subprocess.run(line, capture_output=True, text=True, check=False, preexec_fn=limited,
+                          stdin=subprocess.DEVNULL)
+    assert done.returncode == 1, done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+    assert str(target) in done.stdout + done.stderr
+    if fault == "file":
+        target.unlink()
+    again = subprocess.run(line, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    assert again.returncode == 0, again.stderr
