@@ -1,11 +1,10 @@
-"""The command ``memlab explain``: the slots, the techniques of a slot, the settings of a technique, each with its reason.
+"""The command ``memlab explain``: slots, the techniques of a slot, the settings of a technique, with their reasons.
 
 ``a.b`` and ``a/b`` name the same slot; ``rank/select=gap``, as a run takes it, is a technique too.
 """
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import re
 import shutil
@@ -16,7 +15,6 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import yaml
-from pydantic import Field
 
 from memlab.config.choices import GLOBAL, all_choices
 from memlab.config.comments import (
@@ -35,21 +33,28 @@ from memlab.config.instantiate import CONF, choice_settings, find_class, options
 from memlab.config.overrides import groups
 from memlab.config.plugins import GROUP, plugin_entry_points
 from memlab.errors import Faults, MemlabError, did_you_mean
+from memlab.runtime.help_text import Parser
 from memlab.runtime.machine import no_collection
 from memlab.runtime.terminal import print
 
 _FOREIGN = ("plugins=", "conf_dir=")
+_EPILOG = """\
+plugins=[NAME] and conf_dir=FOLDER add the techniques of others.
+
+    memlab explain                   all slots, and the settings of a run
+    memlab explain rank/select       its techniques, one line each
+    memlab explain rank/select/gap   its settings, with defaults, types and reasons
+"""
+_LIMITS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
 NONE = "Nothing is done here."
 """Description of the technique ``none`` of a slot that may be empty."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the pages of the names; return 0, or 2 after a message about a name that there is not."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="memlab explain", description="Say what each slot, technique and setting of a run is.",
-        epilog="memlab explain: all slots. memlab explain rank/select: its techniques, one line each. memlab explain "
-               "rank/select/gap: its settings, with defaults, types and reasons. plugins=[NAME] and conf_dir=FOLDER "
-               "add the techniques of others.")
+        epilog=_EPILOG)
     parser.add_argument("name", nargs="*", help="SLOT, SLOT/TECHNIQUE, or a setting such as rank.select.k")
     words = parser.parse_args(argv).name
     names = [word for word in words if not word.startswith(_FOREIGN)]
@@ -87,7 +92,7 @@ def explain(name: str) -> str:
         return _technique_page(slot, rest)
     default = next((line.default for line in slot_lines() if line.name == slot), "")
     place = f"{slot.replace('/', '.')}.{rest}"
-    if default in options(slot) and (entries := [row for row in _settings(slot, default) if row.is_at(place)]):
+    if default in options(slot) and (entries := [row for row in settings(slot, default) if row.is_at(place)]):
         return "\n".join((f"{slot}={default} is the default here; its setting{'s' * (len(entries) > 1)}:",
                           *map(str, entries)))
     if slot:
@@ -191,21 +196,28 @@ def _technique_page(slot: str, name: str) -> str:
     if lines[-1].strip() == NONE:
         return "\n".join(lines)
     if "_target_" in _stated(choice):
-        rows = _settings(slot, name)
+        rows = settings(slot, name)
         return "\n".join([*lines, "", *(map(str, rows) if rows else ["It has no settings."])])
     return "\n".join([*lines, "", "It sets:", "", *(f"  {line}".rstrip() for line in body(choice, entry))])
 
 
 @dataclasses.dataclass(frozen=True)
-class _Setting:
-    """A setting of a technique: where it is, its default, its type and its reason."""
+class Setting:
+    """A setting of a technique: where it is, its default, its type, its class, and its reason."""
 
     place: str
     value: Any
     kind: str
-    reason: str
+    owner: type
+    reason: str = ""
+
+    @property
+    def name(self) -> str:
+        """The last part of its place."""
+        return self.place.rpartition(".")[2]
 
     def is_at(self, place: str) -> bool:
+        """Return whether it is at a place, or below."""
         return f"{self.place}.".startswith(f"{place}.")
 
     def __str__(self) -> str:
@@ -216,17 +228,22 @@ class _Setting:
         return "\n".join([f"{self.place}={shown}" + f"  ({self.kind})" * bool(self.kind), *why])
 
 
-def _settings(slot: str, name: str) -> list[_Setting]:
+def settings(slot: str, name: str) -> list[Setting]:
     """Return all settings of a technique; comments of ``conf`` come before those of a class."""
     choice = f"{slot}/{name}"
-    said = beside_settings(body(choice, all_choices(CONF)[choice]))
     prefix = slot.replace("/", ".")
-    return [*_flat(with_defaults(_stated(choice)), prefix, {f"{prefix}.{place}": text for place, text in said.items()})]
+    said = {f"{prefix}.{at}": text for at, text in beside_settings(body(choice, all_choices(CONF)[choice])).items()}
+    return [dataclasses.replace(one, reason=said.get(one.place) or reasons(one.owner).get(one.name, ""))
+            for one in bare_settings(choice)]
 
 
-def _flat(node: Mapping[str, Any], place: str, said: Mapping[str, str]) -> Iterator[_Setting]:
+def bare_settings(choice: str) -> list[Setting]:
+    """Return all settings of a technique without their reasons, which are read from source."""
+    return [*_flat(with_defaults(_stated(choice)), choice.rpartition("/")[0].replace("/", "."))]
+
+
+def _flat(node: Mapping[str, Any], place: str) -> Iterator[Setting]:
     cls = find_class(str(node["_target_"]), "", []) if "_target_" in node else None
-    why = reasons(cls) if cls else {}
     kinds = get_type_hints(cls, include_extras=True) if cls else {}
     for key, value in node.items():
         at = f"{place}.{key}"
@@ -234,23 +251,23 @@ def _flat(node: Mapping[str, Any], place: str, said: Mapping[str, str]) -> Itera
         if isinstance(parts, Mapping) and any(isinstance(item, Mapping) for item in (parts, *parts.values())
                                               if isinstance(item, Mapping) and "_target_" in item):
             for i, part in ({"": parts} if "_target_" in parts else parts).items():
-                yield from _flat(part, f"{at}.{i}".rstrip("."), said)
+                yield from _flat(part, f"{at}.{i}".rstrip("."))
         elif key != "_target_":
-            yield _Setting(at, value, _kind(kinds[key]) if key in kinds else "", said.get(at) or why.get(key, ""))
+            yield Setting(at, value, _kind(kinds[key]) if key in kinds else "", cls or object)
 
 
 def _kind(kind: Any) -> str:
     """Return a type in words.
 
-    >>> _kind(Annotated[int, Field(ge=1)] | None), _kind(Literal["a", "b"]), _kind(dict[str, float])
-    ('int (ge=1) or null', 'a | b', 'dict[str, float]')
+    >>> from pydantic import Field
+    >>> _kind(Annotated[int, Field(ge=1, lt=9)] | None), _kind(Literal["a", "b"]), _kind(dict[str, float])
+    ('int >= 1 < 9 or null', 'a | b', 'dict[str, float]')
     """
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is Annotated:
-        limits = [repr(limit).partition("(")[2].rstrip(")") for info in arguments[1:] for limit in
-                  getattr(info, "metadata", ()) if "=" in repr(limit)]
-        plain = [limit for limit in limits if re.fullmatch(r"\w+=[-\d.]+", limit)]
-        return _kind(arguments[0]) + f" ({', '.join(plain)})" * bool(plain)
+        limits = (limit for info in arguments[1:] for limit in getattr(info, "metadata", ()))
+        return " ".join([_kind(arguments[0]), *(f"{sign} {getattr(limit, name):g}" for limit in limits
+                                                for name, sign in _LIMITS.items() if hasattr(limit, name))])
     if origin is Literal:
         return " | ".join(map(str, arguments))
     if origin in (Union, UnionType):

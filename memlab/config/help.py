@@ -5,13 +5,13 @@ from __future__ import annotations
 from memlab.config.comments import slot_lines
 
 PAGE = """usage: memlab run [-m] [SLOT=TECHNIQUE ...] [SLOT.SETTING=VALUE ...] [+exp=NAME]
-  memlab run                                       one arm on embedded data, all defaults
-  memlab run rank/select=fixed rank.select.k=5     a technique in its slot, a value
-  memlab run -m rank.select.k=5,10,20              a sweep: one arm for each value
-  memlab run +exp=adaptive_k plan=true             an experiment; plan=true: its cost
+  memlab run                                  one arm on embedded data
+  memlab run rank/select=gap seed=1           another technique, another value
+  memlab run -m rank.select.k=5,10,20         a sweep: one arm for each value
+  memlab run +exp=adaptive_k plan=true        an experiment; plan=true: its cost
 Exit status: 0 done, 1 an arm failed, 2 a faulty configuration, 130 interrupted.
 {slots}
-Next: memlab explain | memlab explain SLOT | memlab explain SLOT/TECHNIQUE"""
+More: memlab explain, memlab explain SLOT, memlab explain SLOT/TECHNIQUE"""
 
 
 def help_page() -> str:

@@ -22,6 +22,7 @@ from memlab.judge.accuracy import CALIBRATION_FILE, judge_warnings
 from memlab.judge.calibrate import agreement, pair_with_labels, read_sheet, write_sheet
 from memlab.judge.cases import Case, cases, question_ids, read, with_answers
 from memlab.runtime.files import atomic_write, os_errors
+from memlab.runtime.help_text import Parser
 from memlab.runtime.paths import path_argument
 from memlab.runtime.terminal import print
 from memlab.store import Store
@@ -32,7 +33,7 @@ _SHOWN = 5  # ids named before "and n more"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return 0 if all is well, 1 with a message if not."""
-    parser = argparse.ArgumentParser(prog="memlab judge", description=__doc__.split("\n")[0])
+    parser = Parser(prog="memlab judge", description=__doc__)
     parser.add_argument("file", type=path_argument, help="JSONL of question_id and hypothesis")
     command.add_arguments(parser)
     parser.add_argument("--calibration", type=path_argument, default=Path("runs") / CALIBRATION_FILE, metavar="JSON",

@@ -21,6 +21,7 @@ from memlab.questions.pool import Asked, Pools, systems
 from memlab.questions.propose import propose, propose_by_model
 from memlab.questions.server import PageServer, open_browser
 from memlab.questions.site import Site
+from memlab.runtime.help_text import Parser
 from memlab.runtime.machine import enough_memory
 from memlab.runtime.paths import path_argument
 from memlab.runtime.shell import data_path
@@ -48,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="memlab questions",
         description="Open a page on this machine with proposed questions about your own sessions, on which you mark "
                     f"what answers them and add your own. It saves by itself to FOLDER/{QUESTIONS}; Ctrl-C ends it.")
