@@ -19,6 +19,7 @@ from hydra.errors import HydraException
 
 from memlab.config import choices, plugins
 from memlab.config.instantiate import CONF, options
+from memlab.data.refusal import without_data
 from memlab.errors import did_you_mean
 
 Fault = tuple[str, str]
@@ -153,8 +154,11 @@ def unknown_settings(arguments: Iterable[str], config: Mapping[str, Any]) -> dic
     {'rank.select.kk=3': "rank.select has no setting 'kk'; did you mean 'k'? (known: k)"}
     """
     keys = {argument: parse(argument).key_or_group for argument in arguments if not argument.startswith("+")}
-    return {argument: fault for argument, key in keys.items()
-            if key not in groups() and (fault := _unknown_setting(key.split("."), config))}
+    wrong = {argument: fault for argument, key in keys.items()
+             if key not in groups() and (fault := _unknown_setting(key.split("."), config))}
+    data = config.get("hydra", {}).get("runtime", {}).get("choices", {}).get("data")
+    return {argument: without_data(parse(argument).value(), data) if data and keys[argument] == "data.path" else fault
+            for argument, fault in wrong.items()}
 
 
 def _unknown_setting(path: Sequence[str], config: Mapping[str, Any]) -> str:

@@ -72,7 +72,7 @@ def _list(options: argparse.Namespace) -> int:  # noqa: ARG001 - every command h
         elif parts := [other for other in benchmarks.FOLDERS if other.startswith(f"{name}_")]:
             print(f"{name:<{width}}  fetched by size: {', '.join(parts)}")
         else:
-            print(f"{name:<{width}}  no file to fetch; see conf/data/{name}.yaml")
+            print(f"{name:<{width}}  no file to fetch; memlab explain data/{name}")
     return 0
 
 

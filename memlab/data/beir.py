@@ -14,6 +14,7 @@ from typing import Any
 from memlab.data import readers
 from memlab.data.benchmarks import Builder
 from memlab.data.dataset import GroupBy
+from memlab.data.refusal import instead
 from memlab.data.subset import Subset
 from memlab.errors import MemlabError
 from memlab.runtime.foreign import load_json
@@ -39,8 +40,8 @@ class Beir(Subset):
     def __post_init__(self) -> None:
         for file in self._files():
             if not file.is_file():
-                raise MemlabError(f"{file} is not there", where="data.path",
-                                  fix=f"give a folder with corpus.jsonl, queries.jsonl and qrels/{self.qrels}.tsv")
+                fix = f"give a folder with corpus.jsonl, queries.jsonl and qrels/{self.qrels}.tsv"
+                raise instead(self.path, MemlabError(f"{file} is not there", where="data.path", fix=fix))
 
     @property
     def name(self) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 from memlab.data import readers
 from memlab.data.benchmarks import Builder, data_folder
 from memlab.data.dataset import GroupBy
+from memlab.data.refusal import instead
 from memlab.data.subset import Subset, known_types
 from memlab.errors import MemlabError
 from memlab.stage import LocalPath, stage
@@ -91,9 +92,8 @@ class FriendsQA(Subset):
         place = self.path or data_folder() / "friendsqa"
         files = [place] if place.is_file() else sorted(place.glob("friendsqa_*.json"))
         if not files:
-            raise MemlabError("no friendsqa_*.json is there", where=str(place),
-                              fix="run `memlab data fetch friendsqa`, or point data.path at your copy of the "
-                                  "repository's folder dat")
+            fix = "run `memlab data fetch friendsqa`, or point data.path at your copy of the repository's folder dat"
+            raise instead(self.path, MemlabError("no friendsqa_*.json is there", where=str(place), fix=fix))
         return files
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import polars as pl
 
+from memlab.errors import MemlabError
 from memlab.judge import accuracy, command, llm
 from memlab.judge.accuracy import CALIBRATION_FILE, judge_warnings
 from memlab.judge.calibrate import agreement, pair_with_labels, read_sheet, write_sheet
@@ -43,6 +44,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(args: argparse.Namespace, fields: dict[str, str]) -> int:
+    if not args.file.is_file():
+        raise MemlabError("it is no file" if args.file.exists() else "no such file", where=str(args.file),
+                          fix="give a file of JSON lines with question_id and hypothesis")
     judge = command.make_judge(args.judge, args.chat, fields, args.judge_fields)
     tables = command.load(args.data, args.path)
     question_of = question_ids(tables)

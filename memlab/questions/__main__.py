@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from memlab.data.jsonl import QUESTIONS, SESSIONS, read
+from memlab.data.refusal import export_at
 from memlab.errors import Faults, MemlabError, did_you_mean
 from memlab.harness.sweep import preset
 from memlab.judge.command import split_fields
@@ -114,8 +115,10 @@ def _next(folder: Path) -> str:
 
 def _check_folder(folder: Path) -> None:
     """Raise MemlabError that says what to type where the path is no folder with sessions."""
-    if (folder / SESSIONS).exists():
+    if os.path.exists(folder / SESSIONS):
         return
+    if export := export_at(folder):
+        raise export
     if folder.is_file():
         own = folder.name in (SESSIONS, QUESTIONS)
         raise MemlabError("it is a file; give a folder with sessions", where=str(folder),

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from memlab.errors import MemlabError
+from memlab.harness.run_files import no_runs
 from memlab.report.build import ReportFiles, build
 from memlab.report.console import print_comparison
 from memlab.runtime.help_text import Parser
@@ -29,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.wandb is not None and (not entity or not project or "/" in project):
         parser.error(f"--wandb {options.wandb}: give entity/project, such as my-team/memlab")
     folders = sorted({path.parent.parent for path in options.runs.rglob("manifest.json")})
-    faults = [] if folders else [f"no finished run under {options.runs} (a finished run has a manifest.json)"]
+    faults = [] if folders else [str(no_runs(options.runs))]
     if entity and (missing := _not_ready()):
         folders, faults = [], [missing]
     for folder in folders:

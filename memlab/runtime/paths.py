@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 from pathlib import Path
 
@@ -46,20 +47,22 @@ SHOWN = 80
 
 
 def path_refusal(path: str | Path) -> str:
-    """Return why the system refuses to look for a path; empty if it looks, whether or not something is there.
+    """Return why the system refuses to look for a path, or into a folder; empty if it looks, even if nothing is there.
 
     >>> path_refusal("/no/such/file"), path_refusal("a" * 300).partition(":")[0]
     ('', 'File name too long')
     """
     try:
-        Path(path).expanduser().stat()
+        place = Path(path).expanduser()
+        place.stat()
     except (FileNotFoundError, NotADirectoryError):
         return ""
     except RuntimeError:  # of expanduser
         return f"there is no such user: {str(path)[:SHOWN]}"
     except (OSError, ValueError) as error:  # the second for a null character
         return refusal_message(error)
-    return ""
+    unreadable = place.is_dir() and not os.access(place, os.R_OK | os.X_OK)
+    return refusal_message(PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))) if unreadable else ""
 
 
 def refusal_message(error: OSError | ValueError) -> str:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from memlab.harness.run_files import no_runs
 from memlab.runtime.help_text import Parser
 from memlab.runtime.paths import path_argument
 from memlab.runtime.terminal import print
@@ -43,7 +44,7 @@ def _publish(words: Sequence[str]) -> int:
         failed += where is None
         print(f"{record.folder}: {where or 'not published'}{' (the arm failed)' if record.failed else ''}", flush=True)
     if not records:
-        print(f"no finished run under {options.runs} (a finished run has a manifest.json)")
+        print(f"memlab: {no_runs(options.runs)}", file=sys.stderr)
     return 0 if records and not failed else 1
 
 
@@ -54,7 +55,7 @@ def _sync(words: Sequence[str]) -> int:
     parser.add_argument("--entity", help="default: that of the offline run, else your own account")
     options = parser.parse_args(words)
     if not options.runs.is_dir():
-        print(f"memlab: there is no folder {options.runs}", file=sys.stderr)
+        print(f"memlab: {no_runs(options.runs)}", file=sys.stderr)
         return 1
     records, start, sent = pending(options.runs), time.perf_counter(), 0
     if records and (missing := missing_key()):

@@ -35,6 +35,7 @@ from memlab.data.dataset import GroupBy
 from memlab.data.documents import blocks, office
 from memlab.data.documents.blocks import Document, DocumentBlock
 from memlab.data.readers import sha256
+from memlab.data.refusal import export_at
 from memlab.errors import Faults, MemlabError
 from memlab.runtime.clock import Clock, order
 from memlab.runtime.foreign import MOST_BYTES, read_bytes
@@ -74,7 +75,7 @@ class Documents(jsonl.FolderDataset):
         days = {name: jsonl.local(clock, documents[name].said_on, f"{name}, its date", faults) for name in documents}
         questions = self._questions(documents, days, clock, faults)
         if faults:
-            raise Faults(jsonl.first_faults(faults))
+            raise export_at(self.folder) or Faults(jsonl.first_faults(faults))
         build = Builder(clock)
         build.corpus(corpus=0, name=self.folder.name)
         names = sorted(documents, key=lambda name: (order(documents[name].said_on, clock), name))
