@@ -1,4 +1,4 @@
-"""What the comments say: of slots and settings in ``conf``, of techniques above them, of fields in their classes."""
+"""Comments as help: those of slots and settings in ``conf``, of techniques above them, of fields in their classes."""
 
 from __future__ import annotations
 
@@ -71,7 +71,11 @@ def _config() -> list[str]:
 
 
 def comment(name: str, choice: Choice) -> list[str]:
-    """Return the lines of the comment at the head of a choice's file, or above or beside its entry in a table."""
+    """Return the comment at the head of a choice's file, or above or beside its entry in a table, as plain lines."""
+    return [line.replace("`", "") for line in _comment(name, choice)]
+
+
+def _comment(name: str, choice: Choice) -> list[str]:
     text = choice.path.read_text(encoding="utf-8").splitlines()
     if choice.settings is None:
         head = [line.removeprefix("#").removeprefix(" ") for line in takewhile(lambda line: line.startswith("#"), text)]

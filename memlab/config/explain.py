@@ -224,7 +224,7 @@ class Setting:
         value = yaml.safe_dump(self.value, default_flow_style=True, width=10_000, allow_unicode=True)
         text = " ".join(value.removesuffix("\n").removesuffix("\n...").split())
         shown = text if len(text) <= 60 else f"{text[:57]}..."
-        why = textwrap.wrap(self.reason, 76, initial_indent="    ", subsequent_indent="    ")
+        why = textwrap.wrap(self.reason.replace("`", ""), 76, initial_indent="    ", subsequent_indent="    ")
         return "\n".join([f"{self.place}={shown}" + f"  ({self.kind})" * bool(self.kind), *why])
 
 

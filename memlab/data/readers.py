@@ -85,10 +85,14 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
 
 def whole(path: Path, kind: type) -> Any:
     """Return the one value of a JSON file, of type ``kind``; raise MemlabError naming the file where it is not."""
-    with _errors_at(lambda: str(path)), open_bytes(path) as stream:
-        value = next(_values(stream, path, ""))
-    if type(value) is not kind:
-        raise MemlabError(f"expected {_KINDS[kind]}, got {_KINDS.get(type(value), 'something else')}", where=str(path))
+    try:
+        with _errors_at(lambda: str(path)), open_bytes(path) as stream:
+            value = next(_values(stream, path, ""))
+        if type(value) is not kind:
+            got = _KINDS.get(type(value), "something else")
+            raise MemlabError(f"expected {_KINDS[kind]}, got {got}", where=str(path))
+    except MemlabError as fault:
+        raise instead(path, fault) from fault
     return value
 
 

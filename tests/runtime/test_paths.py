@@ -77,3 +77,15 @@ def test_folders_of_models_are_faults(word: str, tmp_path: Path) -> None:
     with pytest.raises(Faults) as caught:
         read(words)
     assert any("no such user" in fault or "too long" in fault for fault in caught.value.faults), caught.value.faults
+
+
+def test_a_folder_that_may_not_be_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                                  capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("memlab.runtime.paths.os.access", lambda path, mode: path != tmp_path)  # root reads all
+    assert path_refusal(tmp_path) == f"Permission denied: {tmp_path}"
+    for words in (["data", "check"], ["questions"], ["status", "--out"], ["store", "info", "--store"], ["report"]):
+        with pytest.raises(SystemExit):
+            main([*words, str(tmp_path)])
+        assert f"Permission denied: {tmp_path}" in capsys.readouterr().err
+    with pytest.raises(Faults, match="Permission denied"):
+        read(["data=custom", f"data.path={tmp_path}"])
