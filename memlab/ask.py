@@ -113,7 +113,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     clean_logs()
     if not arguments or any(w in HELP for w in arguments):
-        print(page(__doc__))
+        _out.print(escape(page(__doc__)), soft_wrap=True)
         return 0
     try:
         command = AskCommand.of(arguments)

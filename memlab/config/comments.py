@@ -18,7 +18,7 @@ from memlab.runtime.paths import shipped_path
 
 
 @dataclass(frozen=True)
-class Line:
+class Described:
     """A slot or a setting of a run: its name, its default as it is written, and what it is."""
 
     name: str
@@ -27,10 +27,10 @@ class Line:
 
 
 BESIDE = (
-    Line("exp", "", "a declared experiment: its arms, contrasts and report; +exp=NAME"),
-    Line("profile", "", "models and searches for a kind of machine; +profile=gpu"),
-    Line("hydra/launcher", "", "where arms run: here, in processes (local), as jobs (slurm)"),
-    Line("serve", "", "models of `memlab serve MODEL`"),
+    Described("exp", "", "a declared experiment: its arms, contrasts and report; +exp=NAME"),
+    Described("profile", "", "models and searches for a kind of machine; +profile=gpu"),
+    Described("hydra/launcher", "", "where arms run: here, in processes (local), as jobs (slurm)"),
+    Described("serve", "", "models of `memlab serve MODEL`"),
 )
 """Slots that are not in the list of defaults."""
 
@@ -41,28 +41,28 @@ _SENTENCE_END = re.compile(r"[.?](?= +[A-Z0-9\"'(`])")
 
 
 @cache
-def slot_lines() -> tuple[Line, ...]:
+def slot_lines() -> tuple[Described, ...]:
     """Return the slots of a run in the order of ``conf/config.yaml``, with their defaults."""
-    return tuple(Line(*match.groups()) for match in map(_SLOT.fullmatch, _config()) if match)
+    return tuple(Described(*match.groups()) for match in map(_SLOT.fullmatch, _config()) if match)
 
 
 @cache
-def run_settings() -> tuple[Line, ...]:
+def run_settings() -> tuple[Described, ...]:
     """Return the settings of a run that belong to no slot, as ``seed`` and ``learn.folds``.
 
     >>> run_settings()[0].name, [line.default for line in run_settings() if line.name == "learn.folds"]
     ('name', ['5'])
     """
-    lines: list[Line] = []
+    lines: list[Described] = []
     above = ""
     for row in _config()[_config().index("  - _self_"):]:
         match = _SETTING.fullmatch(row)
         if match and match[3] is None:
             above = f"{match[2]}."
         elif match:
-            lines.append(Line((above if match[1] else "") + match[2], match[3], match[4]))
+            lines.append(Described((above if match[1] else "") + match[2], match[3], match[4]))
         elif lines and row.lstrip().startswith("#"):
-            lines[-1] = Line(lines[-1].name, lines[-1].default, f"{lines[-1].text} {row.strip(' #')}")
+            lines[-1] = Described(lines[-1].name, lines[-1].default, f"{lines[-1].text} {row.strip(' #')}")
     return tuple(lines)
 
 

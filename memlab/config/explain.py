@@ -19,7 +19,7 @@ import yaml
 from memlab.config.choices import GLOBAL, all_choices
 from memlab.config.comments import (
     BESIDE,
-    Line,
+    Described,
     beside_settings,
     body,
     comment,
@@ -126,7 +126,7 @@ def _unknown(name: str) -> MemlabError:
     return MemlabError(f"there is no slot '{name}'", fix=did_you_mean(name.replace(".", "/"), names))
 
 
-def _rows(lines: Sequence[Line]) -> Iterator[tuple[str, str, str]]:
+def _rows(lines: Sequence[Described]) -> Iterator[tuple[str, str, str]]:
     for line in lines:
         yield line.name, line.default, line.text
 
@@ -146,7 +146,7 @@ def _cut(line: str) -> str:
 
 def _slot_page(slot: str) -> str:
     """Return the techniques of a slot, each with the first sentence about it."""
-    about = next((line for line in (*slot_lines(), *BESIDE) if line.name == slot), Line(slot, "", ""))
+    about = next((line for line in (*slot_lines(), *BESIDE) if line.name == slot), Described(slot, "", ""))
     head = f"{slot}: {about.text}" if about.text else slot
     default = f" (default: {about.default})" if about.default in options(slot) else ""
     example = options(slot)[0]

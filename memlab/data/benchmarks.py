@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from memlab.data.refusal import instead
+from memlab.chats.refusal import instead
 from memlab.errors import MemlabError, did_you_mean
 from memlab.runtime.clock import Clock
 from memlab.runtime.paths import PACKAGE, home

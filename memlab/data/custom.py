@@ -25,12 +25,12 @@ from __future__ import annotations
 from datetime import date, datetime
 from typing import Any, ClassVar
 
+from memlab.chats.refusal import instead
 from memlab.data import readers
 from memlab.data.benchmarks import Builder
 from memlab.data.dataset import GroupBy
 from memlab.data.jsonl import QUESTIONS, SESSIONS, FolderDataset, add_question, read
 from memlab.data.jsonl import validate as validate
-from memlab.data.refusal import instead
 from memlab.errors import Faults, MemlabError
 from memlab.runtime.clock import Clock, order
 from memlab.stage import stage

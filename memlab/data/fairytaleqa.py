@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from memlab.chats.refusal import instead
 from memlab.data import readers
 from memlab.data.benchmarks import Builder, data_folder
 from memlab.data.dataset import GroupBy
-from memlab.data.refusal import instead
 from memlab.data.subset import Subset, known_types
 from memlab.errors import MemlabError
 from memlab.runtime.foreign import whole_number

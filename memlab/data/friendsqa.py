@@ -11,10 +11,10 @@ import re
 from pathlib import Path
 from typing import Any
 
+from memlab.chats.refusal import instead
 from memlab.data import readers
 from memlab.data.benchmarks import Builder, data_folder
 from memlab.data.dataset import GroupBy
-from memlab.data.refusal import instead
 from memlab.data.subset import Subset, known_types
 from memlab.errors import MemlabError
 from memlab.stage import LocalPath, stage

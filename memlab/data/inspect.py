@@ -9,6 +9,7 @@ from typing import Literal
 
 import polars as pl
 
+from memlab.chats.refusal import export_at
 from memlab.data import benchmarks, jsonl, readers
 from memlab.data.beam import SIZES, Beam
 from memlab.data.custom import Custom
@@ -19,7 +20,6 @@ from memlab.data.friendsqa import FriendsQA
 from memlab.data.locomo import LoCoMo
 from memlab.data.longmemeval import LongMemEval
 from memlab.data.realtalk import RealTalk
-from memlab.data.refusal import export_at
 from memlab.errors import Faults, MemlabError
 from memlab.runtime.foreign import whole_number
 from memlab.tables import SESSION, Tables, with_text
@@ -84,7 +84,7 @@ def _custom(folder: Path, timezone: str) -> Finding:
 def _chat_export(path: Path) -> Finding | None:
     """Refuse a chat export, which would be read as plain text, and name the importer; None if it is none."""
     export = export_at(path)
-    return export and Finding("chat export", problems=[f"{export.what}; {export.fix}"])
+    return Finding("chat export", problems=[f"{export.what}; {export.fix}"]) if export else None
 
 
 def _of_several_files(path: Path) -> Dataset | None:

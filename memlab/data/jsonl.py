@@ -14,8 +14,8 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 
+from memlab.chats.refusal import instead
 from memlab.data.benchmarks import Builder
-from memlab.data.refusal import instead
 from memlab.data.subset import Subset
 from memlab.errors import MemlabError, did_you_mean
 from memlab.runtime.clock import Clock, read_moment, time_zone

@@ -17,7 +17,7 @@ from typing import IO, Any, TextIO, cast
 
 import ijson
 
-from memlab.data.refusal import export_at, instead
+from memlab.chats.refusal import export_at, instead
 from memlab.errors import MemlabError
 from memlab.runtime.files import open_plain
 from memlab.runtime.foreign import PIECE, BoundedStream, CountedStream, value_budget

@@ -17,7 +17,7 @@ import polars as pl
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from memlab.errors import MemlabError, did_you_mean
+from memlab.errors import MemlabError
 from memlab.runtime.files import open_plain, write_json
 from memlab.runtime.foreign import load_yaml, read_json
 from memlab.runtime.redaction import redact_tree
@@ -248,15 +248,3 @@ def _other_form(path: Path, what: str) -> MemlabError:
 
 def _fix(folder: Path) -> str:
     return f"delete the folder {folder} and run the arm again"
-
-
-def no_runs(place: Path) -> MemlabError:
-    """Return the error for a place without finished runs: whether it is there, and the folders that have some."""
-    above = next((folder for folder in place.parents if folder.is_dir() and folder != Path()), Path("runs"))
-    levels = ("*", "*/*", "*/*/*")
-    known = {str(path.parents[1]) for level in levels for path in above.glob(f"{level}/{MANIFEST}")} - {str(above)}
-    fix = did_you_mean(str(place), known) if known else "memlab run makes runs, below runs/ unless out=FOLDER is given"
-    if place.is_dir():
-        return MemlabError(f"no finished run under {place} (a finished run has a {MANIFEST})", fix=fix)
-    what = f"{place} is a file, no folder of runs" if place.exists() else f"there is no folder {place}"
-    return MemlabError(what, fix=fix)

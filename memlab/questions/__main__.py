@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from memlab.chats.refusal import export_at
 from memlab.data.jsonl import QUESTIONS, SESSIONS, read
-from memlab.data.refusal import export_at
 from memlab.errors import Faults, MemlabError, did_you_mean
 from memlab.harness.sweep import preset
 from memlab.judge.command import split_fields

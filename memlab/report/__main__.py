@@ -10,12 +10,11 @@ import sys
 from collections.abc import Sequence
 
 from memlab.errors import MemlabError
-from memlab.harness.run_files import no_runs
 from memlab.report.build import ReportFiles, build
 from memlab.report.console import print_comparison
 from memlab.runtime.help_text import Parser
 from memlab.runtime.machine import enough_memory
-from memlab.runtime.paths import path_argument
+from memlab.runtime.paths import no_runs, path_argument
 from memlab.runtime.terminal import print
 
 

@@ -81,7 +81,7 @@ def _filled(text: str, width: int, first: str = "", others: str = "") -> str:
                          break_on_hyphens=False)
 
 
-class _Formatter(argparse.HelpFormatter):
+class _PageFormatter(argparse.HelpFormatter):
     """Fills descriptions as pages, and breaks no word at a hyphen."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:  # noqa: ARG002  (pages have no further indent)
@@ -95,7 +95,7 @@ class Parser(argparse.ArgumentParser):
     """A parser whose description and epilog are pages."""
 
     def __init__(self, *, prog: str | None = None, description: str | None = None, epilog: str | None = None) -> None:
-        super().__init__(prog=prog, description=description, epilog=epilog, formatter_class=_Formatter)
+        super().__init__(prog=prog, description=description, epilog=epilog, formatter_class=_PageFormatter)
 
     def format_help(self) -> str:
         """Return the help without marks of code."""

@@ -7,7 +7,7 @@ import errno
 import os
 from pathlib import Path
 
-from memlab.errors import MemlabError
+from memlab.errors import MemlabError, did_you_mean
 
 PACKAGE = Path(__file__).resolve().parents[1]
 """The folder of memlab's source."""
@@ -103,3 +103,15 @@ def text_argument(text: str) -> str:
     if text.isprintable() or text == text.encode(errors="replace").decode():
         return text
     raise argparse.ArgumentTypeError(f"{ascii(text)[:SHOWN]} is no UTF-8")
+
+
+def no_runs(place: Path) -> MemlabError:
+    """Return the error for a place without finished runs: whether it is there, and the folders that have some."""
+    above = next((folder for folder in place.parents if folder.is_dir() and folder != Path()), Path("runs"))
+    levels = ("*", "*/*", "*/*/*")
+    known = {str(path.parents[1]) for level in levels for path in above.glob(f"{level}/manifest.json")} - {str(above)}
+    fix = did_you_mean(str(place), known) if known else "memlab run makes runs, below runs/ unless out=FOLDER is given"
+    if place.is_dir():
+        return MemlabError(f"no finished run under {place} (a finished run has a manifest.json)", fix=fix)
+    what = f"{place} is a file, no folder of runs" if place.exists() else f"there is no folder {place}"
+    return MemlabError(what, fix=fix)

@@ -11,9 +11,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from memlab.harness.run_files import no_runs
 from memlab.runtime.help_text import Parser
-from memlab.runtime.paths import path_argument
+from memlab.runtime.paths import no_runs, path_argument
 from memlab.runtime.terminal import print
 from memlab.track.record import find_records
 from memlab.track.wandb import WandbTrack, missing_key, pending, sync

@@ -12,11 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from memlab.__main__ import main
 from memlab.errors import MemlabError
 from memlab.harness.arm import Arm
 from memlab.harness.results import finished_arms, read_arm
-from memlab.harness.run_files import FORMAT, no_runs, plain_yaml, with_seal
+from memlab.harness.run_files import FORMAT, plain_yaml, with_seal
 from memlab.report.build import build
 from memlab.runtime.files import write_json
 from memlab.runtime.foreign import read_json
@@ -136,18 +135,3 @@ def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(folder: Path) -> None:
     os.mkfifo(folder / "ranking.parquet")
     with pytest.raises(MemlabError, match=r"ranking\.parquet: cannot be read \(it is no plain file\)"):
         read_arm(folder)
-
-@pytest.mark.parametrize("words", [["report"], ["track"], ["track", "sync"]])
-def test_a_missing_folder_of_runs_is_answered_with_those_that_are_there(
-        words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "runs" / "adaptive_k" / "synthetic" / "a").mkdir(parents=True)
-    (tmp_path / "runs" / "adaptive_k" / "synthetic" / "a" / "manifest.json").write_text("{}")
-    here = tmp_path / "runs" / "adaptive_k" / "synthetic"
-    assert main([*words, str(tmp_path / "runs" / "nope")]) == 1
-    told = capsys.readouterr().err
-    assert f"there is no folder {tmp_path}/runs/nope. Fix: " in told
-    assert f"known: {here}" in told
-    assert f"did you mean '{here}'?" in str(no_runs(tmp_path / "runs" / "adaptiv_k" / "synthetic"))
-    assert "is a file, no folder of runs" in str(no_runs(here / "a" / "manifest.json"))
-    (tmp_path / "empty").mkdir()
-    assert f"no finished run under {tmp_path}/empty" in str(no_runs(tmp_path / "empty"))

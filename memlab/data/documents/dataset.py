@@ -29,13 +29,13 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
+from memlab.chats.refusal import export_at
 from memlab.data import jsonl
 from memlab.data.benchmarks import Builder
 from memlab.data.dataset import GroupBy
 from memlab.data.documents import blocks, office
 from memlab.data.documents.blocks import Document, DocumentBlock
 from memlab.data.readers import sha256
-from memlab.data.refusal import export_at
 from memlab.errors import Faults, MemlabError
 from memlab.runtime.clock import Clock, order
 from memlab.runtime.foreign import MOST_BYTES, read_bytes

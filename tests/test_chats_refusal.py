@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from memlab.__main__ import main
-from memlab.chats.formats import FORMATS
+from memlab.chats.refusal import export_at
 from memlab.config.compose import compose
 from memlab.config.instantiate import make_dataset
 from memlab.data.inspect import inspect
-from memlab.data.refusal import export_at, without_data
 from memlab.errors import MemlabError
 
 CHAT = [{"title": "Job", "create_time": 1.7e9, "current_node": "b", "conversation_id": "c", "mapping": {
@@ -51,7 +50,6 @@ def test_a_file_of_chats_is_no_benchmark(tmp_path: Path) -> None:
     with pytest.raises(MemlabError, match=r"this is a ChatGPT export, .* memlab import .*conversations\.json"):
         make_dataset("locomo", path=tmp_path / "conversations.json").load()
     assert export_at(tmp_path / "nowhere") is None
-    assert "chatgpt" in {f.name for f in FORMATS}
 
 
 def test_a_path_without_data_says_which_data_are_chosen_and_how_to_choose(tmp_path: Path) -> None:
@@ -66,7 +64,7 @@ def test_a_path_without_data_says_which_data_are_chosen_and_how_to_choose(tmp_pa
     zipped = export(tmp_path / "export.zip")
     assert f"this is a ChatGPT export: memlab import {zipped}" in fault(zipped)
     (tmp_path / "sessions.jsonl").write_text("")
-    assert without_data(tmp_path, "synthetic").endswith(f"; write data=custom data.path={tmp_path}")
+    assert fault(tmp_path).endswith(f"; write data=custom data.path={tmp_path}")
     with pytest.raises(MemlabError, match=r"this is a folder of sessions: .* Fix: data=custom data\.path="):
         make_dataset("locomo", path=tmp_path)
 
