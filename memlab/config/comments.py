@@ -30,7 +30,7 @@ BESIDE = (
     Described("exp", "", "a declared experiment: its arms, contrasts and report; +exp=NAME"),
     Described("profile", "", "models and searches for a kind of machine; +profile=gpu"),
     Described("hydra/launcher", "", "where arms run: here, in processes (local), as jobs (slurm)"),
-    Described("serve", "", "models of `memlab serve MODEL`"),
+    Described("serve", "", "models of memlab serve MODEL"),
 )
 """Slots that are not in the list of defaults."""
 

@@ -159,8 +159,10 @@ def unknown_settings(arguments: Iterable[str], config: Mapping[str, Any]) -> dic
     wrong = {argument: fault for argument, key in keys.items()
              if key not in groups() and (fault := _unknown_setting(key.split("."), config))}
     data = config.get("hydra", {}).get("runtime", {}).get("choices", {}).get("data")
-    return {argument: _without_data(str(parse(argument).value()), data) if data and key == "data.path" else wrong[argument]
-            for argument, key in keys.items() if argument in wrong}
+    for argument in wrong:
+        if data and keys[argument] == "data.path":
+            wrong[argument] = _without_data(str(parse(argument).value()), data)
+    return wrong
 
 
 def _without_data(place: str, chosen: str) -> str:
