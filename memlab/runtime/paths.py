@@ -109,7 +109,7 @@ def no_runs(place: Path) -> MemlabError:
     """Return the error for a place without finished runs: whether it is there, and the folders that have some."""
     above = next((folder for folder in place.parents if folder.is_dir() and folder != Path()), Path("runs"))
     levels = ("*", "*/*", "*/*/*")
-    known = {str(path.parents[1]) for level in levels for path in above.glob(f"{level}/manifest.json")} - {str(above)}
+    known = {str(path.parents[1]) for level in levels for path in above.glob(f"{level}/manifest.json")}
     fix = did_you_mean(str(place), known) if known else "memlab run makes runs, below runs/ unless out=FOLDER is given"
     if place.is_dir():
         return MemlabError(f"no finished run under {place} (a finished run has a manifest.json)", fix=fix)
