@@ -18,6 +18,7 @@ from memlab.runtime.uncaught import INTERRUPTED
 COMMANDS = {
     "demo": ("memlab.demo.__main__", "best against five published systems on embedded data, in a minute"),
     "run": ("memlab.run", "run an arm, a sweep or a declared experiment, and report it"),
+    "explain": ("memlab.config.explain", "say what each slot, technique and setting of a run is"),
     "report": ("memlab.report.__main__", "build the report of finished runs again"),
     "import": ("memlab.chats.__main__", "import a chat export into a folder that data=custom reads"),
     "questions": ("memlab.questions.__main__", "propose questions about your own sessions, and mark their evidence"),
@@ -32,6 +33,7 @@ COMMANDS = {
     "track": ("memlab.track.__main__", "publish finished runs to W&B"),
     "score": ("memlab.score.__main__", "metrics, tests and a report for rankings of other software"),
     "doctor": ("memlab.doctor.__main__", "check what this machine can run, and what is missing; doctor gpu: a card"),
+    "completion": ("memlab.config.completion", "print a script for TAB in bash, zsh or fish"),
 }
 """Name of a subcommand -> module with its ``main``, and what it does in one line."""
 
@@ -48,7 +50,7 @@ memlab: what makes retrieval for long-term conversational memory work
   memlab --version        print the version
 
 key=value sets configuration (rank.select.k=5, data=locomo, +exp=adaptive_k); --flag sets a command's own options.
-`python -m memlab.COMMAND` does the same as `memlab COMMAND`."""
+python -m memlab COMMAND does the same as memlab COMMAND."""
 
 
 @flushed_output()

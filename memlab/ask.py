@@ -6,14 +6,14 @@
 Prints the answer if there is a reader (read/answer=reader chat=...), and the first five results: copies are merged, and
 the newest of those that hold the same words of the question is marked. Words are those of ``memlab run``, and:
 
-    corpus=NAME   the corpus whose sessions are searched (name or number); needed if the data have several, unless the
-                  question is one of the data's own, by its words or its id
-    now=DAY       the day of the question: later sessions are not used; default: the day of the data's own question,
-                  or of the last session; for a live memory the present
-    memory=FOLDER a live memory (memlab.memory) instead of data
-    timezone=NAME the time zone of the memory's days, such as Europe/Rome; default: UTC (data have data.timezone)
-    --signals     the whole ranking with the scores of each search, facts about the people and things in the question
-                  if a graph is configured, and the context
+    corpus=NAME    the corpus whose sessions are searched (name or number); needed if the data have several, unless the
+                   question is one of the data's own, by its words or its id
+    now=DAY        the day of the question: later sessions are not used; default: the day of the data's own question,
+                   or of the last session; for a live memory the present
+    memory=FOLDER  a live memory (memlab.memory) instead of data
+    timezone=NAME  the time zone of the memory's days, such as Europe/Rome; default: UTC (data have data.timezone)
+    --signals      the whole ranking with the scores of each search, facts about the people and things in the question
+                   if a graph is configured, and the context
 
 Exit status: 0 answered, 1 failed, 2 the configuration is faulty, 130 interrupted.
 """
@@ -41,6 +41,7 @@ from memlab.live.shown import body_of, first_results
 from memlab.memory import Memory
 from memlab.runtime.clock import read_moment
 from memlab.runtime.console import Console
+from memlab.runtime.help_text import page
 from memlab.runtime.machine import enough_memory
 from memlab.runtime.paths import expand, home
 from memlab.runtime.terminal import clean_logs
@@ -112,7 +113,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     clean_logs()
     if not arguments or any(w in HELP for w in arguments):
-        _out.print(escape((__doc__ or "").strip()))
+        _out.print(escape(page(__doc__)), soft_wrap=True)
         return 0
     try:
         command = AskCommand.of(arguments)

@@ -39,7 +39,7 @@ def _main(argv: list[str] | None) -> int:
     multirun = any(w in MULTIRUN for w in arguments)
     try:
         if any(w in HELP for w in arguments):
-            print(help_page(plain, multirun))
+            print(help_page())
             return 0
         from memlab.cluster.submit import (
             launch,  # imports over a second of libraries, which the help page does not need

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 from memlab.errors import MemlabError, did_you_mean
 from memlab.runtime.foreign import whole_number
+from memlab.runtime.help_text import Parser
 from memlab.runtime.paths import expand, path_argument
 from memlab.runtime.terminal import print
 from memlab.servers import Server, answers, running_servers
@@ -26,8 +27,10 @@ from memlab.text.display import sanitise_lines
 
 _MODELS = served_names()
 _EPILOG = f"""\
-MODEL is one of: {', '.join(_MODELS)};
-or a model of the hub (owner/model), or a folder. Words after `--` are passed on to vLLM.
+Models: {', '.join(_MODELS)}.
+
+Words after `--` are passed on to vLLM.
+
   memlab serve embedded --create-env cpu     once: makes the environment, then serves
   memlab serve embedded --detach             in the background
   memlab serve qwen2.5-7b --host node        for other nodes too: runs with chat.url=auto find it
@@ -143,26 +146,27 @@ def _one(servers: Sequence[Server], name: str | None) -> Server:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="memlab serve", description="Serve a model with vLLM.",
-                                     epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(prog="memlab serve", description="Serve a model with vLLM.", epilog=_EPILOG)
     add: Any = parser.add_argument
-    add("model", nargs="?", metavar="MODEL")
+    add("model", nargs="?", metavar="MODEL", help="one of the names below, owner/model of the hub, or a folder")
     add("--host", metavar="ADDRESS", help="where to listen; `node`: where other nodes reach this one; "
                                           "default: loopback, for this machine alone")
     add("--port", type=int, default=0, help="default: a free one")
     add("--env", type=path_argument, metavar="DIR", help="the serving environment; default: $MEMLAB_HOME/serving-env")
     add("--create-env", choices=["cpu", "gpu"], help="make the environment first, unless it exists")
     add("--detach", action="store_true", help="return when the server is ready, and leave it running")
-    add("--device", choices=["auto", "cpu", "gpu"], default="auto")
+    add("--device", choices=["auto", "cpu", "gpu"], default="auto", help="default: a GPU if there is one")
     add("--runner", choices=["generate", "pooling"], help="pooling: encoders and rerankers")
-    add("--dtype", choices=["auto", "float32", "float16", "bfloat16"])
+    add("--dtype", choices=["auto", "float32", "float16", "bfloat16"],
+        help="of the weights; default: as the model's files say")
     add("--max-len", type=_count, metavar="N", help="tokens of prompt and reply together")
     add("--tensor-parallel", type=_count, metavar="N", help="GPUs that share the weights")
     add("--data-parallel", type=_count_or_auto, metavar="N", help="copies of the weights, each on its own GPUs; "
                                                                   "`auto`: as many as the GPUs hold")
     add("--gpu-memory", type=float, metavar="SHARE", help="share of each GPU's memory, 0 to 1; default: 0.9, "
                                                          "less where a run needs the same GPUs")
-    add("--quantization", choices=sorted(SHARES), help="on a GPU: 8 bits made of 16-bit weights while they load")
+    add("--quantization", choices=sorted(SHARES), metavar="NAME",
+        help=f"on a GPU, 8 bits made of 16-bit weights while they load: {', '.join(sorted(SHARES))}")
     add("--kv-cache", type=_count, metavar="GIB", help="attention cache on a CPU")
     add("--threads", type=_count, metavar="N", help="on a CPU; default: every core")
     add("--revision", metavar="COMMIT", help="of a hub model")
@@ -172,7 +176,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _subparser(command: str, description: str, *arguments: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=f"memlab serve {command}", description=description)
+    parser = Parser(prog=f"memlab serve {command}", description=description)
     for name in arguments:
         parser.add_argument(name, nargs="?", help="as `list` shows it; not needed if only one server runs")
     return parser

@@ -5,7 +5,6 @@ Exit status 0 if all arms are done, 3 if some wait or run, 1 if some failed or a
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -19,6 +18,7 @@ from memlab.cluster.snapshot import Snapshot, sweeps
 from memlab.cluster.status import ArmStatus, arm_statuses, job_states
 from memlab.errors import MemlabError, did_you_mean
 from memlab.runtime.console import Console
+from memlab.runtime.help_text import Parser
 from memlab.runtime.paths import path_argument
 from memlab.runtime.terminal import as_flags, print
 
@@ -27,7 +27,7 @@ COLOURS = {"done": "green", "running": "cyan", "queued": "yellow", "failed": "re
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the status of the newest sweep of each experiment."""
-    parser = argparse.ArgumentParser(prog="memlab status", description=__doc__)
+    parser = Parser(prog="memlab status", description=__doc__)
     parser.add_argument("exp", nargs="?", help="name of an experiment; all of them unless given")
     parser.add_argument("--out", type=path_argument, default=Path("runs"),
                         help="root of the run folders (default runs)")

@@ -1,4 +1,4 @@
-"""Submit a sweep and return at once: ``memlab submit +exp=adaptive_k``, with the arguments of ``memlab.run``.
+"""Submit a sweep and return at once: ``memlab submit +exp=adaptive_k``, with the arguments of ``memlab run``.
 
 Prints the ids of the jobs; ``memlab status`` shows their state. The launcher is ``hydra/launcher=slurm``
 unless another profile is named. Exit status 0 submitted (or nothing to do), 1 SLURM accepted nothing, 2 a faulty
@@ -18,6 +18,7 @@ from memlab.config.overrides import HELP, MULTIRUN
 from memlab.errors import Faults, MemlabError
 from memlab.harness.sweep import read
 from memlab.runtime.console import Console
+from memlab.runtime.help_text import page
 from memlab.runtime.terminal import print
 
 LAUNCHER = "hydra/launcher="
@@ -27,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Submit the arms of a command line that are neither finished nor under way; return the exit status."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if any(argument in HELP for argument in arguments):
-        print(__doc__)
+        print(page(__doc__))
         return 0
     out = Console(soft_wrap=True, highlight=False)
     multirun = any(argument in MULTIRUN for argument in arguments)

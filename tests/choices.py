@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import takewhile
-
+from memlab.config import comments
 from memlab.config.choices import own_choices
 from memlab.config.instantiate import CONF
 
@@ -20,11 +19,5 @@ def names_of(slot: str) -> list[str]:
 
 
 def comment(choice: str) -> str:
-    """The comment above a choice, ``# ...`` on each line: at the head of its file, or above its entry."""
-    file = CONF / f"{choice}.yaml"
-    if file.is_file():
-        return "\n".join(takewhile(lambda line: line.startswith("#"), file.read_text(encoding="utf-8").splitlines()))
-    slot, _, name = choice.rpartition("/")
-    section = (CONF / "techniques.yaml").read_text(encoding="utf-8").partition(f"\n{slot}:\n")[2].partition("\n\n")[0]
-    above = section.partition(f"\n  {name}:\n")[0].splitlines()[::-1]
-    return "\n".join([line.strip() for line in takewhile(lambda line: line.startswith("  #"), above)][::-1])
+    """The comment about a choice, in its file or table."""
+    return "\n".join(comments.comment(choice, own_choices(CONF)[choice]))

@@ -89,9 +89,9 @@ def test_a_retriever_runs_beside_bm25_and_has_the_same_figures_from_its_ranking_
     (scored,) = tmp_path.glob("runs/score/synthetic/run-*")
     assert record(scored, "metrics.json") == record(trigram, "metrics.json")
     assert (tmp_path / "runs" / "score" / "synthetic" / "report.html").is_file()
-    page = memlab(tmp_path, ["run", "--help", "plugins=[mylab]", "search/lexical=trigram"])
-    assert "search/lexical: bm25, bm25_all, bm25_official, bm25_v1, none, opensearch_sparse, trigram\n" in page
-    assert "power: 0.5  # how much long texts are discounted" in page
+    page = memlab(tmp_path, ["explain", "search/lexical", "search/lexical/trigram", "plugins=[mylab]"])
+    assert "\n  trigram            " in page
+    assert "search.lexical.power=0.5  (float >= 0 <= 1)\n    how much long texts are discounted" in page
     asked = memlab(tmp_path, ["ask", "plugins=[mylab]", "search/lexical=trigram", "search/dense=none", *LIVES,
                               "corpus=life-0", "What pet do I have?"])
     assert "lexical:turn" in asked
@@ -114,8 +114,7 @@ def test_an_installed_retriever_is_used_by_its_name_from_any_folder(tmp_path: Pa
     assert "there is no 'trigram' here; an installed plug-in has it: add plugins=[trigram]" in refused
     misspelt = memlab(tmp_path / "empty", ["run", "plugins=[trigrm]", *words], site, status=2)
     assert "'trigrm'; did you mean 'trigram'? (known: trigram)" in misspelt
-    assert "(plugins=[NAME]; further files: conf_dir=FOLDER) ==\n\ntrigram\n" in memlab(
-        tmp_path / "empty", ["run", "--help"], site)
+    assert "(plugins=[NAME]): trigram\n" in memlab(tmp_path / "empty", ["explain"], site)
     assert not marker.exists()  # an entry point alone imports nothing
     memlab(tmp_path / "empty", ["run", "plugins=[trigram]", *words, "track=none", "name=mine"], site)
     assert marker.exists()

@@ -52,7 +52,7 @@ def test_each_command_has_a_module_with_a_main_and_help(name: str, capsys: pytes
 
 @pytest.mark.parametrize(("word", "answer"), [
     ("reprot", "there is no command 'reprot'; did you mean 'report'?"),
-    ("xyzzy", "there is no command 'xyzzy'; known: ask, data"),
+    ("xyzzy", "there is no command 'xyzzy'; known: ask, completion, data"),
     ("+exp=adaptive_k", "write memlab run +exp=adaptive_k"),
     ("rank.select.k=5", "write memlab run rank.select.k=5")])
 def test_a_wrong_command_is_answered_with_the_nearest(word: str, answer: str, capsys: pytest.CaptureFixture[str]

@@ -16,6 +16,7 @@ from memlab.chats.source import MAX_MB
 from memlab.chats.whatsapp import DateOrder
 from memlab.errors import MemlabError
 from memlab.runtime.clock import has_offset, time_zone
+from memlab.runtime.help_text import Parser
 from memlab.runtime.machine import enough_memory
 from memlab.runtime.paths import path_argument, text_argument
 from memlab.runtime.shell import data_path
@@ -38,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="memlab import", description="Import a chat export into a folder that data=custom reads.",
         epilog="formats: " + "; ".join(f"{f.name} ({f.title})" for f in FORMATS))
     parser.add_argument("path", type=path_argument,

@@ -53,7 +53,7 @@ class ArmConfigs:
 
 def compose(arguments: Sequence[str], multirun: bool) -> tuple[ArmConfigs | None, list[str]]:
     """Compose the arms without the bad overrides, if possible; return them and all faults."""
-    bad = _read_foreign(arguments)
+    bad = read_foreign(arguments)
     bad += faults(arguments)
     configs = None
     try:
@@ -67,7 +67,7 @@ def compose(arguments: Sequence[str], multirun: bool) -> tuple[ArmConfigs | None
     return configs, [f"{argument}: {fault}" if argument else fault for argument, fault in bad]
 
 
-def _read_foreign(arguments: Sequence[str]) -> list[Fault]:
+def read_foreign(arguments: Sequence[str]) -> list[Fault]:
     """Import the plug-ins that the arguments name, and read the files of ``conf_dir``; return the faults of both."""
     bad: list[Fault] = []
     given: dict[str, tuple[str, Any]] = {}

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
+from pathlib import Path
 from types import NoneType
 from typing import Any
 
@@ -17,9 +18,11 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import ChoiceSweep, Override, RangeSweep
 from hydra.errors import HydraException
 
+from memlab.chats.refusal import OWN, export_at, holds_sessions
 from memlab.config import choices, plugins
-from memlab.config.instantiate import CONF, options
+from memlab.config.instantiate import CONF, choice_settings, options, with_defaults
 from memlab.errors import did_you_mean
+from memlab.runtime.shell import data_path, word
 
 Fault = tuple[str, str]
 """An override, and its fault."""
@@ -153,8 +156,25 @@ def unknown_settings(arguments: Iterable[str], config: Mapping[str, Any]) -> dic
     {'rank.select.kk=3': "rank.select has no setting 'kk'; did you mean 'k'? (known: k)"}
     """
     keys = {argument: parse(argument).key_or_group for argument in arguments if not argument.startswith("+")}
-    return {argument: fault for argument, key in keys.items()
-            if key not in groups() and (fault := _unknown_setting(key.split("."), config))}
+    wrong = {argument: fault for argument, key in keys.items()
+             if key not in groups() and (fault := _unknown_setting(key.split("."), config))}
+    data = config.get("hydra", {}).get("runtime", {}).get("choices", {}).get("data")
+    for argument in wrong:
+        if data and keys[argument] == "data.path":
+            wrong[argument] = _without_data(str(parse(argument).value()), data)
+    return wrong
+
+
+def _without_data(place: str, chosen: str) -> str:
+    """Return the fault of ``data.path=place`` where the chosen data set reads no path, and the words to write."""
+    what = f"data={chosen} is chosen, which reads no file"
+    if holds_sessions(Path(place)):
+        return f"{what}; write data=custom {data_path(place)}"
+    if export := export_at(Path(place)):
+        return f"{what}; {export.what.partition(',')[0]}: memlab import {word(place)}"
+    readers = [name for name in options("data") if "path" in with_defaults(choice_settings(f"data/{name}"))]
+    return (f"{what}; name the data set of this path: data=custom {data_path(place)} (a folder with {OWN}), or data= "
+            f"{', '.join(name for name in readers if name != 'custom')}")
 
 
 def _unknown_setting(path: Sequence[str], config: Mapping[str, Any]) -> str:

@@ -11,6 +11,7 @@ from memlab.config.instantiate import options as choices_of
 from memlab.data import benchmarks
 from memlab.errors import MemlabError
 from memlab.runtime.clock import time_zone
+from memlab.runtime.help_text import Parser
 from memlab.runtime.machine import enough_memory
 from memlab.runtime.paths import path_argument
 from memlab.runtime.terminal import as_flags, print
@@ -31,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="memlab data", description="Benchmark files.")
+    parser = Parser(prog="memlab data", description="Benchmark files.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     command = commands.add_parser("list", help="list the data sets, and which files are here")
     command.set_defaults(run=_list)
@@ -71,7 +72,7 @@ def _list(options: argparse.Namespace) -> int:  # noqa: ARG001 - every command h
         elif parts := [other for other in benchmarks.FOLDERS if other.startswith(f"{name}_")]:
             print(f"{name:<{width}}  fetched by size: {', '.join(parts)}")
         else:
-            print(f"{name:<{width}}  no file to fetch; see conf/data/{name}.yaml")
+            print(f"{name:<{width}}  no file to fetch; memlab explain data/{name}")
     return 0
 
 

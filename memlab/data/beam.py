@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from memlab.chats.refusal import instead
 from memlab.data import readers
 from memlab.data.benchmarks import Builder, data_folder
 from memlab.data.dataset import GroupBy
@@ -102,9 +103,9 @@ class Beam(Subset):
         root = roots[0] if roots else place
         folders = sorted((f for f in root.glob("*") if f.name.isdecimal() and f.is_dir()), key=lambda f: int(f.name))
         if not folders or not roots and place.name != self.size:
-            raise MemlabError(f"there are no chats of {self.size}", where=str(place),
-                              fix=f"run `memlab data fetch beam_{self.size.lower()}`, or point data.path at "
-                                  "the folder chats of your copy of the repository")
+            fix = (f"run `memlab data fetch beam_{self.size.lower()}`, or point data.path at the folder chats of your "
+                   "copy of the repository")
+            raise instead(self.path, MemlabError(f"there are no chats of {self.size}", where=str(place), fix=fix))
         return folders
 
 

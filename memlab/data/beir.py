@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from memlab.chats.refusal import instead
 from memlab.data import readers
 from memlab.data.benchmarks import Builder
 from memlab.data.dataset import GroupBy
@@ -39,8 +40,8 @@ class Beir(Subset):
     def __post_init__(self) -> None:
         for file in self._files():
             if not file.is_file():
-                raise MemlabError(f"{file} is not there", where="data.path",
-                                  fix=f"give a folder with corpus.jsonl, queries.jsonl and qrels/{self.qrels}.tsv")
+                fix = f"give a folder with corpus.jsonl, queries.jsonl and qrels/{self.qrels}.tsv"
+                raise instead(self.path, MemlabError(f"{file} is not there", where="data.path", fix=fix))
 
     @property
     def name(self) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 
 import polars as pl
 
+from memlab.chats.refusal import instead
 from memlab.errors import MemlabError, did_you_mean
 from memlab.runtime.clock import Clock
 from memlab.runtime.paths import PACKAGE, home
@@ -236,5 +237,6 @@ def find(name: str, path: Path | None, setting: str = "data.path") -> Path:
     if path.is_file():
         return path
     problem = "a folder, expected a file" if path.is_dir() else "no such file"
-    raise MemlabError(problem, where=str(path), fix=f"run `memlab data fetch {name}`, or put {entry.file} "
-                      f"from {entry.base} at {home}, or point {setting} at your copy")
+    fix = (f"run `memlab data fetch {name}`, or put {entry.file} from {entry.base} at {home}, or point {setting} at "
+           "your copy")
+    raise instead(path, MemlabError(problem, where=str(path), fix=fix))

@@ -25,12 +25,13 @@ from __future__ import annotations
 from datetime import date, datetime
 from typing import Any, ClassVar
 
+from memlab.chats.refusal import instead
 from memlab.data import readers
 from memlab.data.benchmarks import Builder
 from memlab.data.dataset import GroupBy
 from memlab.data.jsonl import QUESTIONS, SESSIONS, FolderDataset, add_question, read
 from memlab.data.jsonl import validate as validate
-from memlab.errors import Faults
+from memlab.errors import Faults, MemlabError
 from memlab.runtime.clock import Clock, order
 from memlab.stage import stage
 from memlab.tables import Tables
@@ -43,6 +44,12 @@ class Custom(FolderDataset):
 
     kind: ClassVar = "custom"
     content: ClassVar = f"that holds {SESSIONS} and {QUESTIONS}"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not (self.folder / SESSIONS).exists():
+            fix = f"give a folder {self.content}; memlab import EXPORT writes one from a chat export"
+            raise instead(self.folder, MemlabError(f"there is no {SESSIONS} in it", where=str(self.folder), fix=fix))
 
     def load(self) -> Tables:
         """Read the folder; raise Faults with everything that is wrong with it."""

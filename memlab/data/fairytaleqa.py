@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from memlab.chats.refusal import instead
 from memlab.data import readers
 from memlab.data.benchmarks import Builder, data_folder
 from memlab.data.dataset import GroupBy
@@ -95,7 +96,7 @@ class FairytaleQA(Subset):
             for folder, end in (("section-stories", "-story.csv"), ("questions", "-questions.csv")))
         fix = "run `memlab data fetch fairytaleqa`, or point data.path at the repository's folder data-by-train-split"
         if not asked:
-            raise MemlabError("no questions/*/*-questions.csv is there", where=str(place), fix=fix)
+            raise instead(self.path, MemlabError("no questions/*/*-questions.csv is there", where=str(place), fix=fix))
         if alone := sorted(asked.keys() - stories.keys()):
             raise MemlabError(f"no section-stories/*/{alone[0]}-story.csv is there", where=str(place), fix=fix)
         return [(title, stories[title], asked[title]) for title in sorted(asked)]

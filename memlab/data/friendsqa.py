@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from memlab.chats.refusal import instead
 from memlab.data import readers
 from memlab.data.benchmarks import Builder, data_folder
 from memlab.data.dataset import GroupBy
@@ -91,9 +92,8 @@ class FriendsQA(Subset):
         place = self.path or data_folder() / "friendsqa"
         files = [place] if place.is_file() else sorted(place.glob("friendsqa_*.json"))
         if not files:
-            raise MemlabError("no friendsqa_*.json is there", where=str(place),
-                              fix="run `memlab data fetch friendsqa`, or point data.path at your copy of the "
-                                  "repository's folder dat")
+            fix = "run `memlab data fetch friendsqa`, or point data.path at your copy of the repository's folder dat"
+            raise instead(self.path, MemlabError("no friendsqa_*.json is there", where=str(place), fix=fix))
         return files
 
 

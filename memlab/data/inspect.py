@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Literal
 
 import polars as pl
 
-from memlab.chats.formats import recognise
+from memlab.chats.refusal import export_at
 from memlab.data import benchmarks, jsonl, readers
 from memlab.data.beam import SIZES, Beam
 from memlab.data.custom import Custom
@@ -53,6 +52,9 @@ def inspect(path: Path, timezone: str = "UTC") -> Finding:
     own = path.name in (jsonl.SESSIONS, jsonl.QUESTIONS) or path.is_dir() and not documents
     if (documents or path.suffix in (".jsonl", ".txt", ".zip")) and not own and (export := _chat_export(path)):
         return export
+    if path.suffix == ".jsonl" and not own and not (path.parent / jsonl.SESSIONS).exists():
+        return Finding("unknown", problems=[
+            f"{path}: neither {jsonl.SESSIONS} nor {jsonl.QUESTIONS}, and no chat export that `{IMPORT}` knows"])
     try:
         if own or path.suffix == ".jsonl":
             return _custom(path if path.is_dir() else path.parent, timezone)
@@ -81,9 +83,8 @@ def _custom(folder: Path, timezone: str) -> Finding:
 
 def _chat_export(path: Path) -> Finding | None:
     """Refuse a chat export, which would be read as plain text, and name the importer; None if it is none."""
-    title = recognise(path)
-    return title and Finding("chat export", problems=[
-        f"this is a {title}, which is not read as it is; import it: {IMPORT} {shlex.quote(str(path))}"]) or None
+    export = export_at(path)
+    return Finding("chat export", problems=[f"{export.what}; {export.fix}"]) if export else None
 
 
 def _of_several_files(path: Path) -> Dataset | None:

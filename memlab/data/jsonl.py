@@ -14,11 +14,13 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 
+from memlab.chats.refusal import instead
 from memlab.data.benchmarks import Builder
 from memlab.data.subset import Subset
 from memlab.errors import MemlabError, did_you_mean
 from memlab.runtime.clock import Clock, read_moment, time_zone
 from memlab.runtime.foreign import ValueBudget, check_json, read_bytes
+from memlab.runtime.paths import path_refusal
 from memlab.stage import LocalPath, stage
 
 SESSIONS, QUESTIONS = "sessions.jsonl", "questions.jsonl"
@@ -111,7 +113,9 @@ class FolderDataset(Subset):
     def __post_init__(self) -> None:
         if self.path is None or not self.path.is_dir():
             problem = "no folder is given" if self.path is None else f"{self.path} is no folder"
-            raise MemlabError(problem, where="data.path", fix=f"give a folder {self.content}")
+            raise instead(self.path, MemlabError(problem, where="data.path", fix=f"give a folder {self.content}"))
+        if refusal := path_refusal(self.path):
+            raise MemlabError(refusal, where="data.path", fix="change its permissions")
         time_zone(self.timezone, "data.timezone")
 
     @property

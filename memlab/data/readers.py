@@ -17,6 +17,7 @@ from typing import IO, Any, TextIO, cast
 
 import ijson
 
+from memlab.chats.refusal import export_at, instead
 from memlab.errors import MemlabError
 from memlab.runtime.files import open_plain
 from memlab.runtime.foreign import PIECE, BoundedStream, CountedStream, value_budget
@@ -60,12 +61,21 @@ def records(path: Path) -> Iterator[dict[str, Any]]:
 
     Raises MemlabError naming the file and the record where it is unreadable, cut off or not such a list.
     """
+    try:
+        yield from _records(path)
+    except MemlabError as fault:
+        raise instead(path, fault) from fault
+
+
+def _records(path: Path) -> Iterator[dict[str, Any]]:
     count = 0
     with _errors_at(lambda: f"{path}, record {count}"), open_bytes(path) as stream:
         for record in _values(stream, path, "item"):
             if type(record) is not dict:
                 raise MemlabError(f"expected an object, got {_KINDS.get(type(record), 'something else')}",
                                   where=f"{path}, record {count}", fix="give the official file")
+            if count == 0 and detect(record) is None and (export := export_at(path)):
+                raise export
             yield record
             count += 1
     if count == 0:
@@ -75,10 +85,14 @@ def records(path: Path) -> Iterator[dict[str, Any]]:
 
 def whole(path: Path, kind: type) -> Any:
     """Return the one value of a JSON file, of type ``kind``; raise MemlabError naming the file where it is not."""
-    with _errors_at(lambda: str(path)), open_bytes(path) as stream:
-        value = next(_values(stream, path, ""))
-    if type(value) is not kind:
-        raise MemlabError(f"expected {_KINDS[kind]}, got {_KINDS.get(type(value), 'something else')}", where=str(path))
+    try:
+        with _errors_at(lambda: str(path)), open_bytes(path) as stream:
+            value = next(_values(stream, path, ""))
+        if type(value) is not kind:
+            got = _KINDS.get(type(value), "something else")
+            raise MemlabError(f"expected {_KINDS[kind]}, got {got}", where=str(path))
+    except MemlabError as fault:
+        raise instead(path, fault) from fault
     return value
 
 
@@ -88,6 +102,9 @@ def _errors_at(place: Callable[[], str]) -> Iterator[None]:
     try:
         yield
     except ijson.IncompleteJSONError as fault:
+        if "invalid bytes in UTF8" in _first_line(fault):
+            raise MemlabError("this is not UTF-8 text", where=place(), fix="save the file as UTF-8, for example by "
+                              "iconv -f cp1252 -t utf-8 FILE > NEW") from fault
         raise MemlabError(f"the JSON ends too early or is damaged ({_first_line(fault)})", where=place(),
                           fix="fetch or copy the file again") from fault
     except (ijson.JSONError, UnicodeDecodeError) as fault:
@@ -99,7 +116,8 @@ def _errors_at(place: Callable[[], str]) -> Iterator[None]:
 
 
 def _first_line(fault: BaseException) -> str:
-    return (str(fault).strip().splitlines() or [type(fault).__name__])[0]
+    text = fault.args[0].decode(errors="replace") if fault.args and isinstance(fault.args[0], bytes) else str(fault)
+    return (text.strip().splitlines() or [type(fault).__name__])[0]
 
 
 def detect(record: dict[str, Any]) -> str | None:

@@ -12,6 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from memlab.chats.refusal import instead
 from memlab.data import readers
 from memlab.data.benchmarks import Builder, data_folder
 from memlab.data.dataset import GroupBy
@@ -91,9 +92,8 @@ class RealTalk(Subset):
         place = self.path or data_folder() / "realtalk"
         files = [place] if place.is_file() else sorted(place.glob("Chat_*.json"), key=_chat_number)
         if not files:
-            raise MemlabError("no Chat_*.json is there", where=str(place),
-                              fix="run `memlab data fetch realtalk`, or point data.path at your copy of the "
-                                  "repository's folder data")
+            fix = "run `memlab data fetch realtalk`, or point data.path at your copy of the repository's folder data"
+            raise instead(self.path, MemlabError("no Chat_*.json is there", where=str(place), fix=fix))
         return files
 
 

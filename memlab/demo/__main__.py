@@ -1,7 +1,7 @@
-"""A demonstration on embedded data: ``python -m memlab.demo [--no-open] [slot=technique] [slot.setting=value]``.
+"""A demonstration on embedded data: ``memlab demo [--no-open] [slot=technique] [slot.setting=value]``.
 
 Runs the experiment ``demo``, ``best`` against five published systems, asks each of them one question, and opens the
-report in a browser unless ``--no-open`` is given. Words are those of ``memlab.run``.
+report in a browser unless ``--no-open`` is given. Words are those of ``memlab run``.
 
 Exit status: 0 done, 1 failed, 2 the configuration is faulty, 130 interrupted.
 """
@@ -31,6 +31,7 @@ from memlab.harness.question import ask_data
 from memlab.harness.sweep import Sweep, read
 from memlab.live.results import RESULT
 from memlab.runtime.console import Console
+from memlab.runtime.help_text import page
 from memlab.runtime.machine import one_interrupt
 from memlab.runtime.terminal import print
 from memlab.tables import Tables, with_text
@@ -152,7 +153,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
     if any(word in HELP for word in words):
-        print((__doc__ or "").strip())
+        print(page(__doc__))
         return 0
     settings = [word for word in words if word != "--no-open"]
     try:

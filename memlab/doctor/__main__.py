@@ -5,7 +5,6 @@ Each problem comes with the exact command that solves it. The exit status is 1 o
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import os
 import platform
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Literal
 
 from memlab.runtime.foreign import whole_number
+from memlab.runtime.help_text import Parser
 from memlab.runtime.machine import package_version, usable_cores
 from memlab.runtime.paths import home as memlab_home
 from memlab.runtime.paths import shipped_path
@@ -206,7 +206,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         from memlab.doctor import gpu  # it imports torch
 
         return gpu.main(words[1:])
-    parser = argparse.ArgumentParser(prog="memlab doctor", description=__doc__)
+    parser = Parser(prog="memlab doctor", description=__doc__)
     parser.add_argument("--network", action="store_true", help="also ask whether a model hub answers")
     checks = examine(parser.parse_args(words).network)
     width = max(len(c.name) for c in checks)

@@ -7,7 +7,6 @@ table and written as JSON. The exit status is 1 if a result is off.
 
 from __future__ import annotations
 
-import argparse
 import math
 import platform
 import re
@@ -25,6 +24,7 @@ from memlab.doctor.rows import Row, row_of
 from memlab.errors import MemlabError, did_you_mean
 from memlab.models.local.backend import resolve
 from memlab.runtime.files import os_errors, write_json
+from memlab.runtime.help_text import Parser
 from memlab.runtime.machine import package_version
 from memlab.runtime.paths import expand
 from memlab.runtime.terminal import print
@@ -39,8 +39,7 @@ PACKAGES = ("torch", "transformers", "sentence-transformers", "FlagEmbedding", "
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Check a device, print the table and write the file; return 1 if a row is off."""
-    parser = argparse.ArgumentParser(prog="memlab doctor gpu", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(prog="memlab doctor gpu", description=__doc__)
     parser.add_argument("words", nargs="*", metavar="NAME=VALUE", help="device=, size= and out=, as above")
     try:
         words = _words(parser.parse_args(argv).words)

@@ -17,11 +17,13 @@ from typing import Any
 
 import polars as pl
 
+from memlab.errors import MemlabError
 from memlab.judge import accuracy, command, llm
 from memlab.judge.accuracy import CALIBRATION_FILE, judge_warnings
 from memlab.judge.calibrate import agreement, pair_with_labels, read_sheet, write_sheet
 from memlab.judge.cases import Case, cases, question_ids, read, with_answers
 from memlab.runtime.files import atomic_write, os_errors
+from memlab.runtime.help_text import Parser
 from memlab.runtime.paths import path_argument
 from memlab.runtime.terminal import print
 from memlab.store import Store
@@ -32,7 +34,7 @@ _SHOWN = 5  # ids named before "and n more"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return 0 if all is well, 1 with a message if not."""
-    parser = argparse.ArgumentParser(prog="memlab judge", description=__doc__.split("\n")[0])
+    parser = Parser(prog="memlab judge", description=__doc__)
     parser.add_argument("file", type=path_argument, help="JSONL of question_id and hypothesis")
     command.add_arguments(parser)
     parser.add_argument("--calibration", type=path_argument, default=Path("runs") / CALIBRATION_FILE, metavar="JSON",
@@ -42,6 +44,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(args: argparse.Namespace, fields: dict[str, str]) -> int:
+    if not args.file.is_file():
+        raise MemlabError("it is no file" if args.file.exists() else "no such file", where=str(args.file),
+                          fix="give a file of JSON lines with question_id and hypothesis")
     judge = command.make_judge(args.judge, args.chat, fields, args.judge_fields)
     tables = command.load(args.data, args.path)
     question_of = question_ids(tables)

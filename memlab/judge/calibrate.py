@@ -29,6 +29,7 @@ from memlab.judge.accuracy import CALIBRATION_FILE, MIN_SPECIFICITY, bias, decim
 from memlab.judge.cases import Case, cases
 from memlab.judge.synthetic_answers import RIGHT, WRONG, CalibrationSet, SyntheticAnswer, make_answers
 from memlab.runtime.files import atomic_write, os_errors
+from memlab.runtime.help_text import Parser
 from memlab.runtime.paths import path_argument
 from memlab.runtime.terminal import print
 from memlab.stage import Stage
@@ -262,7 +263,7 @@ def sample(kit: CalibrationSet, limit: int | None, seed: int = 0) -> Calibration
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return 0 if all is well, 1 with a message if not."""
-    parser = argparse.ArgumentParser(prog="python -m memlab.judge.calibrate", description=__doc__.split("\n")[0])
+    parser = Parser(prog="python -m memlab.judge.calibrate", description=__doc__)
     command.add_arguments(parser)
     parser.add_argument("--limit", type=int, metavar="N", help="answers to N questions only, sampled with the seed")
     parser.add_argument("--seed", type=int, default=0, help="seed of answers, sample and resamples (default 0)")

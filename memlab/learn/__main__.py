@@ -16,6 +16,7 @@ import sys
 from collections.abc import Sequence
 
 from memlab.errors import did_you_mean
+from memlab.runtime.help_text import page
 from memlab.runtime.terminal import print
 
 MODELS = {"reranker": "memlab.learn.reranker", "encoder": "memlab.learn.encoder",
@@ -28,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status, or 2 where it names no model."""
     words = list(sys.argv[1:] if argv is None else argv)
     if not words or words[0] in ("-h", "--help"):
-        print(__doc__)
+        print(page(__doc__))
         return 0
     if words[0] not in MODELS:
         print(f"memlab train: error: there is no '{words[0]}'; {did_you_mean(words[0], MODELS)}", file=sys.stderr)

@@ -6,7 +6,7 @@
     memlab train encoder ... dimensions=128                              token vectors of 128 numbers
 
 Every setting of ``EncoderRecipe`` is given as setting=value. All other words configure the data and the first stage,
-whose ranking gives the hard negatives, as for memlab.run. DIR holds the update of low rank
+whose ranking gives the hard negatives, as for memlab run. DIR holds the update of low rank
 (``embedder.adapter=DIR/update.safetensors``) and, without ``dimensions``, the whole model (``embedder=minilm
 embedder.path=DIR``). Give the same line again to continue an interrupted training.
 """

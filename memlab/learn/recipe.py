@@ -25,6 +25,7 @@ from memlab.models.local.backend import Device
 from memlab.models.local.base import check_path, model_folder
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.runtime.foreign import read_json
+from memlab.runtime.help_text import page
 from memlab.runtime.paths import bundled_encoder
 from memlab.runtime.terminal import print
 from memlab.stage import LocalPath, stage
@@ -164,7 +165,8 @@ def train_command(kind: type[Kind], text: str, train: Callable[[Kind, list[str]]
     """
     words = list(sys.argv[1:] if argv is None else argv)
     if not words or {"-h", "--help"} & set(words):
-        print(text, *(one.__doc__ for one in reversed(kind.__mro__) if dataclasses.is_dataclass(one)), sep="\n")
+        classes = [one.__doc__ for one in reversed(kind.__mro__) if dataclasses.is_dataclass(one)]
+        print(*map(page, (text, *classes)), sep="\n\n")
         return 0
 
     def action() -> str:

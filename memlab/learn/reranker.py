@@ -6,7 +6,7 @@
     memlab train reranker out_model=DIR search/dense=none negatives=5 epochs=1  BM25's negatives alone
 
 Every setting of ``TrainingRecipe`` is given as setting=value. All other words configure the data and the first stage,
-as for memlab.run. ``rank/rerank=cross_encoder cross_encoder.path=DIR`` reads the folder;
+as for memlab run. ``rank/rerank=cross_encoder cross_encoder.path=DIR`` reads the folder;
 ``rank/rerank=cross_fit 'rank.rerank.paths=[DIR1,DIR2,DIR3]'`` reads one folder for each fold. Give the same line again
 to continue an interrupted training.
 """

@@ -6,7 +6,7 @@
     memlab train encoder 'pairs={a.jsonl: 1, b.jsonl: 4}' out_model=DIR   an encoder learns from several files
 
 Every setting of ``PairRecipe`` is given as setting=value. All other words configure the data and the first stage, whose
-ranking gives the hard negatives, as for memlab.run.
+ranking gives the hard negatives, as for memlab run.
 """
 
 from __future__ import annotations

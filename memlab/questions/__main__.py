@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from memlab.chats.refusal import export_at
 from memlab.data.jsonl import QUESTIONS, SESSIONS, read
 from memlab.errors import Faults, MemlabError, did_you_mean
 from memlab.harness.sweep import preset
@@ -21,6 +22,7 @@ from memlab.questions.pool import Asked, Pools, systems
 from memlab.questions.propose import propose, propose_by_model
 from memlab.questions.server import PageServer, open_browser
 from memlab.questions.site import Site
+from memlab.runtime.help_text import Parser
 from memlab.runtime.machine import enough_memory
 from memlab.runtime.paths import path_argument
 from memlab.runtime.shell import data_path
@@ -48,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="memlab questions",
         description="Open a page on this machine with proposed questions about your own sessions, on which you mark "
                     f"what answers them and add your own. It saves by itself to FOLDER/{QUESTIONS}; Ctrl-C ends it.")
@@ -113,8 +115,10 @@ def _next(folder: Path) -> str:
 
 def _check_folder(folder: Path) -> None:
     """Raise MemlabError that says what to type where the path is no folder with sessions."""
-    if (folder / SESSIONS).exists():
+    if os.path.exists(folder / SESSIONS):
         return
+    if export := export_at(folder):
+        raise export
     if folder.is_file():
         own = folder.name in (SESSIONS, QUESTIONS)
         raise MemlabError("it is a file; give a folder with sessions", where=str(folder),

@@ -6,22 +6,21 @@ there as a W&B Report; the local report is complete without an account.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 
 from memlab.errors import MemlabError
 from memlab.report.build import ReportFiles, build
 from memlab.report.console import print_comparison
+from memlab.runtime.help_text import Parser
 from memlab.runtime.machine import enough_memory
-from memlab.runtime.paths import path_argument
+from memlab.runtime.paths import no_runs, path_argument
 from memlab.runtime.terminal import print
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Build one report for every folder with finished arms; exit status 1 if there is none or one fails."""
-    parser = argparse.ArgumentParser(prog="memlab report", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(prog="memlab report", description=__doc__)
     parser.add_argument("runs", type=path_argument, help="runs/<experiment>/<data>, or a folder above")
     parser.add_argument("--seed", type=int, default=0, help="seed of the resamples behind the intervals (default 0)")
     parser.add_argument("--wandb", metavar="ENTITY/PROJECT", help="publish there as a W&B Report as well")
@@ -30,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.wandb is not None and (not entity or not project or "/" in project):
         parser.error(f"--wandb {options.wandb}: give entity/project, such as my-team/memlab")
     folders = sorted({path.parent.parent for path in options.runs.rglob("manifest.json")})
-    faults = [] if folders else [f"no finished run under {options.runs} (a finished run has a manifest.json)"]
+    faults = [] if folders else [str(no_runs(options.runs))]
     if entity and (missing := _not_ready()):
         folders, faults = [], [missing]
     for folder in folders:

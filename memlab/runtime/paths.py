@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 from pathlib import Path
 
-from memlab.errors import MemlabError
+from memlab.errors import MemlabError, did_you_mean
 
 PACKAGE = Path(__file__).resolve().parents[1]
 """The folder of memlab's source."""
@@ -46,20 +47,22 @@ SHOWN = 80
 
 
 def path_refusal(path: str | Path) -> str:
-    """Return why the system refuses to look for a path; empty if it looks, whether or not something is there.
+    """Return why the system refuses to look for a path, or into a folder; empty if it looks, even if nothing is there.
 
     >>> path_refusal("/no/such/file"), path_refusal("a" * 300).partition(":")[0]
     ('', 'File name too long')
     """
     try:
-        Path(path).expanduser().stat()
+        place = Path(path).expanduser()
+        place.stat()
     except (FileNotFoundError, NotADirectoryError):
         return ""
     except RuntimeError:  # of expanduser
         return f"there is no such user: {str(path)[:SHOWN]}"
     except (OSError, ValueError) as error:  # the second for a null character
         return refusal_message(error)
-    return ""
+    unreadable = place.is_dir() and not os.access(place, os.R_OK | os.X_OK)
+    return refusal_message(PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))) if unreadable else ""
 
 
 def refusal_message(error: OSError | ValueError) -> str:
@@ -100,3 +103,15 @@ def text_argument(text: str) -> str:
     if text.isprintable() or text == text.encode(errors="replace").decode():
         return text
     raise argparse.ArgumentTypeError(f"{ascii(text)[:SHOWN]} is no UTF-8")
+
+
+def no_runs(place: Path) -> MemlabError:
+    """Return the error for a place without finished runs: whether it is there, and the folders that have some."""
+    above = next((folder for folder in place.parents if folder.is_dir() and folder != Path()), Path("runs"))
+    levels = ("*", "*/*", "*/*/*")
+    known = {str(path.parents[1]) for level in levels for path in above.glob(f"{level}/manifest.json")}
+    fix = did_you_mean(str(place), known) if known else "memlab run makes runs, below runs/ unless out=FOLDER is given"
+    if place.is_dir():
+        return MemlabError(f"no finished run under {place} (a finished run has a manifest.json)", fix=fix)
+    what = f"{place} is a file, no folder of runs" if place.exists() else f"there is no folder {place}"
+    return MemlabError(what, fix=fix)

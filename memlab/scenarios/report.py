@@ -6,7 +6,6 @@ the units that each system returned in every case.
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 from collections.abc import Iterable, Sequence
@@ -19,6 +18,7 @@ from memlab.errors import MemlabError
 from memlab.harness.results import ArmRun, finished_arms
 from memlab.report.markdown import code, escape, table
 from memlab.runtime.files import atomic_write, os_errors
+from memlab.runtime.help_text import Parser
 from memlab.runtime.paths import path_argument
 from memlab.runtime.terminal import print
 from memlab.scenarios.cases import CASES, CATEGORIES, Outcome, Scenario, outcomes, piece_places
@@ -237,7 +237,7 @@ def print_scenarios(arms: Sequence[System], console: Console | None = None) -> N
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the tables and write scenarios.md beside the arms; return 1 with a message if that fails."""
-    parser = argparse.ArgumentParser(prog="python -m memlab.scenarios.report", description=__doc__)
+    parser = Parser(prog="python -m memlab.scenarios.report", description=__doc__)
     parser.add_argument("runs", type=path_argument, help="runs/<experiment>/scenarios")
     parser.add_argument("--top", type=int, default=3, help="returned units per case in scenarios.md (default 3)")
     options = parser.parse_args(argv)

@@ -11,7 +11,6 @@ Formats: TREC runs, MTEB's predictions, LongMemEval's retrieval logs, and JSON l
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Callable, Sequence
@@ -26,6 +25,7 @@ from memlab.harness.sweep import read
 from memlab.report.build import build, reported_runs
 from memlab.report.console import print_comparison
 from memlab.runtime.foreign import read_json
+from memlab.runtime.help_text import Parser
 from memlab.runtime.machine import enough_memory
 from memlab.runtime.terminal import print
 from memlab.score.arm import ForeignRun, foreign_arm, run_name
@@ -47,8 +47,7 @@ SCORE = "score"
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Score the runs; return 0, 1 if a run cannot be read, 2 if the configuration is faulty."""
-    parser = argparse.ArgumentParser(prog="memlab score", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(prog="memlab score", description=__doc__)
     parser.add_argument("words", nargs="+", metavar="RUN | key=value", help="ranking files, and memlab's configuration")
     parser.add_argument("--experiment", default=SCORE, help=f"folder under runs/ (default {SCORE})")
     parser.add_argument("--lint", action="store_true", help="only say what is wrong with the runs; write nothing")

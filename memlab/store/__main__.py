@@ -7,7 +7,6 @@ run has mapped stays. Completions are files of lines:
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import shutil
@@ -23,6 +22,7 @@ import polars as pl
 
 from memlab.errors import MemlabError, did_you_mean
 from memlab.runtime.files import TEMPORARY, is_stale, open_plain
+from memlab.runtime.help_text import Parser
 from memlab.runtime.paths import expand, path_argument, store_root
 from memlab.runtime.terminal import as_flags, print
 from memlab.store import completions, segment
@@ -203,7 +203,7 @@ def _show(root: Path) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return its exit status (1 if ``verify`` finds damage, 2 for a mistake in the command)."""
     given = as_flags(sys.argv[1:] if arguments is None else arguments, {"store": "--store"})
-    parser = argparse.ArgumentParser(prog="memlab store", description="Maintain a store of model results.")
+    parser = Parser(prog="memlab store", description="Maintain a store of model results.")
     parser.add_argument("command", choices=["info", "verify", "compact", "prune"],
                         help="info: what is stored; verify: check the digest of every segment; compact: merge small "
                              "segments; prune: remove stale temporary files and damaged segments")

@@ -6,13 +6,13 @@ default; ``memlab track sync [RUNS]`` sends to the server what was published off
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from memlab.runtime.paths import path_argument
+from memlab.runtime.help_text import Parser
+from memlab.runtime.paths import no_runs, path_argument
 from memlab.runtime.terminal import print
 from memlab.track.record import find_records
 from memlab.track.wandb import WandbTrack, missing_key, pending, sync
@@ -25,14 +25,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _publish(words: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="memlab track", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(prog="memlab track", description=__doc__)
     parser.add_argument("runs", type=path_argument, help="a folder with runs below it, such as runs/adaptive_k")
-    parser.add_argument("--mode", choices=("offline", "online"), default="offline")
-    parser.add_argument("--project", default="memlab")
-    parser.add_argument("--entity")
+    parser.add_argument("--mode", choices=("offline", "online"), default="offline",
+                        help="offline (default): files here, for memlab track sync; online: sent at once")
+    parser.add_argument("--project", default="memlab", help="of W&B (default memlab)")
+    parser.add_argument("--entity", help="your team; your own account unless given")
     parser.add_argument("--texts", action="store_true", help="questions, answers and names of sessions too")
-    parser.add_argument("--tag", action="append", default=[], dest="tags")
+    parser.add_argument("--tag", action="append", default=[], dest="tags", metavar="TAG",
+                        help="beside experiment and data; may be given several times")
     options = parser.parse_args(words)
     track = WandbTrack(mode=options.mode, project=options.project, entity=options.entity, tags=tuple(options.tags),
                        texts=options.texts)
@@ -42,18 +43,18 @@ def _publish(words: Sequence[str]) -> int:
         failed += where is None
         print(f"{record.folder}: {where or 'not published'}{' (the arm failed)' if record.failed else ''}", flush=True)
     if not records:
-        print(f"no finished run under {options.runs} (a finished run has a manifest.json)")
+        print(f"memlab: {no_runs(options.runs)}", file=sys.stderr)
     return 0 if records and not failed else 1
 
 
 def _sync(words: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="memlab track sync", description=sync.__doc__)
+    parser = Parser(prog="memlab track sync", description=sync.__doc__)
     parser.add_argument("runs", type=path_argument, nargs="?", default=Path("runs"), help="default: runs")
     parser.add_argument("--project", help="default: that of the offline run")
     parser.add_argument("--entity", help="default: that of the offline run, else your own account")
     options = parser.parse_args(words)
     if not options.runs.is_dir():
-        print(f"memlab: there is no folder {options.runs}", file=sys.stderr)
+        print(f"memlab: {no_runs(options.runs)}", file=sys.stderr)
         return 1
     records, start, sent = pending(options.runs), time.perf_counter(), 0
     if records and (missing := missing_key()):

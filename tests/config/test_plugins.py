@@ -14,7 +14,7 @@ import pytest
 from memlab.cluster.snapshot import Snapshot, take_snapshot
 from memlab.config import plugins
 from memlab.config.compose import compose
-from memlab.config.help import help_page
+from memlab.config.explain import overview
 from memlab.errors import Faults, MemlabError
 from memlab.harness import manifest
 from memlab.harness.arm import Arm
@@ -128,7 +128,7 @@ def test_an_entry_point_is_suggested_and_imported_only_when_named(
         tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     offer(tmp_path, "handy", name, monkeypatch)
     monkeypatch.chdir(ROOT)
-    assert "conf_dir=FOLDER) ==\n\nhandy\n" in help_page([])
+    assert "(plugins=[NAME]): handy\n" in overview()
     read([])
     (fault,) = faults_of("plugins=[hndy]")
     assert "there is no module or installed plug-in 'hndy'; did you mean 'handy'? (known: handy)" in fault

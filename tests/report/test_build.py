@@ -111,7 +111,7 @@ def test_the_command_builds_every_report_below_a_folder(runs: Path, capsys: pyte
     assert main([str(runs.parents[1])]) == 0
     assert str(runs / "report.html") in capsys.readouterr().out.replace("\n", "")
     assert main([str(runs / "nothing")]) == 1
-    assert "no finished run under" in capsys.readouterr().err
+    assert "there is no folder" in capsys.readouterr().err
 
 
 def test_arms_on_other_data_settings_are_named_and_left_out(runs: Path) -> None:

@@ -12,7 +12,7 @@ from memlab.__main__ import main
 from memlab.data.benchmarks import data_folder
 from memlab.errors import Faults, MemlabError
 from memlab.harness.sweep import read
-from memlab.runtime.paths import expand, home, path_argument, path_refusal, refusal_message
+from memlab.runtime.paths import expand, home, no_runs, path_argument, path_refusal, refusal_message
 
 LONG = "a" * 300
 
@@ -77,3 +77,31 @@ def test_folders_of_models_are_faults(word: str, tmp_path: Path) -> None:
     with pytest.raises(Faults) as caught:
         read(words)
     assert any("no such user" in fault or "too long" in fault for fault in caught.value.faults), caught.value.faults
+
+
+def test_a_folder_that_may_not_be_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                                  capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("memlab.runtime.paths.os.access", lambda path, mode: path != tmp_path)  # root reads all
+    assert path_refusal(tmp_path) == f"Permission denied: {tmp_path}"
+    for words in (["data", "check"], ["questions"], ["status", "--out"], ["store", "info", "--store"], ["report"]):
+        with pytest.raises(SystemExit):
+            main([*words, str(tmp_path)])
+        assert f"Permission denied: {tmp_path}" in capsys.readouterr().err
+    with pytest.raises(Faults, match="Permission denied"):
+        read(["data=custom", f"data.path={tmp_path}"])
+
+
+@pytest.mark.parametrize("words", [["report"], ["track"], ["track", "sync"]])
+def test_a_missing_folder_of_runs_is_answered_with_those_that_are_there(
+        words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "runs" / "adaptive_k" / "synthetic" / "a").mkdir(parents=True)
+    (tmp_path / "runs" / "adaptive_k" / "synthetic" / "a" / "manifest.json").write_text("{}")
+    here = tmp_path / "runs" / "adaptive_k" / "synthetic"
+    assert main([*words, str(tmp_path / "runs" / "nope")]) == 1
+    told = capsys.readouterr().err
+    assert f"there is no folder {tmp_path}/runs/nope. Fix: " in told
+    assert f"known: {here}" in told
+    assert f"did you mean '{here}'?" in str(no_runs(tmp_path / "runs" / "adaptiv_k" / "synthetic"))
+    assert "is a file, no folder of runs" in str(no_runs(here / "a" / "manifest.json"))
+    (tmp_path / "empty").mkdir()
+    assert f"no finished run under {tmp_path}/empty" in str(no_runs(tmp_path / "empty"))

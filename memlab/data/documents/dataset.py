@@ -29,6 +29,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
+from memlab.chats.refusal import export_at
 from memlab.data import jsonl
 from memlab.data.benchmarks import Builder
 from memlab.data.dataset import GroupBy
@@ -74,7 +75,7 @@ class Documents(jsonl.FolderDataset):
         days = {name: jsonl.local(clock, documents[name].said_on, f"{name}, its date", faults) for name in documents}
         questions = self._questions(documents, days, clock, faults)
         if faults:
-            raise Faults(jsonl.first_faults(faults))
+            raise export_at(self.folder) or Faults(jsonl.first_faults(faults))
         build = Builder(clock)
         build.corpus(corpus=0, name=self.folder.name)
         names = sorted(documents, key=lambda name: (order(documents[name].said_on, clock), name))

@@ -1,10 +1,10 @@
 """Fit learned fusion on one or several data sets, or explain a ranking by a saved fit.
 
-    python -m memlab.learn.ranker data=locomo data.path=FILE out=FIT.json
-    python -m memlab.learn.ranker data=locomo data.path=FILE data=longmemeval_s data.path=FILE out=FIT.json
-    python -m memlab.learn.ranker explain question="When did Ann move?" model=FIT.json data=locomo data.path=FILE
+    memlab train ranker data=locomo data.path=FILE out=FIT.json
+    memlab train ranker data=locomo data.path=FILE data=longmemeval_s data.path=FILE out=FIT.json
+    memlab train ranker explain question="When did Ann move?" model=FIT.json data=locomo data.path=FILE
 
-Each word ``data=...`` opens a data set; ``data.*`` behind it belongs to it. All other words are those of memlab.run and
+Each word ``data=...`` opens a data set; ``data.*`` behind it belongs to it. All other words are those of memlab run and
 hold for every data set; without ``system=`` or ``rank/score=`` the ranking is that of ``system=best_learned``.
 """
 
@@ -23,6 +23,7 @@ from memlab.learn.ranker.cross_fit import fit_both, together
 from memlab.learn.ranker.explain import describe_importances, explain
 from memlab.learn.ranker.model import load
 from memlab.learn.ranker.stage import LearnedScore
+from memlab.runtime.help_text import page
 from memlab.runtime.machine import OF_A_RUN, enough_memory
 from memlab.runtime.terminal import print
 from memlab.tables import Tables
@@ -76,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
     if not words or {"-h", "--help"} & set(words):
-        print(__doc__)
+        print(page(__doc__))
         return 0
     mine = {key: next((w.partition("=")[2] for w in words if w.startswith(f"{key}=")), "")
             for key in ("out", "question", "model")}

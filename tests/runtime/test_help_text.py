@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import contextlib
+import io
+
+import pytest
+
+from memlab.__main__ import COMMANDS, main
+from memlab.runtime.help_text import page
+
+SECOND = (["train", "reranker"], ["train", "encoder"], ["train", "ranker"], ["train", "pairs"], ["serve", "stop"],
+          ["doctor", "gpu"], ["track", "sync"], ["data", "check"], ["data", "show"])
+
+
+@pytest.mark.parametrize("words", [*([name] for name in COMMANDS), *SECOND])
+def test_help_has_no_marks_of_code_and_no_torn_lines(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.suppress(SystemExit):
+        main([*words, "--help"])
+    lines = out.getvalue().splitlines()
+    assert len(lines) > 1
+    assert "`" not in out.getvalue()
+    assert [line for line in lines if len(line) > 80 and not line.lstrip().startswith("memlab ")] == []
+
+
+def test_prose_is_filled_and_examples_stay_lines_to_paste() -> None:
+    text = """Ask ``memlab``, a question
+    that goes on.
+
+        memlab ask system=best "What did Caroline research in the year before last?"
+        k=N    how many, in words that
+               go on
+    """
+    assert page(text, 40) == ("Ask memlab, a question that goes on.\n\n"
+                              '    memlab ask system=best "What did Caroline research in the year before last?"\n'
+                              "    k=N    how many, in words that go on")
+
+
+def test_a_description_without_room_stands_below() -> None:
+    text = "Words:\n\n    memlab train reranker data=locomo   keeps one part of the questions\nEnd."
+    assert page(text, 50) == ("Words:\n\n    memlab train reranker data=locomo\n"
+                              "        keeps one part of the questions\nEnd.")
