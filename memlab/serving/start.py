@@ -195,8 +195,10 @@ def overrides(server: Server) -> str:
     else:
         fields |= {"key_env": KEY_VARIABLE, "dimensions": server.dimensions}
     if server.task == "embeddings":
-        fields["ask_dimensions"] = "false"
-    return " ".join([f"{slot}={form}", *(setting(f"{slot}.{k}", str(v)) for k, v in fields.items() if v is not None)])
+        fields["ask_dimensions"] = False
+    return " ".join([f"{slot}={form}", *(
+        setting(f"{slot}.{name}", value) if isinstance(value, str) else f"{slot}.{name}={str(value).lower()}"
+        for name, value in fields.items() if value is not None)])
 
 
 def _progress(name: str, echo: Callable[[str], None]) -> Callable[[float, str], None]:
