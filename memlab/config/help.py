@@ -24,7 +24,7 @@ from memlab.runtime.machine import no_collection
 
 USAGE = """memlab: what makes retrieval for long-term conversational memory work
 
-  memlab run                      one arm on embedded data, all defaults (also: python -m memlab.run)
+  memlab run                      one arm on embedded data, all defaults (also: memlab run)
   memlab run rank/select=gap      another technique in one slot
   memlab run rank.select.k=5      another value
   memlab run -m rank.select.k=5,10,20            a sweep: one arm per value

@@ -1,4 +1,4 @@
-"""A demonstration on embedded data: ``python -m memlab.demo [--no-open] [slot=technique] [slot.setting=value]``.
+"""A demonstration on embedded data: ``memlab demo [--no-open] [slot=technique] [slot.setting=value]``.
 
 Runs the experiment ``demo``, ``best`` against five published systems, asks each of them one question, and opens the
 report in a browser unless ``--no-open`` is given. Words are those of ``memlab.run``.

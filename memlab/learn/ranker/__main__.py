@@ -1,8 +1,8 @@
 """Fit learned fusion on one or several data sets, or explain a ranking by a saved fit.
 
-    python -m memlab.learn.ranker data=locomo data.path=FILE out=FIT.json
-    python -m memlab.learn.ranker data=locomo data.path=FILE data=longmemeval_s data.path=FILE out=FIT.json
-    python -m memlab.learn.ranker explain question="When did Ann move?" model=FIT.json data=locomo data.path=FILE
+    memlab train ranker data=locomo data.path=FILE out=FIT.json
+    memlab train ranker data=locomo data.path=FILE data=longmemeval_s data.path=FILE out=FIT.json
+    memlab train ranker explain question="When did Ann move?" model=FIT.json data=locomo data.path=FILE
 
 Each word ``data=...`` opens a data set; ``data.*`` behind it belongs to it. All other words are those of memlab.run and
 hold for every data set; without ``system=`` or ``rank/score=`` the ranking is that of ``system=best_learned``.
