@@ -84,7 +84,7 @@ def test_a_retriever_runs_beside_bm25_and_has_the_same_figures_from_its_ranking_
     assert record(trigram)["plugins"]["mylab"]["version"] is None
     assert record(bm25)["plugins"] == {}
     assert record(trigram, "metrics.json") != record(bm25, "metrics.json")
-    run(tmp_path, single, *LIVES, "track=none", "plan=true")
+    run(tmp_path, single, *LIVES, "track=none")
     run(tmp_path, score, *LIVES)
     (scored,) = tmp_path.glob("runs/score/synthetic/run-*")
     assert record(scored, "metrics.json") == record(trigram, "metrics.json")
