@@ -30,8 +30,8 @@ WHOLE = ("test_conf", "test_conformance", "test_cookbook", "test_faults", "test_
          "test_structure", "test_systems", "test_wheel", "test_write_ups")
 """Tests of the package as a whole, or of a folder of configuration files or pages."""
 
-MODULE_COMMAND = re.compile(r"(?<!\.venv/bin/)python3? -m memlab\.(?!cluster\.worker)[a-z]+")
-"""A command by its module; everywhere it is ``memlab COMMAND``, but in the line of the README."""
+MODULE_COMMAND = re.compile(r"(?<!\.venv/bin/)python3? -m memlab\.(?!cluster\.worker|run` is `memlab run`)[a-z]+")
+"""A command by its module: it is ``memlab COMMAND`` everywhere but in the README's first command."""
 
 QUESTION_WORDS = ("What", "How", "Which", "Where", "Who", "Whether")
 

@@ -93,7 +93,7 @@ def test_a_retriever_runs_beside_bm25_and_has_the_same_figures_from_its_ranking_
     assert "search/lexical: bm25, bm25_all, bm25_official, bm25_v1, none, opensearch_sparse, trigram\n" in page
     assert "power: 0.5  # how much long texts are discounted" in page
     asked = memlab(tmp_path, ["ask", "plugins=[mylab]", "search/lexical=trigram", "search/dense=none", *LIVES,
-                              "corpus=life-0", "What pet do I have?"])
+                              "corpus=life-0", "--signals", "What pet do I have?"])
     assert "lexical:turn" in asked
 
 
