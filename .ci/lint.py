@@ -30,6 +30,9 @@ WHOLE = ("test_conf", "test_conformance", "test_cookbook", "test_faults", "test_
          "test_structure", "test_systems", "test_wheel", "test_write_ups")
 """Tests of the package as a whole, or of a folder of configuration files or pages."""
 
+MODULE_COMMAND = re.compile(r"(?<!\.venv/bin/)python3? -m memlab\.(?!cluster\.worker|run` is `memlab run`)[a-z]+")
+"""A command by its module: it is ``memlab COMMAND`` everywhere but in the README's first command."""
+
 QUESTION_WORDS = ("What", "How", "Which", "Where", "Who", "Whether")
 
 
@@ -98,6 +101,16 @@ def commands() -> Iterator[str]:
         yield ".ci/run: it does not install what the README's test command installs"
 
 
+def spelling() -> Iterator[str]:
+    """Yield lines that print a command as a module."""
+    texts = (*ROOT.glob("docs/**/*.md"), *ROOT.glob("experiments/**/*.*"), *ROOT.glob("slurm/*"), README,
+             *ROOT.glob("conf/**/*.yaml"), *PACKAGE.rglob("*.py"))
+    for file in sorted(one for one in texts if one.suffix in (".md", ".py", ".sbatch", ".sh", ".yaml")):
+        for number, line in enumerate(text_of(file).splitlines(), 1):
+            if MODULE_COMMAND.search(line):
+                yield f"{inside(file)}:{number}: write memlab COMMAND, not python -m memlab.COMMAND"
+
+
 def docstrings() -> Iterator[str]:
     """Yield modules that do not say what they are, or begin with a question word."""
     for file in sorted(PACKAGE.rglob("*.py")):
@@ -128,7 +141,7 @@ def names_of_tests() -> Iterator[str]:
 
 def main() -> int:
     """Print what is wrong; return 1 if anything is."""
-    wrong = [line for check in (links, pages, commands, docstrings, root, names_of_tests) for line in check()]
+    wrong = [line for check in (links, pages, commands, spelling, docstrings, root, names_of_tests) for line in check()]
     print(*wrong, sep="\n", end="\n" * bool(wrong))
     return int(bool(wrong))
 

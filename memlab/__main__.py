@@ -32,6 +32,7 @@ COMMANDS = {
     "store": ("memlab.store.__main__", "inspect and maintain stored vectors, scores and replies"),
     "track": ("memlab.track.__main__", "publish finished runs to W&B"),
     "score": ("memlab.score.__main__", "metrics, tests and a report for rankings of other software"),
+    "scenarios": ("memlab.scenarios.report", "finished runs of data=scenarios beside what the write-ups expect"),
     "doctor": ("memlab.doctor.__main__", "check what this machine can run, and what is missing; doctor gpu: a card"),
     "completion": ("memlab.config.completion", "print a script for TAB in bash, zsh or fish"),
 }

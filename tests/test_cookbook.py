@@ -84,7 +84,7 @@ def test_a_retriever_runs_beside_bm25_and_has_the_same_figures_from_its_ranking_
     assert record(trigram)["plugins"]["mylab"]["version"] is None
     assert record(bm25)["plugins"] == {}
     assert record(trigram, "metrics.json") != record(bm25, "metrics.json")
-    run(tmp_path, single, *LIVES, "track=none", "plan=true")
+    run(tmp_path, single, *LIVES, "track=none")
     run(tmp_path, score, *LIVES)
     (scored,) = tmp_path.glob("runs/score/synthetic/run-*")
     assert record(scored, "metrics.json") == record(trigram, "metrics.json")
@@ -93,7 +93,7 @@ def test_a_retriever_runs_beside_bm25_and_has_the_same_figures_from_its_ranking_
     assert "\n  trigram            " in page
     assert "search.lexical.power=0.5  (float >= 0 <= 1)\n    how much long texts are discounted" in page
     asked = memlab(tmp_path, ["ask", "plugins=[mylab]", "search/lexical=trigram", "search/dense=none", *LIVES,
-                              "corpus=life-0", "What pet do I have?"])
+                              "corpus=life-0", "--signals", "What pet do I have?"])
     assert "lexical:turn" in asked
 
 

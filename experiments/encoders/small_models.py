@@ -1,6 +1,6 @@
 """Small random models in folders of the hub's names, so that experiments with large models run without a hub or a GPU.
 
-    python experiments/encoders/small_models.py /tmp/small && cd /tmp/small && python -m memlab.run +exp=encoders
+    python experiments/encoders/small_models.py /tmp/small && cd /tmp/small && memlab run +exp=encoders
 
 memlab takes a folder below the working directory before the hub. The models have the architecture's form, MiniLM's
 tokenizer and random weights: they show that every path works, and no figure of theirs means anything.

@@ -18,8 +18,8 @@ random_models.save_reranker(Path(sys.argv[1]) / "reranker", shape, device)
 PYTHON
 words=(+profile=gpu "embedder.path=$models/encoder" "cross_encoder.path=$models/reranker" search/late=late_idf
        read/answer=none judge=none track=none "out=$models/runs" "store=$models/store" "$@")
-python3 -m memlab.run "${words[@]}" plan=true
-python3 -m memlab.run "${words[@]}"
+python3 -m memlab run "${words[@]}" plan=true
+python3 -m memlab run "${words[@]}"
 python3 - "$models" <<'PYTHON'
 import json
 import sys

@@ -3,7 +3,7 @@
     python experiments/learned_ranking/transfer.py data=locomo data.path=FILE data=longmemeval_s data.path=FILE \
         data=synthetic
 
-Each word `data=...` opens a data set, as in `python -m memlab.learn.ranker`.
+Each word `data=...` opens a data set, as in `memlab train ranker`.
 """
 
 from __future__ import annotations

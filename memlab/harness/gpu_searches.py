@@ -281,7 +281,7 @@ def commands(layout: CardLayout, arm: Arm, names: Sequence[str]) -> list[str]:
                      + "".join(f" {option}" for option in server.options))
         if server.settings.model != server.served.settings.model:  # a published form of its own name
             extra += [f"{place}.model={server.settings.model}" for place in _places(server, arm)]
-    words = [word for word in shlex.split(arm.command)[3:] if not word.startswith(("plan=", "gpus="))]
+    words = [word for word in shlex.split(arm.command)[2:] if not word.startswith(("plan=", "gpus="))]
     keys = [word.partition("=")[0] for word in extra]
     words = [*(word for word in words if word.partition("=")[0] not in keys), *extra]
     on = f"CUDA_VISIBLE_DEVICES={','.join(names[card] for card in layout.run)} " * (several and bool(layout.run))

@@ -83,9 +83,9 @@ def command_line(arguments: Sequence[str], multirun: bool = False) -> str:
     """Return the command line of these arguments, quoted for a shell, with keys redacted.
 
     >>> command_line(["data=locomo", "data.path=my file.json", "chat.url=https://me:secret@host/v1"])
-    "python -m memlab.run data=locomo 'data.path=my file.json' chat.url=https://***@host/v1"
+    "memlab run data=locomo 'data.path=my file.json' chat.url=https://***@host/v1"
     """
-    return redact(f"python -m memlab.run {'-m ' * multirun}{shlex.join(arguments)}".strip())
+    return redact(f"memlab run {'-m ' * multirun}{shlex.join(arguments)}".strip())
 
 
 @no_collection()

@@ -1,9 +1,9 @@
-"""Calibration of a judge, by synthetic answers or a sheet of labels: ``python -m memlab.judge.calibrate``.
+"""Calibration of a judge, by synthetic answers or a sheet of labels: ``memlab judge calibrate``.
 
 A sheet for labels by hand holds question, gold answer, response, and an empty column for the label. It shows neither
 verdicts nor the origin of a response, so that they cannot influence the labels.
 
-``python -m memlab.judge.calibrate --data locomo --judge strict --chat NAME`` runs any judge over synthetic answers,
+``memlab judge calibrate --data locomo --judge strict --chat NAME`` runs any judge over synthetic answers,
 which are right or wrong by construction, and prints sensitivity, specificity by kind of answer, kappa, and the
 leniency curve.
 """
@@ -263,7 +263,7 @@ def sample(kit: CalibrationSet, limit: int | None, seed: int = 0) -> Calibration
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return 0 if all is well, 1 with a message if not."""
-    parser = Parser(prog="python -m memlab.judge.calibrate", description=__doc__)
+    parser = Parser(prog="memlab judge calibrate", description=__doc__)
     command.add_arguments(parser)
     parser.add_argument("--limit", type=int, metavar="N", help="answers to N questions only, sampled with the seed")
     parser.add_argument("--seed", type=int, default=0, help="seed of answers, sample and resamples (default 0)")

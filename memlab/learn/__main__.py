@@ -1,10 +1,12 @@
-"""Train a model on questions with evidence: ``memlab train reranker|encoder|merge|ranker|pairs ...``.
+"""Train a model on questions with evidence: ``memlab train NAME ...``.
 
-    memlab train reranker   a cross-encoder that reads question and turn together
-    memlab train encoder    token vectors for late interaction
-    memlab train merge      no training: several updates of one encoder as one
-    memlab train ranker     trees over the signals of all retrievers
-    memlab train pairs      no model: the examples of a data set, as a file
+    memlab train reranker      a cross-encoder that reads question and turn together
+    memlab train encoder       token vectors for late interaction
+    memlab train merge         no training: several updates of one encoder as one
+    memlab train ranker        trees over the signals of all retrievers
+    memlab train pairs         no model: the examples of a data set, as a file
+    memlab train coverage      for every K, the probability that the first K results hold all evidence
+    memlab train probability   for every result, the probability that it is evidence
 
 ``memlab train NAME --help`` has the settings of each.
 """
@@ -21,7 +23,8 @@ from memlab.runtime.terminal import print
 
 MODELS = {"reranker": "memlab.learn.reranker", "encoder": "memlab.learn.encoder",
           "merge": "memlab.learn.merge",
-          "ranker": "memlab.learn.ranker.__main__", "pairs": "memlab.learn.sources"}
+          "ranker": "memlab.learn.ranker.__main__", "pairs": "memlab.learn.sources",
+          "coverage": "memlab.learn.coverage", "probability": "memlab.learn.probability"}
 """What is trained -> the module of its command."""
 
 

@@ -35,8 +35,15 @@ def report(action: Callable[[], str], failed: int = 1) -> int:
     return 0
 
 
-def fit_command(arguments: Sequence[str], fit: Callable[[Tables], Any]) -> int:
-    """Fit on the ranking that the arguments configure, save it at ``file=``, and return the exit status."""
+def fit_command(argv: Sequence[str] | None, fit: Callable[[Tables], Any], text: str) -> int:
+    """Fit on the ranking that the arguments configure, save it at ``file=``, and return the exit status.
+
+    ``--help`` prints the text.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if {"-h", "--help"} & {*arguments}:
+        print(text)
+        return 0
     file = next((w.removeprefix("file=") for w in arguments if w.startswith("file=")), "")
 
     def action() -> str:

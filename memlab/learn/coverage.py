@@ -4,14 +4,14 @@ Logistic regression over features of the first K units, from the shape of the ra
 pairs. A running maximum makes it monotone in K: a longer list never holds less. Fitted and applied on disjoint folds,
 or applied from a saved fit::
 
-    python -m memlab.learn.coverage file=FIT.json data=locomo data.path=FILE    fits on all, saves FIT.json
+    memlab train coverage file=FIT.json data=locomo data.path=FILE    fits on all, saves FIT.json
     memlab run rank/select=calibrated learn/coverage=loaded learn.coverage.path=FIT.json data=...
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -144,7 +144,7 @@ def apply(model: CoverageModel, shape: pl.DataFrame) -> pl.DataFrame:
 
 def load(path: Path) -> CoverageModel:
     """Read a fit; raise MemlabError if the file is missing, damaged, or of another version."""
-    return fits.load(path, CoverageModel, "a coverage fit", "fit one with python -m memlab.learn.coverage")
+    return fits.load(path, CoverageModel, "a coverage fit", "fit one with memlab train coverage")
 
 
 def with_coverage(ranking: pl.DataFrame, estimates: pl.DataFrame) -> pl.DataFrame:
@@ -255,7 +255,12 @@ def fit_tables(tables: Tables, depth: int = 100) -> CoverageModel:
     return fit(shape, labels(tables, level), level, depth)
 
 
-if __name__ == "__main__":
+def main(argv: Sequence[str] | None = None) -> int:
+    """Fit on a configured run, save the fit, and return the exit status."""
     from memlab.learn.command import fit_command
 
-    sys.exit(fit_command(sys.argv[1:], fit_tables))
+    return fit_command(argv, fit_tables, __doc__ or "")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

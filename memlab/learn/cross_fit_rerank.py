@@ -58,7 +58,7 @@ def write(folder: Path, content: dict[str, Any]) -> None:
 
 def read(folder: Path) -> TrainingRecord:
     """Read the record of a model; raise MemlabError if there is none, or it cannot be read."""
-    fix = "train one with python -m memlab.learn.reranker; rank/rerank=cross_encoder takes models from elsewhere"
+    fix = "train one with memlab train reranker; rank/rerank=cross_encoder takes models from elsewhere"
     return fits.load(folder / FILE, TrainingRecord, "a reranker's record", fix)
 
 
@@ -84,7 +84,7 @@ class CrossFitRerank(PoolReranker):
     @model_validator(mode="after")
     def _readable(self) -> CrossFitRerank:
         if not self.paths:
-            raise MemlabError("no model is given", fix="train one with python -m memlab.learn.reranker")
+            raise MemlabError("no model is given", fix="train one with memlab train reranker")
         for path in self.paths:
             read(path)
             self._stage(path)

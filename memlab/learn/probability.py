@@ -2,14 +2,14 @@
 
 Fitted and applied on disjoint folds, or applied from a saved fit::
 
-    python -m memlab.learn.probability file=FIT.json data=locomo data.path=FILE    fits on all, saves FIT.json
+    memlab train probability file=FIT.json data=locomo data.path=FILE    fits on all, saves FIT.json
     memlab run rank/select=marginal learn/probability=loaded learn.probability.path=FIT.json data=...
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import Annotated, ClassVar, Literal
 
@@ -335,7 +335,12 @@ def fit_tables(tables: Tables, depth: int = 200, l2: float = L2) -> ProbabilityM
     return fitted
 
 
-if __name__ == "__main__":
+def main(argv: Sequence[str] | None = None) -> int:
+    """Fit on a configured run, save the fit, and return the exit status."""
     from memlab.learn.command import fit_command
 
-    sys.exit(fit_command(sys.argv[1:], fit_tables))
+    return fit_command(argv, fit_tables, __doc__ or "")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -174,7 +174,7 @@ class ProbabilityModel(LogisticFit):
 
 def load(path: Path) -> ProbabilityModel:
     """Read a fit; raise MemlabError if the file is missing, damaged, or of another version."""
-    return fits.load(path, ProbabilityModel, "a probability fit", "fit one with python -m memlab.learn.probability")
+    return fits.load(path, ProbabilityModel, "a probability fit", "fit one with memlab train probability")
 
 
 def fit(matrix: Matrix, labels: Values, l2: float) -> Regression:

@@ -133,7 +133,7 @@ def _again(arms: Sequence[ArmRun], word: str) -> Act:
     if not command or len(swept) > 1:
         return []
     kept = [w for w in command if _key(w) != _key(word)]
-    return [("compare again", f"{shlex.join(kept)} {word}".replace("python -m memlab.run", "memlab run"))]
+    return [("compare again", f"{shlex.join(kept)} {word}")]
 
 
 def _with_plain(arm: ArmRun) -> Act:
@@ -143,7 +143,7 @@ def _with_plain(arm: ArmRun) -> Act:
     if not command or system == "system=plain" or "=" in system.removeprefix("system=") or system not in command:
         return []
     other = [f"system=plain,{system.removeprefix('system=')}" if word == system else word for word in command]
-    text = shlex.join(other).replace("python -m memlab.run", "memlab run -m", 1).replace("-m -m", "-m")
+    text = shlex.join(other).replace("memlab run", "memlab run -m", 1).replace("-m -m", "-m")
     return [("compare it", text)]
 
 

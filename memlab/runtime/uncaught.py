@@ -1,4 +1,4 @@
-"""What no command catches, each in one sentence: Ctrl-C, also while libraries are imported, and faults of a disk."""
+"""Endings of a command that nothing catches, each one sentence: Ctrl-C, also while libraries are imported, and a disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Report on the scenarios: ``python -m memlab.scenarios.report runs/EXP/scenarios`` prints and writes the tables.
+"""Report on the scenarios: ``memlab scenarios runs/EXP/scenarios`` prints and writes the tables.
 
 Expectations are reported, not required. ``scenarios.md`` beside the arms lists every expectation with its figures, and
 the units that each system returned in every case.
@@ -237,7 +237,7 @@ def print_scenarios(arms: Sequence[System], console: Console | None = None) -> N
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the tables and write scenarios.md beside the arms; return 1 with a message if that fails."""
-    parser = Parser(prog="python -m memlab.scenarios.report", description=__doc__)
+    parser = Parser(prog="memlab scenarios", description=__doc__)
     parser.add_argument("runs", type=path_argument, help="runs/<experiment>/scenarios")
     parser.add_argument("--top", type=int, default=3, help="returned units per case in scenarios.md (default 3)")
     options = parser.parse_args(argv)

@@ -32,7 +32,8 @@ class Places:
     """A line with a column for each of n memories, by session, then by id, and ``gap`` empty ones between sessions.
 
     Args:
-        sessions, ids: (n,) the session and the id of each memory.
+        sessions: (n,) the session of each memory.
+        ids: (n,) the id of each memory.
         gap: Columns before, between and behind the sessions.
 
     Attributes:

@@ -44,7 +44,7 @@ def test_the_command_is_known_to_every_arm_without_its_keys_and_changes_no_diges
     words = ["rank.select.k=3,5", "chat.url=https://me:secret@host/v1", *LEXICAL]
     arms = read(words, multirun=True).arms
     assert {arm.command for arm in arms} == {
-        "python -m memlab.run -m rank.select.k=3,5 chat.url=https://***@host/v1 " + " ".join(LEXICAL)}
+        "memlab run -m rank.select.k=3,5 chat.url=https://***@host/v1 " + " ".join(LEXICAL)}
     assert [arm.digest() for arm in arms] == [replace(arm, command="").digest() for arm in arms]
 
 

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from memlab import run
 from memlab.errors import MemlabError
-from memlab.learn.command import fit_command
+from memlab.learn.__main__ import main as train
 from memlab.learn.coverage import (
     FEATURES,
     CrossFitCoverage,
@@ -22,7 +22,6 @@ from memlab.learn.coverage import (
     apply,
     features,
     fit,
-    fit_tables,
     labels,
     load,
     reliability,
@@ -243,12 +242,12 @@ def test_missing_truncated_and_unlabelled(tmp_path: Path) -> None:
 
 def test_a_saved_fit_is_applied_by_the_command_that_names_it(tmp_path: Path) -> None:
     lives = ["data.lives=4", "data.questions=6", "data.sessions=8", "search/dense=none", f"store={tmp_path / 'store'}"]
-    assert fit_command([f"file={tmp_path / 'fit.json'}", *lives], fit_tables) == 0
+    assert train(["coverage", f"file={tmp_path / 'fit.json'}", *lives]) == 0
     assert run.main([*lives, "rank/select=calibrated", "learn/coverage=loaded", f"out={tmp_path}", "track=none",
                      f"learn.coverage.path={tmp_path / 'fit.json'}", "name=transferred"]) == 0
     folder, = tmp_path.glob("single/*/transferred-*")
     assert "coverage" in pl.read_parquet(folder / "ranking.parquet").columns
-    assert fit_command(lives, fit_tables) == 2
+    assert train(["coverage", *lives]) == 2
 
 
 def test_k_is_the_first_rank_whose_estimate_reaches_the_target(tmp_path):

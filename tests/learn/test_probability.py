@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from memlab import run
 from memlab.errors import MemlabError
-from memlab.learn.command import fit_command
+from memlab.learn.__main__ import main as train
 from memlab.learn.fits import save
 from memlab.learn.folds import folds
 from memlab.learn.probability import (
@@ -271,12 +271,12 @@ def test_reliability_by_hand() -> None:
 
 def test_a_saved_fit_is_applied_by_the_command_that_names_it(tmp_path: Path) -> None:
     lives = ["data.lives=4", "data.questions=6", "data.sessions=8", "search/dense=none", f"store={tmp_path / 'store'}"]
-    assert fit_command([f"file={tmp_path / 'fit.json'}", *lives], fit_tables) == 0
+    assert train(["probability", f"file={tmp_path / 'fit.json'}", *lives]) == 0
     assert run.main([*lives, "rank/select=marginal", "learn/probability=loaded", f"out={tmp_path}", "track=none",
                      f"learn.probability.path={tmp_path / 'fit.json'}", "name=transferred"]) == 0
     folder, = tmp_path.glob("single/*/transferred-*")
     assert {"probability", "value", "shown_from"} <= set(pl.read_parquet(folder / "ranking.parquet").columns)
-    assert fit_command(lives, fit_tables) == 2
+    assert train(["probability", *lives]) == 2
 
 
 def test_a_live_memory_selects_by_a_saved_fit_and_refuses_a_cross_fit(tmp_path: Path) -> None:

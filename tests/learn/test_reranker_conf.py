@@ -44,5 +44,5 @@ def test_every_arm_has_the_same_pool_and_its_own_opinion(tmp_path: Path) -> None
 
 
 def test_an_arm_with_weights_says_how_to_get_them() -> None:
-    with pytest.raises(Faults, match="python -m memlab.learn.reranker"):
+    with pytest.raises(Faults, match="memlab train reranker"):
         read(["+exp=rerank", "+arm/rerank=none,cross_encoder"])

@@ -21,7 +21,7 @@ QUESTIONS = pl.DataFrame({"question": [0, 1], "corpus": [0, 0], "group": [0, 1],
 
 def run(name: str, experiment: str, overrides: list[str], *words: str) -> ArmRun:
     manifest: dict[str, Any] = {"experiment": experiment, "overrides": overrides, "oracle": False, "tainted": False,
-                                "command": shlex.join(["python", "-m", "memlab.run", *overrides]),
+                                "command": shlex.join(["memlab", "run", *overrides]),
                                 "pipeline": spec(preset(*words))}
     made = ArmRun(name, "0", Path("nowhere"), manifest, {})
     made.__dict__["questions"] = QUESTIONS

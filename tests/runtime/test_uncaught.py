@@ -1,4 +1,4 @@
-"""What no command catches: Ctrl-C and faults of a disk are one sentence and an exit status, no traceback."""
+"""Ctrl-C and faults of a disk that nothing catches: one sentence and an exit status, no traceback."""
 
 import errno
 import os

@@ -130,4 +130,4 @@ def leads(model: RankModel, ahead: pl.DataFrame, behind: pl.DataFrame) -> NDArra
 
 def load(path: Path) -> RankModel:
     """Read a fit; raise MemlabError if the file is missing, damaged, or of another version."""
-    return fits.load(path, RankModel, "a ranking model", "fit one with python -m memlab.learn.ranker")
+    return fits.load(path, RankModel, "a ranking model", "fit one with memlab train ranker")

@@ -1,7 +1,7 @@
 """Learned fusion: a first ranking by weights, whose head is re-scored by trees fitted on gold.
 
     memlab run system=best_learned data=...                        cross-fitted: each question by other folds
-    python -m memlab.learn.ranker data=... out=FILE                          fits on all questions, saves FILE
+    memlab train ranker data=... out=FILE                          fits on all questions, saves FILE
     memlab run system=best_learned rank.score.model=FILE data=...  this data's gold is not used
 """
 
@@ -47,7 +47,7 @@ class LearnedScore(Score):
 
     writes: ClassVar = ("units", "ranking", "importances", "reasons")
 
-    model: LocalPath | None = None  # a file of `python -m memlab.learn.ranker`; null: cross-fitted on this data's gold
+    model: LocalPath | None = None  # a file of `memlab train ranker`; null: cross-fitted on this data's gold
     depth: Annotated[int, Field(ge=2)] = 200  # first units that are re-scored; a saved fit brings its own
     folds: FoldCount = 5  # fewer where the data has fewer groups; all: leave one group out
     by: GroupBy = "auto"  # groups: corpus where a corpus has several questions, else evidence sessions of one text
