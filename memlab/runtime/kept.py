@@ -38,8 +38,8 @@ def kept(inputs: Any, make: Callable[[], Any], valid: Callable[[], bool] = lambd
             if (row := decode_line(file.read())) is not None:
                 return row["result"]
     result = make()
-    if path is not None and valid():
-        _write(path, result)
+    if path is not None:
+        _write(path, result, valid)
     return result
 
 
@@ -50,11 +50,11 @@ def _place(inputs: Any) -> Path | None:
     return None
 
 
-def _write(path: Path, result: Any) -> None:
-    """Write a result; without space or permission, and if it cannot be kept, there is no file."""
+def _write(path: Path, result: Any, valid: Callable[[], bool]) -> None:
+    """Write a result that is valid; without space or permission, and if it cannot be kept, there is no file."""
     with suppress(OSError, TypeError, ValueError, RecursionError):
         line = encode_line({"result": result})
-        if decode_line(line) == {"result": result} == redact_tree({"result": result}):
+        if valid() and decode_line(line) == {"result": result} == redact_tree({"result": result}):
             make_folder(path.parent)
             _make_room(path.parent)
             sweep_leftovers(path)
@@ -74,7 +74,7 @@ def source_files(package: Path) -> dict[str, str]:
     files: dict[str, str] = {}
     for folder, inner, names in os.walk(package):
         inner[:] = [name for name in inner if name != "__pycache__"]
-        for path in (Path(folder, name) for name in names if not name.startswith(".")):
+        for path in (path for name in names if (path := Path(folder, name)).is_file() and not name.startswith(".")):
             content = path.read_bytes()
             files[path.relative_to(package).as_posix()] = (
                 content.decode(errors="replace") if path.suffix == ".py" else hashlib.blake2b(content).hexdigest())
