@@ -68,4 +68,4 @@ class Given:
 def arm(root: Path, pipeline: Pipeline | None = None, data: Any = None, **more: Any) -> Arm:
     """An arm on tiny lives, or on other data."""
     return Arm(**{"name": "one", "experiment": "single", "pipeline": pipeline or lexical(), "dataset": data or lives(),
-                  "out": root / "runs", "seed": 0, "config": "name: one\nrank:\n  select:\n    k: 10\n", **more})
+                  "out": root / "runs", "seed": 0, "settings": {"name": "one", "rank": {"select": {"k": 10}}}, **more})

@@ -13,7 +13,7 @@ from omegaconf import OmegaConf
 
 from memlab.cluster.shards import LAST_WRITTEN
 from memlab.config.ablation import PARTS
-from memlab.config.choices import EMPTY
+from memlab.config.choices import EMPTY, register, stamps
 from memlab.config.instantiate import CONF, construct, options
 from memlab.harness.plan import CHEAP
 from memlab.harness.sweep import PLACES
@@ -80,6 +80,7 @@ def test_what_the_order_of_the_slots_means_today() -> None:
 @pytest.mark.parametrize("slot", SLOTS, ids=lambda slot: slot.name)
 def test_none_in_the_configuration_is_the_empty_slot(slot: Slot) -> None:
     if slot.config.replace(".", "/") in EMPTY:
+        register(CONF, stamps())
         node = ConfigStore.instance().load(f"{slot.config.replace('.', '/')}/none.yaml").node
         none = construct(OmegaConf.to_container(node), slot.config, [])
         assert "none" in options(slot.config)

@@ -7,12 +7,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+import hydra
 import polars as pl
 import pytest
 
+from memlab.config.compose import _compose_files, _hydra_alone
 from memlab.data.synthetic.dataset import Synthetic
+from memlab.harness import manifest
+from memlab.harness.staleness import Module, SourceTree
 from memlab.models.local.backend import GPU_BUILD, _version_file
+from memlab.report import build
 from memlab.run import main
+from memlab.runtime.paths import PACKAGE
 from tests.greedy import plug_in
 from tests.small import LIVES, on_lives, words
 
@@ -36,6 +42,38 @@ def test_one_arm_then_the_same_line_again(tmp_path: Path, capsys: pytest.Capture
     told = capsys.readouterr().out
     assert "1 arm, 1 finished before" in told
     assert {p: p.stat().st_mtime_ns for p in place.glob("*/*")} == before
+
+
+def test_a_finished_sweep_again_composes_parses_and_builds_nothing_and_prints_the_same(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def forget() -> None:
+        """Forget what this process has read and composed, as the next one does."""
+        _compose_files.cache_clear()
+        _hydra_alone.cache_clear()
+        source = SourceTree(PACKAGE)
+        monkeypatch.setattr(manifest, "own_source", lambda: source)
+        monkeypatch.setattr(build, "own_source", lambda: source)
+
+    line = ["-m", *words(tmp_path, "rank.select.k=3,4", "rank/select=fixed")]
+    forget()
+    assert main(line) == 0
+    first = capsys.readouterr().out
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError
+
+    for module, name in ((hydra, "compose"), (Module, "of"), (build, "build")):
+        monkeypatch.setattr(module, name, refuse)
+    for plan in (False, True):
+        forget()
+        assert main([*line, *["plan=true"] * plan]) == 0
+        again = capsys.readouterr().out
+        if plan:
+            assert again.count("│ finished │") == 2
+        else:
+            shown = again.splitlines()[3:]  # after the title and two arms
+            assert len(shown) > 10
+            assert first.splitlines()[-len(shown):] == shown
 
 
 def test_a_sweep_by_flag_and_one_failing_arm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

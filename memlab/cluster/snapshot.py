@@ -123,8 +123,9 @@ class Snapshot:
         metadata, config = self.metadata(), self.config(number)
         about = metadata["arms"][number]
         pipeline, dataset = build(config)
+        settings: Any = OmegaConf.to_container(config)
         return Arm(name=about["name"], experiment=about["experiment"], pipeline=pipeline, dataset=dataset,
-                   out=Path(metadata["out"]), seed=config["seed"], config=OmegaConf.to_yaml(config),
+                   out=Path(metadata["out"]), seed=config["seed"], settings=settings,
                    overrides=tuple(about["overrides"]))
 
 

@@ -251,7 +251,7 @@ def _check_cards(sweep: Sweep) -> None:
 
 def _report(sweep: Sweep, out: Console, before: Sequence[Path] = ()) -> None:
     """Publish the finished arms and their twins and build the report, unless a job did; print the comparison."""
-    earlier = {arm.arms_folder(): reported_runs(arm.arms_folder()) for arm in sweep.arms}
+    earlier = {folder: reported_runs(folder) for folder in {arm.arms_folder() for arm in sweep.arms}}
     for built in publish(sweep.arms, sweep.track, sweep.contrasts, before):
         show(built, sweep.arms, out)
         if command := _replaced_command(built, earlier.get(built.parent, {})):

@@ -19,11 +19,12 @@ that slot. Its choices are of slots that memlab has and of ``arm``, under names 
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
 from memlab.errors import MemlabError, did_you_mean
+from memlab.runtime.files import open_plain
 from memlab.runtime.foreign import load_yaml, read_yaml
 from memlab.slots import SLOTS
 from memlab.stage import EmptyStage
@@ -52,8 +54,8 @@ GLOBAL = frozenset({"exp", "profile", "system"})
 EMPTY = {slot.config.replace(".", "/"): slot.empty for slot in SLOTS if slot.optional}
 """Configuration group -> tables that its empty stage writes."""
 
-FileStamp = tuple[str, int, int]
-"""Path, time of the last change in nanoseconds, and bytes."""
+FileStamp = tuple[str, str]
+"""Path, and the digest of the content."""
 
 _NAME = re.compile(r"[\w-]+")
 
@@ -80,7 +82,7 @@ class Beside:
 
 
 _beside = Beside()
-"""Of the last command line: Hydra's store of choices, which follows it, is the process's too."""
+"""Of the last command line."""
 
 
 @cache
@@ -121,13 +123,14 @@ def use(folders: Sequence[Path], own: Path) -> list[str]:
     slots.cache_clear()
     if _beside.stamps != (stamps := tuple(_stamps_of((own, *used)))):
         own_choices.cache_clear()
-        _register(all_choices(own))
         _beside = Beside(used, more, stamps)
     return faults
 
 
-def _register(choices: Choices) -> None:
-    """Make the entries among these choices, and no others, choices that Hydra knows."""
+@lru_cache(maxsize=1)
+def register(own: Path, stamps: tuple[FileStamp, ...]) -> None:  # noqa: ARG001  (the second is the key)
+    """Make the entries among all choices, whose files have these stamps, and no others, choices that Hydra knows."""
+    choices = all_choices(own)
     store = ConfigStore.instance()
     for top in {ARM, *(group.partition("/")[0] for group in groups_of(choices))} - {"hydra"}:
         store.repo.pop(top, None)
@@ -290,11 +293,16 @@ def search_path() -> list[str]:
 
 
 def stamps() -> tuple[FileStamp, ...]:
-    """Return path, time and size of all files that are read, as they were when the folders were named."""
+    """Return the stamps of all files that are read, as they were when the folders were named."""
     return _beside.stamps
+
+
+def unchanged(own: Path) -> bool:
+    """Return whether all files that are read have these stamps still."""
+    return _beside.stamps == tuple(_stamps_of((own, *_beside.folders)))
 
 
 def _stamps_of(folders: Sequence[Path]) -> Iterator[FileStamp]:
     for path in (path for folder in folders for path in sorted(folder.rglob("*.yaml"))):
-        with suppress(OSError):  # it is gone
-            yield str(path), (status := path.stat()).st_mtime_ns, status.st_size
+        with suppress(OSError), open_plain(path) as file:  # it is gone, or a pipe
+            yield str(path), hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
-import hydra
-from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 from hydra.types import RunMode
@@ -23,13 +21,11 @@ from yaml import YAMLError
 
 from memlab.config import choices, instantiate, plugins
 from memlab.config.choices import ARM, ARMS, FileStamp
+from memlab.config.composition import CONFIG, composition
 from memlab.config.instantiate import CONF, class_defaults, find_class, with_defaults
 from memlab.config.overrides import Fault, faults, groups, jobs, parse, try_parse, unknown_settings, valid_overrides
 from memlab.config.unread import Place, origin, unread_settings
-from memlab.runtime.paths import expand, path_refusal, refusal_message
-
-CONFIG = "config"
-"""Name of the file of all defaults in ``conf``."""
+from memlab.runtime.paths import expand, path_refusal
 
 LAUNCHER = "hydra.launcher"
 
@@ -102,7 +98,7 @@ def _from_files(arguments: Sequence[str], configs: ArmConfigs) -> list[Fault]:
 def _compose_arms(arguments: list[str], multirun: bool, bad: list[Fault]) -> ArmConfigs:
     single = [argument for argument in arguments if not parse(argument).is_sweep_override()]
     first, _ = compose_arm(single)
-    multirun = multirun or first.hydra.mode == RunMode.MULTIRUN
+    multirun = multirun or first.hydra.mode == RunMode.MULTIRUN.name
     params = [f"{key}={value}" for key, value in (first.hydra.sweeper.params or {}).items()] if multirun else []
     if not multirun and first.hydra.sweeper.params:
         bad.append(("", "hydra.sweeper.params holds values to sweep; add -m, or hydra.mode=MULTIRUN"))
@@ -216,12 +212,9 @@ def _for_hydra(override: Override) -> bool:
 @cache
 def _hydra_alone() -> dict[str, Any]:
     """Return Hydra's own settings (plain values) as they are without files and arguments."""
-    GlobalHydra.instance().clear()
-    with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
-        config = hydra.compose(None, return_hydra_config=True)
-    config.hydra.job.config_name = CONFIG
-    plain: Any = OmegaConf.to_container(config.hydra, resolve=False)
-    return {str(name): value for name, value in plain.items()}
+    settings: dict[str, Any] = composition(None)["hydra"]
+    settings["job"]["config_name"] = CONFIG
+    return settings
 
 
 @lru_cache(maxsize=64)
@@ -231,24 +224,13 @@ def _compose_files(chosen: tuple[str, ...], stamps: tuple[FileStamp, ...]  # noq
 
     Arms of a sweep share the result, and command lines of one process do while no file changes.
     """
-    GlobalHydra.instance().clear()
-    with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
-        try:
-            config = hydra.compose(CONFIG, [*chosen], return_hydra_config=True)
-        except OSError as error:  # a name in a list of defaults that no file can have
-            raise HydraException(f"the chosen files cannot be composed: {refusal_message(error)}") from error
-        except (ValueError, TypeError, AssertionError) as error:  # a choice or a list of defaults of another form
-            reason = str(error) or "a list of defaults has another form"
-            raise HydraException(f"the chosen files cannot be composed: {reason}") from error
-    plain: Any = OmegaConf.to_container(config, resolve=False)
-    with open_dict(config):
-        if ARMS in plain:  # of the experiment; each is a choice
-            del config[ARMS], plain[ARMS]
-        for key, node in plain.items():
-            if key != "hydra" and isinstance(node, dict):
-                config[key] = with_defaults(node)
-        config.hydra.job.override_dirname = ""  # Hydra's own, of the choices
-        config.hydra.launcher = with_defaults(plain["hydra"]["launcher"])
+    plain = composition(CONFIG, chosen)
+    plain.pop(ARMS, None)  # of the experiment; each is a choice
+    whole = {key: with_defaults(node) if key != "hydra" else node for key, node in plain.items()}
+    whole["hydra"]["job"]["override_dirname"] = ""  # Hydra's own, of the choices
+    whole["hydra"]["launcher"] = with_defaults(whole["hydra"]["launcher"])
+    config = OmegaConf.create(whole)
+    OmegaConf.set_struct(config, value=True)
     return config
 
 

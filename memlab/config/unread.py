@@ -81,7 +81,7 @@ def read_places(config: DictConfig, roots: Iterable[str]) -> set[Place]:
 @lru_cache(maxsize=8)
 def _references(stamps: tuple[FileStamp, ...]) -> frozenset[Place]:
     """Return the places that the files of these stamps refer to: a helper of an arm may stand in its experiment."""
-    texts = (Path(path).read_text(encoding="utf-8", errors="replace") for path, *_ in stamps)
+    texts = (Path(path).read_text(encoding="utf-8", errors="replace") for path, _ in stamps)
     return frozenset(tuple(name.strip(".").split(".")) for text in texts for part in text.split("${")[1:]
                      for name in _NAME.findall(part.partition("}")[0]) if not name.startswith("."))
 

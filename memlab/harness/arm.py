@@ -8,7 +8,7 @@ import os
 import re
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -87,15 +87,21 @@ class Arm:
     dataset: Dataset
     out: Path
     seed: int
-    config: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """The resolved configuration, as plain values without keys; empty for an arm that no file configures."""
     command: str = ""
     """The line that started the run, without secrets, for its manifest."""
     overrides: tuple[str, ...] = ()
     """What the line and its experiment choose and set for this arm, without secrets, for its manifest."""
     hidden: tuple[str, ...] = ()
-    """Places of the configuration whose values ``config`` does not hold, since they are or contain keys."""
+    """Places of the configuration whose values ``settings`` does not hold, since they are or contain keys."""
     notes: tuple[str, ...] = ()
     """What a reader of the report must know of this arm, beside the notes of the data set."""
+
+    @cached_property
+    def config(self) -> str:
+        """Return the settings as YAML text."""
+        return OmegaConf.to_yaml(OmegaConf.create({**self.settings})) if self.settings else ""
 
     def digest(self) -> str:
         """Return the digest of all that can change a result: stages, models, data and source, but no path or device."""
@@ -182,11 +188,9 @@ class Arm:
         """Run the token-matched baseline; return the name of its run folder."""
         drawn = draws(tables["questions"], tables["turns"], self.seed)
         matched = token_matched_k(tables["ranking"], drawn, seed=self.seed)
-        config = OmegaConf.create(self.config)
         select = {"_target_": f"{TokenMatchedK.__module__}.TokenMatchedK", "k": matched.k, "seed": matched.seed}
-        OmegaConf.update(config, "rank.select", select, merge=False)
         other = replace(self, name=f"{self.name}.twin", pipeline=self.pipeline.replace(select=matched),
-                        config=OmegaConf.to_yaml(config))
+                        settings={**self.settings, "rank": {**self.settings.get("rank", {}), "select": select}})
         return other.run(store, ranked=ranked).name
 
     def _description(self, tables: Tables, store: Store) -> dict[str, Any]:

@@ -290,7 +290,7 @@ def commands(layout: CardLayout, arm: Arm, names: Sequence[str]) -> list[str]:
 
 def _places(server: Placed, arm: Arm) -> list[str]:
     """Return the settings that name a server's model."""
-    config = OmegaConf.create(arm.config)
+    config = OmegaConf.create({**arm.settings})
     return [place for place in ("chat", "judge_chat", "embedder", "cross_encoder")
             if OmegaConf.select(config, f"{place}.model") == server.served.settings.model]
 

@@ -14,8 +14,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
+from memlab.runtime.kept import digest_of, kept, own_files, source_files
 from memlab.runtime.paths import PACKAGE
 
 CHANGES_RESULTS = False  # what every module with this line says of itself
@@ -59,7 +60,7 @@ class Module:
 
 
 class SourceTree:
-    """The source of the package memlab in a folder; modules are read when they are first reached."""
+    """The source of the package memlab in a folder, as it was when it was first needed."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -71,11 +72,15 @@ class SourceTree:
     def digest(self, *modules: str) -> str:
         """Return the digest of these modules and of all that they reach."""
         if modules not in self._digests:
-            reached = self.closure(*modules)
-            packages = {package for name in reached for package in _packages(name)}
-            files = {digest for name in packages for digest in self._files.get(name, ())}
-            self._digests[modules] = _digest(sorted(files.union(*map(self._content, reached))))
+            self._digests[modules] = kept(["source", self._version, *modules],
+                                          lambda: self._digest_of(modules))
         return self._digests[modules]
+
+    def _digest_of(self, modules: tuple[str, ...]) -> str:
+        reached = self.closure(*modules)
+        packages = {package for name in reached for package in _packages(name)}
+        files = {digest for name in packages for digest in self._files.get(name, ())}
+        return _digest(sorted(files.union(*map(self._content, reached))))
 
     def closure(self, *modules: str) -> frozenset[str]:
         """Return the names of these modules of memlab and of all that they import, without those left out."""
@@ -124,22 +129,28 @@ class SourceTree:
         """Return a module of memlab, None for other names."""
         if name not in self._modules:
             package, *inner = name.split(".")
-            path = self.folder.joinpath(*inner)
-            file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-            known = package == PACKAGE.name and file.is_file()
-            self._modules[name] = Module.of(file.read_text(encoding="utf-8")) if known else None
+            path = "/".join(inner)
+            texts = (self._source.get(file) for file in (f"{path}/__init__.py".lstrip("/"), f"{path}.py"))
+            text = next((text for text in texts if text is not None), None)
+            self._modules[name] = None if text is None or package != PACKAGE.name else Module.of(text)
         return self._modules[name]
+
+    @cached_property
+    def _source(self) -> dict[str, str]:
+        return own_files() if self.folder == PACKAGE else source_files(self.folder)
+
+    @cached_property
+    def _version(self) -> str:
+        return digest_of(self._source)
 
     @cached_property
     def _files(self) -> dict[str, set[str]]:
         """Package below memlab -> digests of the names and contents of its files that are no Python."""
         files: dict[str, set[str]] = {}
-        for path in self.folder.rglob("[!.]*.*"):
-            home = next(folder for folder in path.parents if (folder / "__init__.py").is_file())
-            python = path.suffix == ".py" or path.parent.name == "__pycache__"
-            if path.is_file() and not python and home != self.folder:  # a wheel has conf there
-                name = ".".join([PACKAGE.name, *home.relative_to(self.folder).parts])
-                files.setdefault(name, set()).add(_digest([path.name, hashlib.blake2b(path.read_bytes()).hexdigest()]))
+        for path, digest in ((PurePosixPath(path), digest) for path, digest in self._source.items()):
+            home = next(folder for folder in path.parents if str(folder / "__init__.py") in self._source)
+            if path.suffix not in ("", ".py") and home.parts:  # a wheel has conf at the root
+                files.setdefault(".".join([PACKAGE.name, *home.parts]), set()).add(_digest([path.name, digest]))
         return files
 
 

@@ -264,7 +264,7 @@ def arm_of(config: DictConfig, swept: Sequence[str] = ()) -> Arm:
     safe = redact_tree(whole)
     return Arm(name=redact(str(config.name or arm_name(config, swept))), experiment=redact(str(experiment)),
                pipeline=pipeline, dataset=dataset, out=Path(config.out), seed=config.seed,
-               overrides=tuple(map(redact, overrides_of(config))), config=OmegaConf.to_yaml(OmegaConf.create(safe)),
+               overrides=tuple(map(redact, overrides_of(config))), settings=safe,
                hidden=tuple(_differences(whole, safe)))
 
 
@@ -352,4 +352,4 @@ def run_pipeline(pipeline: Pipeline, dataset: Dataset, name: str, *, out: str | 
     Raises:
         MemlabError: The data cannot be read, or a stage fails.
     """
-    return Arm(name, experiment, pipeline, dataset, Path(out), seed, config="").run(store or Store())
+    return Arm(name, experiment, pipeline, dataset, Path(out), seed).run(store or Store())

@@ -1,4 +1,4 @@
-"""Endings of a command that nothing catches, each one sentence: Ctrl-C, also while libraries are imported, and a disk."""
+"""Endings of a command that nothing catches, in one sentence: Ctrl-C, also during imports, and faults of a disk."""
 
 from __future__ import annotations
 

@@ -227,7 +227,7 @@ def foreign_arm(base: Arm, name: str, run: Run, store: Store) -> tuple[Arm, Rank
     pipeline = base.pipeline.replace(**{lane: EmptyStage(writes=("hits",)) for lane in LANES}).without(
         "boost", "rerank", "fuse", "rollup").replace(score=ForeignRun(digest=digest, level=matched.level))
     pipeline = pipeline.without("window")
-    arm = replace(base, name=name, pipeline=pipeline, config=f"{base.config}\nforeign_run: {digest}\n",
+    arm = replace(base, name=name, pipeline=pipeline, settings={**base.settings, "foreign_run": digest},
                   notes=tuple(clean(f"{name}: {fault}") for fault in matched.faults))
     return arm, Ranked(_tables(arm, data, matched, store), {}, Counter()), matched.faults
 

@@ -172,13 +172,12 @@ class WandbTrack:
         """Publish one run folder, finished or failed; return where, or None with a warning."""
         try:
             record = find_record(folder)
-            arm = None if record.failed else read_arm(folder)
             wanted = {"id": run_id(folder), "project": self.project, "entity": self.entity, "group": self.group,
                       "tags": list(self.tags), "texts": self.texts, "manifest": record.digest()}
             before = record.read_marker()
             if {k: before.get(k) for k in wanted} == wanted and before.get("mode") in (self.mode, "online"):
                 return str(before["where"])  # online includes offline
-            where = self._send_unless_given_up(record, arm)
+            where = self._send_unless_given_up(record, None if record.failed else read_arm(folder))
             record.write({**wanted, "mode": self.mode, "where": where})
             return where
         except Exception as error:  # no error of tracking may cost a finished arm

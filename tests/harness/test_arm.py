@@ -120,7 +120,7 @@ def test_no_more_than_200_ranks_are_kept_unless_selected(tmp_path: Path, store: 
 def test_the_digest_is_that_of_the_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one = arm(tmp_path)
     assert one.digest() == arm(tmp_path).digest()
-    elsewhere = replace(one, name="other", experiment="x", out=tmp_path / "y", seed=5, config="")
+    elsewhere = replace(one, name="other", experiment="x", out=tmp_path / "y", seed=5, settings={})
     assert elsewhere.digest() == one.digest()
     others = [arm(tmp_path, lexical(select=Fixed(k=11))), arm(tmp_path, data=lives(seed=1)),
               arm(tmp_path, lexical(chunk=SessionChunker()))]

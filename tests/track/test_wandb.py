@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from memlab.config.instantiate import choice_settings
 from memlab.harness.results import read_arm
 from memlab.harness.sweep import read
+from memlab.track import wandb
 from memlab.track.__main__ import main
 from memlab.track.record import MARKER, NoTracking
 from memlab.track.wandb import WandbTrack, run_id
@@ -59,10 +60,13 @@ def test_a_published_arm_reads_back_with_its_metrics_config_group_tags_and_table
     assert tables == {"per question", "by type", "recall over k"}
 
 
-def test_an_arm_already_published_is_not_published_again_until_it_is_run_again(runs: Path) -> None:
+def test_an_arm_already_published_is_not_read_or_published_again_until_it_is_run_again(
+        runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = next(runs.glob("gap-*"))
     first = WandbTrack().publish(folder)
-    assert WandbTrack().publish(folder) == first
+    with monkeypatch.context() as patch:
+        patch.setattr(wandb, "read_arm", lambda _: pytest.fail("it was read"))
+        assert WandbTrack().publish(folder) == first
     assert len(list((runs.parents[1] / "wandb").glob("offline-run-*"))) == 1
     seal(folder, finished="2026-12-01T00:00:00")
     assert WandbTrack().publish(folder) is not None

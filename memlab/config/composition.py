@@ -1,0 +1,74 @@
+"""The composition of chosen files by Hydra, as plain values. That of memlab's own files is kept on disk.
+
+Hydra needs some .3 s of a core for each arm of a sweep. What it returns follows from the choices, the contents of the
+files and the versions of the libraries; references (``${seed}``, ``${oc.env:NAME}``) are still written in it. Where
+Hydra resolves one while it composes, and where files of others are read, nothing is kept.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import hydra
+import omegaconf
+import yaml
+from hydra.core.global_hydra import GlobalHydra
+from hydra.errors import HydraException
+from omegaconf import OmegaConf
+
+from memlab.config import choices
+from memlab.config.instantiate import CONF
+from memlab.runtime.kept import kept
+from memlab.runtime.paths import refusal_message
+
+CONFIG = "config"
+"""Name of the file of all defaults in ``conf``."""
+
+VERSIONS = (hydra.__version__, omegaconf.__version__, yaml.__version__)
+
+_RESOLVER = re.compile(r"\$\{[^{}]*:")
+
+
+def composition(name: str | None, chosen: Sequence[str] = ()) -> dict[str, Any]:
+    """Return what Hydra composes of a file of ``conf`` and the choices, with Hydra's own settings, unresolved.
+
+    Raises:
+        HydraException: The files cannot be composed.
+    """
+    if choices.more_choices() or any("$" in choice for choice in chosen):
+        return _compose(name, chosen)
+    inputs = ["composition", VERSIONS, _working_folder(), name, [*chosen], choices.stamps()]
+    return dict(kept(inputs, lambda: _compose(name, chosen), lambda: choices.unchanged(CONF) and not _resolves()))
+
+
+def _working_folder() -> str:
+    """Return the folder that ``hydra.runtime.cwd`` names; empty if it is gone."""
+    with suppress(OSError):
+        return os.getcwd()
+    return ""
+
+
+def _compose(name: str | None, chosen: Sequence[str]) -> dict[str, Any]:
+    choices.register(CONF, choices.stamps())
+    GlobalHydra.instance().clear()
+    with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
+        try:
+            config = hydra.compose(name, [*chosen], return_hydra_config=True)
+        except OSError as error:  # a name in a list of defaults that no file can have
+            raise HydraException(f"the chosen files cannot be composed: {refusal_message(error)}") from error
+        except (ValueError, TypeError, AssertionError) as error:  # a choice or a list of defaults of another form
+            reason = str(error) or "a list of defaults has another form"
+            raise HydraException(f"the chosen files cannot be composed: {reason}") from error
+    plain: Any = OmegaConf.to_container(config, resolve=False, enum_to_str=True)
+    return {str(key): value for key, value in plain.items()}
+
+
+def _resolves() -> bool:
+    """Return whether Hydra may resolve a reference of the files while it composes, such as one to the environment."""
+    texts = [Path(path).read_text(encoding="utf-8", errors="replace") for path, _ in choices.stamps()]
+    return any("env_copy" in text or ("defaults" in text and _RESOLVER.search(text)) for text in texts)
