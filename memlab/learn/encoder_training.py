@@ -37,7 +37,7 @@ from transformers import AutoConfig
 from memlab.errors import MemlabError
 from memlab.learn.pairs import TrainingLists
 from memlab.learn.recipe import EncoderRecipe
-from memlab.learn.training import OneDevice, Watch, load_libraries, run, training_device
+from memlab.learn.training import Columns, OneDevice, Outcome, Watch, load_libraries, run, training_device
 from memlab.models.local.adapter import PROJECTION, apply_update, low_rank, update_file
 from memlab.models.local.backend import punctuation_ids
 from memlab.models.local.base import token_width
@@ -167,23 +167,24 @@ def _principal_axes(transformer: Transformer, passages: Sequence[str], dimension
 
 
 def train_encoder(parts: EncoderParts, lists: TrainingLists, recipe: EncoderRecipe, folder: Path, mark: str,
-                  watch: Watch | None = None) -> list[float]:
-    """Train on lists of passages whose first is the positive; return the loss of each step. See ``training.run``.
-
-    Lists of one length: a question with fewer negatives than the others repeats some.
-    """
-    width = max(map(len, lists.passages))
-    rows = [[row[i] if i < len(row) else row[1 + (i - 1) % (len(row) - 1)] for i in range(width)]
-            for row in lists.passages]
-    columns: dict[str, list[Any]] = {"query": lists.queries} | {
-        "positive" if i == 0 else f"negative_{i}": [row[i] for row in rows] for i in range(width)}
+                  watch: Watch | None = None) -> Outcome:
+    """Train on lists of passages whose first is the positive. See ``training.run``."""
     scores = colbert_scores if recipe.weighting == "idf" else mean_colbert_scores
     loss: Any = (
         CachedMultiVectorMultipleNegativesRankingLoss(parts.model, scale=SCALE, similarity_fct=scores,
                                                       mini_batch_size=PIECE) if recipe.cached else
         MultiVectorMultipleNegativesRankingLoss(parts.model, scale=SCALE, similarity_fct=scores))
-    return run(MultiVectorEncoderTrainer, EncoderArguments, parts.model, columns, loss, recipe, folder, mark, watch,
-               max_length={"query": recipe.query_length, "document": recipe.max_length})
+    return run(MultiVectorEncoderTrainer, EncoderArguments, parts.model, lists, _columns, loss, recipe, folder, mark,
+               watch, max_length={"query": recipe.query_length, "document": recipe.max_length})
+
+
+def _columns(lists: TrainingLists) -> Columns:
+    """Return lists of one length: a question with fewer negatives than the others repeats some."""
+    width = max(map(len, lists.passages))
+    rows = [[row[i] if i < len(row) else row[1 + (i - 1) % (len(row) - 1)] for i in range(width)]
+            for row in lists.passages]
+    return {"query": lists.queries} | {
+        "positive" if i == 0 else f"negative_{i}": [row[i] for row in rows] for i in range(width)}
 
 
 def check(recipe: EncoderRecipe) -> None:

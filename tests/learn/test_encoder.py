@@ -24,7 +24,7 @@ from memlab.models.local.late_interaction import LateInteraction
 from memlab.rank.rerank import Rerank
 from memlab.run import main as run_main
 from memlab.store import Store
-from memlab.tables import with_text
+from memlab.tables import text_hash, with_text
 from tests.learn.small_models import LEXICAL, tiny_encoder
 from tests.small import LIVES, lives
 
@@ -69,7 +69,7 @@ def test_the_loss_is_the_softmax_of_weighted_maxsim_over_all_passages_of_a_step(
         share = weight[ids] / weight[ids].sum()
         row = np.array([share @ (matrix @ vectors[text][1].T).max(axis=1) for text in passages]) * 20
         by_hand.append(np.log(np.exp(row).sum()) - row[2 * number])
-    (loss,) = encoder_training.train_encoder(parts, lists, settings, tmp_path / "c", "mark")
+    (loss,) = encoder_training.train_encoder(parts, lists, settings, tmp_path / "c", "mark").losses
     assert loss == pytest.approx(np.mean(by_hand), abs=1e-4)
 
 
@@ -174,6 +174,9 @@ def test_examples_go_through_files_and_one_is_taken_several_times(base: Path, tm
     kept, (source,), _ = sources.read_sources(recipe(tmp_path, base, pairs={file: 2}), [])
     assert kept.height == 2 * examples.height
     assert (source["file"], source["times"]) == ("a.jsonl", 2)
+    half, (source,), _ = sources.read_sources(recipe(tmp_path, base, pairs={file: .5}), [])
+    assert half.height == 3
+    assert set(source["learnt"]) == {text_hash(query) for query in half["query"]}  # not those that were left out
     assert train_main(["encoder", f"out_model={tmp_path}/m", f"base={base}", f"pairs={{{file}: 1}}", "batch=4",
                        "epochs=1", "device=cpu"]) == 0
     assert json.loads((tmp_path / "m" / "training.json").read_text())["counts"]["examples"] == 6
@@ -196,6 +199,17 @@ def test_a_training_goes_on_from_an_update_and_its_own_holds_both(base: Path, tm
     for name in {name.removesuffix(".up") for name in before if name.endswith(".up")}:
         change, same = (part[f"{name}.up"].astype(float) @ part[f"{name}.down"] for part in (before, after))
         np.testing.assert_allclose(same, change, atol=2e-3 * np.abs(change).max())
+
+
+def test_a_part_of_a_time_is_a_sample_by_seed() -> None:
+    ten = pl.DataFrame({"query": [f"q{i}" for i in range(10)]})
+    for times, height in ((1.0, 10), (.5, 5), (2.3, 23), (.01, 1), (3.01, 30)):
+        assert sources.times_over(ten, times, 0).height == height
+    part = sources.times_over(ten, 1.3, 0)["query"].to_list()
+    assert part[:10] == ten["query"].to_list()
+    assert part[10:] == sorted(set(part[10:]))  # each once, in their order
+    assert part == sources.times_over(ten, 1.3, 0)["query"].to_list()
+    assert part != sources.times_over(ten, 1.3, 1)["query"].to_list()
 
 
 HEAD = '{"format": "memlab-examples-1", "record": {}}'
