@@ -11,6 +11,7 @@ begins at the leading principal components of the token vectors before. This mod
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,8 +40,8 @@ from memlab.learn.pairs import TrainingLists
 from memlab.learn.recipe import EncoderRecipe
 from memlab.learn.training import Columns, OneDevice, Outcome, Watch, load_libraries, run, training_device
 from memlab.models.local.adapter import PROJECTION, apply_update, low_rank, update_file
-from memlab.models.local.backend import punctuation_ids
-from memlab.models.local.base import token_width
+from memlab.models.local.backend import punctuation_ids, read_head
+from memlab.models.local.base import M3_HEAD, token_width
 from memlab.models.protocols import Floats
 from memlab.search.late_interaction import idf_weights
 
@@ -132,10 +133,10 @@ def load(recipe: EncoderRecipe, passages: Sequence[str]) -> EncoderParts:
     ignored = [*{*tokenizer.all_special_ids} - {tokenizer.unk_token_id}, *punctuation_ids(tokenizer)]
     mask = MultiVectorMask(skiplist_words=tokenizer.convert_ids_to_tokens(sorted(map(int, ignored))),
                            skiplist_tasks=["query", "document"])
-    modules: list[Any] = [transformer]
+    modules: list[Any] = [transformer, *_head(recipe.base_folder() / M3_HEAD)]
     projection = None
     if recipe.dimensions is not None:
-        axes = _principal_axes(transformer, passages, recipe.dimensions, recipe.seed)
+        axes = _principal_axes(modules, passages, recipe.dimensions, recipe.seed)
         projection = Dense(axes.shape[1], recipe.dimensions, bias=False, activation_function=torch.nn.Identity(),
                            init_weight=torch.from_numpy(axes), module_input_name="token_embeddings",
                            module_output_name="token_embeddings")
@@ -150,15 +151,27 @@ def load(recipe: EncoderRecipe, passages: Sequence[str]) -> EncoderParts:
     return EncoderParts(model, transformer, projection, before)
 
 
-def _principal_axes(transformer: Transformer, passages: Sequence[str], dimensions: int, seed: int) -> Floats:
+def _head(file: Path) -> list[Dense]:
+    """Return the base's own layer of token vectors, whose weights stay as they are; none without its file."""
+    if not file.is_file():
+        return []
+    weight, bias = read_head(file)
+    layer = Dense(weight.shape[1], weight.shape[0], activation_function=torch.nn.Identity(), init_weight=weight,
+                  init_bias=bias, module_input_name="token_embeddings", module_output_name="token_embeddings")
+    return [layer.requires_grad_(False)]
+
+
+def _principal_axes(modules: Sequence[Any], passages: Sequence[str], dimensions: int, seed: int) -> Floats:
     """Return the leading axes (dimensions, width) of the base's unit token vectors, without centring them."""
     some = [passages[i] for i in np.sort(np.random.default_rng([seed, 3]).permutation(len(passages))[:SAMPLE])]
-    width = transformer.get_embedding_dimension()
+    transformer, width = modules[0], modules[-1].get_embedding_dimension()
     gram = np.zeros((width, width))
     with torch.inference_mode():
         for start in range(0, len(some), PIECE):
             inputs = transformer.preprocess(some[start:start + PIECE])
-            output = transformer(dict(inputs))
+            output = dict(inputs)
+            for module in modules:
+                output = module(output)
             vectors = output["token_embeddings"][inputs["attention_mask"].bool()]
             unit = torch.nn.functional.normalize(vectors, dim=1).double().numpy()
             gram += unit.T @ unit
@@ -229,3 +242,5 @@ def save(parts: EncoderParts, base: Path, folder: Path) -> None:
     whole: Any = SentenceTransformer(str(base), device="cpu", model_kwargs={"dtype": torch.float32})
     whole[0].auto_model.load_state_dict(parts.transformer.auto_model.state_dict())
     whole.save_pretrained(str(folder), create_model_card=False)
+    if (base / M3_HEAD).is_file():
+        shutil.copy(base / M3_HEAD, folder)

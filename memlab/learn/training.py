@@ -223,7 +223,7 @@ def run(trainer: type[BaseTrainer], arguments: Any, model: Any, lists: TrainingL
                               fix="a smaller batch or max_length, or fewer negatives")
         log, best_loss = list(running.state.log_history), running.state.best_metric
         # the library only logs that it cannot load the best weights
-        if held and not math.isclose(running.evaluate()["eval_loss"], best_loss, rel_tol=.01):
+        if held and not math.isclose(running.evaluate()["eval_loss"], best_loss or 0.0, rel_tol=1e-4):
             raise MemlabError(f"the weights of the best step ({running.state.best_global_step}) cannot be loaded",
                               where=str(folder), fix="validation=0, which keeps the last step")
     losses = [entry["loss"] for entry in log if "loss" in entry]

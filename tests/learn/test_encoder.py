@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from memlab.learn.held_out import compare_pipelines
 from memlab.learn.pairs import TrainingLists, distinct_batches, read_examples
 from memlab.learn.recipe import EncoderRecipe
 from memlab.models.local.adapter import read_update
+from memlab.models.local.base import M3_HEAD
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.models.local.late_interaction import LateInteraction
 from memlab.rank.rerank import Rerank
@@ -49,8 +51,22 @@ def scores_of(embedder: SentenceEmbedder, queries: list[str], passages: list[str
     return found
 
 
+@pytest.fixture(scope="module")
+def headed(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The base with a linear layer of token vectors beside it, as bge-m3 has one."""
+    import torch
+
+    folder = shutil.copytree(base, tmp_path_factory.mktemp("headed") / "encoder")
+    torch.manual_seed(1)
+    torch.save(torch.nn.Linear(32, 16).state_dict(), folder / M3_HEAD)
+    return Path(folder)
+
+
 @pytest.mark.slow
-def test_the_loss_is_the_softmax_of_weighted_maxsim_over_all_passages_of_a_step(base: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["base", "headed"])
+def test_the_loss_is_the_softmax_of_weighted_maxsim_over_all_passages_of_a_step(
+        kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    base = request.getfixturevalue(kind)
     settings = recipe(tmp_path, base, rate=1e-9, batch=2)
     lists = TrainingLists(["who bought a bike", "the red cat"], [["I bought a bike", "I sold it"],
                                                                   ["my cat is red", "my dog is red"]])
@@ -99,6 +115,22 @@ def test_fewer_dimensions_are_a_map_of_the_token_vectors(base: Path, tmp_path: P
     (_, _, (matrix,)), = LateInteraction(embedder=embedder).token_vectors(["My cat is called Tom."], "document")
     assert matrix.shape[1] == 8
     np.testing.assert_allclose(np.linalg.norm(matrix, axis=1), 1, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_the_base_keeps_its_own_layer_of_token_vectors(headed: Path, tmp_path: Path) -> None:
+    settings = recipe(tmp_path, headed, rank=32, rate=1e-2)
+    encoder.train(settings, [*WORDS, f"store={tmp_path}/store"])
+    whole = SentenceEmbedder(path=settings.out_model, name="whole")
+    updated = SentenceEmbedder(path=headed, name="base", adapter=settings.out_model / encoder.UPDATE)
+    texts = ["What is my cat called?"], ["My cat is called Tom.", "It rained."]
+    np.testing.assert_allclose(scores_of(updated, *texts), scores_of(whole, *texts), atol=2e-3)
+    assert (settings.out_model / M3_HEAD).read_bytes() == (headed / M3_HEAD).read_bytes()
+    small = recipe(tmp_path / "small", headed, dimensions=8)
+    encoder.train(small, [*WORDS, f"store={tmp_path}/store"])
+    mapped = SentenceEmbedder(path=headed, name="base", adapter=small.out_model / encoder.UPDATE)
+    (_, _, (matrix,)), = LateInteraction(embedder=mapped).token_vectors(texts[0], "document")
+    assert matrix.shape[1] == mapped.token_width() == 8
 
 
 @pytest.mark.slow
