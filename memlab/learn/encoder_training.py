@@ -41,7 +41,7 @@ from memlab.learn.recipe import EncoderRecipe
 from memlab.learn.training import Columns, OneDevice, Outcome, Watch, load_libraries, run, training_device
 from memlab.models.local.adapter import PROJECTION, apply_update, low_rank, update_file
 from memlab.models.local.backend import punctuation_ids, read_head
-from memlab.models.local.base import M3_HEAD, token_width
+from memlab.models.local.base import M3_HEAD, is_colbert, token_width
 from memlab.models.protocols import Floats
 from memlab.search.late_interaction import idf_weights
 
@@ -204,6 +204,10 @@ def check(recipe: EncoderRecipe) -> None:
     """Raise MemlabError for what keeps a training from starting, before any example is made."""
     load_libraries()
     training_device(recipe)
+    if is_colbert(recipe.base_folder()):
+        raise MemlabError("is a ColBERT model: an update holds changes of the transformer alone, and neither its "
+                          "projection nor its prefixes", where=f"base={recipe.base}",
+                          fix="a base without a projection, such as a sentence encoder or bge-m3")
     recipe.embedder()  # raises MemlabError for an update of other weights
     width, positions = token_width(recipe.base_folder()), _positions(recipe.base_folder())
     if width is not None and recipe.dimensions is not None and recipe.dimensions > width:

@@ -154,11 +154,6 @@ def best_products(query: Any, passages: Any, kept: Any, products: Products) -> F
         return torch.cat(best).cpu().numpy()
 
 
-NO_WORD = -1
-"""Id of a token that stands for no word: those around a text, a prefix, and those that a query is filled up with. Every
-text has one, so that with weights of rare words they count next to nothing."""
-
-
 @stage
 class ColbertEncoder(LocalModel):
     """A ColBERT model, for ``LateInteraction(embedder=ColbertEncoder(path=...))``, loaded at the first call.
@@ -195,7 +190,7 @@ class ColbertEncoder(LocalModel):
     def token_vectors(
         self, texts: Sequence[str], role: Role, *, special: bool, punctuation: bool  # noqa: ARG002
     ) -> Iterator[Block]:
-        """Yield blocks of one unit vector per token; ``NO_WORD`` is the id of tokens that stand for no word."""
+        """Yield blocks of one unit vector per token, with the ids of ``word_ids``."""
         import torch
 
         def work(model: Any, batch: list[str]) -> tuple[Any, Any, Ints]:
@@ -205,7 +200,7 @@ class ColbertEncoder(LocalModel):
             vectors = [row["token_embeddings"][mask].float() for row, mask in zip(rows, masks)]
             padded, kept = pad_tokens(vectors, vectors[0].device)
             words = word_ids(model.tokenizer, model.prompts.get(role) or "", [row["input_ids"] for row in rows])
-            ids = np.full(kept.shape, NO_WORD, np.int64)
+            ids = np.full(kept.shape, model.tokenizer.pad_token_id, np.int64)
             ids[kept.cpu().numpy()] = np.concatenate([row[mask.cpu().numpy()] for row, mask in zip(words, masks)])
             return torch.nn.functional.normalize(padded, dim=2), kept, ids
 
@@ -223,15 +218,19 @@ class ColbertEmbedder(ColbertEncoder):
 
 
 def word_ids(tokenizer: Any, prefix: str, rows: Sequence[Any]) -> list[Ints]:
-    """Return the ids of texts that were tokenised behind a prefix, with ``NO_WORD`` for those outside the text."""
+    """Return the ids of texts that were tokenised behind a prefix, with that of padding for tokens outside the text.
+
+    These are the tokens around a text, the prefix, and what a query is filled up with. Every text has some, so that
+    with weights of rare words they count next to nothing.
+    """
     outside = list(set(tokenizer.all_special_ids) - {tokenizer.unk_token_id})
     nothing, alone = (tokenizer(text)["input_ids"][::-1] for text in ("", prefix.strip()))
     closing = next((i for i, (one, other) in enumerate(zip(nothing, alone)) if one != other), len(nothing))
     found = []
     for row in rows:
         ids = np.array(row.cpu(), np.int64)
-        ids[np.isin(ids, outside)] = NO_WORD
-        ids[:len(alone) - closing] = NO_WORD
+        ids[np.isin(ids, outside)] = tokenizer.pad_token_id
+        ids[:len(alone) - closing] = tokenizer.pad_token_id
         found.append(ids)
     return found
 

@@ -17,7 +17,7 @@ from memlab.learn.__main__ import main as train_main
 from memlab.models.local.backend import read_head
 from memlab.models.local.base import M3_HEAD, is_colbert, projected_width
 from memlab.models.local.embedder import SentenceEmbedder
-from memlab.models.local.late_interaction import NO_WORD, ColbertEmbedder, ColbertEncoder, LateInteraction
+from memlab.models.local.late_interaction import ColbertEmbedder, ColbertEncoder, LateInteraction
 from memlab.run import main as run_main
 from tests.learn.small_models import tiny_encoder
 from tests.small import on_lives
@@ -119,9 +119,9 @@ def test_prefixes_projections_and_maxsim_are_those_of_the_models_files(
             for i, found, matrix in zip(at, ids, matrices):
                 tokens, vectors = expected[role, i] = by_hand(model, projections, tokenizer, texts[i], role, expand)
                 np.testing.assert_allclose(matrix, vectors, atol=1e-5)
-                words = {"[CLS]", "[SEP]", "[MASK]", "[unused0]", "[unused1]"}
-                assert found.tolist() == [NO_WORD if token in words else tokenizer.convert_tokens_to_ids(token)
-                                          for token in tokens]
+                outside = {"[CLS]", "[SEP]", "[MASK]", "[unused0]", "[unused1]"}
+                assert found.tolist() == tokenizer.convert_tokens_to_ids(
+                    ["[PAD]" if token in outside else token for token in tokens])
     pairs = np.array([(q, p) for q in range(len(QUERIES)) for p in range(len(PASSAGES))])
     scores = np.zeros(len(pairs))
     for at, block in matcher.score(QUERIES, PASSAGES, pairs):
@@ -134,9 +134,10 @@ def test_prefixes_projections_and_maxsim_are_those_of_the_models_files(
 def test_the_best_system_runs_with_it(save: Callable[[Path], Any], tmp_path: Path) -> None:
     save(tmp_path / "model")
     assert {"answerai_colbert", "mxbai_edge_colbert", "lateon"} <= set(options("embedder"))
-    for name in ("answerai_colbert", "lateon"):
+    centroids = ["search.late.exact_below=0", "search.late.exact_queries=0", "search.late.candidates=10"]
+    for name, more in (("answerai_colbert", []), ("lateon", centroids)):
         assert run_main(on_lives(tmp_path, "system=best", f"embedder={name}", f"embedder.path={tmp_path / 'model'}",
-                                 f"name={name}")) == 0
+                                 f"name={name}", *more)) == 0
 
 
 def test_a_model_of_the_other_kind_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -152,7 +153,7 @@ def test_a_model_of_the_other_kind_is_refused(tmp_path: Path, capsys: pytest.Cap
         ColbertEncoder(path=encoder)
     assert train_main(["encoder", f"base={tmp_path / 'colbert'}", f"out_model={tmp_path / 'm'}",
                        "data.path=/nowhere"]) in (1, 2)
-    assert "is a ColBERT model" in capsys.readouterr().err
+    assert "an update holds changes of the transformer alone" in capsys.readouterr().err
     assert run_main(on_lives(tmp_path, "embedder=lateon", f"embedder.path={tmp_path / 'colbert'}")) != 0
     assert "search.dense.embedder" in capsys.readouterr().out  # it has no single vectors
 
