@@ -215,8 +215,13 @@ class Encoder:
         self.width = _dimension(model, "get_sentence_embedding_dimension")
         self.pad = int(self.tokenizer.pad_token_id or 0)
         self.position_limit = self._positions()
-        self.head = None if head is None else tuple(to_device(part, device) for part in read_head(head))
-        width = _dimension(model[0], "get_word_embedding_dimension") if self.head is None else len(self.head[0])
+        width, self.head = _dimension(model[0], "get_word_embedding_dimension"), None
+        if head is not None:
+            weight, bias = read_head(head)
+            if weight.shape[1] != width:
+                raise MemlabError(f"takes {weight.shape[1]} numbers a token, and this model gives {width}",
+                                  where=str(head), fix="give the layer of this model, or delete the file")
+            width, self.head = len(weight), (to_device(weight, device), to_device(bias, device))
         projection = None if update is None else apply_update(
             model[0].auto_model, update, digest=digest, width=width)
         self.projection = None if projection is None else to_device(projection, device)

@@ -98,7 +98,7 @@ def is_colbert(folder: Path) -> bool:
 def projected_width(folder: Path) -> int | None:
     """Return the numbers of a token's vector of a ColBERT model as its files say; None if they do not."""
     modules: Any = None
-    with suppress(OSError, ValueError):
+    with suppress(OSError, ValueError, RecursionError):
         modules = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
     dense = [one["path"] for one in modules if isinstance(one, dict) and isinstance(one.get("path"), str)
              and str(one.get("type")).endswith("Dense")] if isinstance(modules, list) else []

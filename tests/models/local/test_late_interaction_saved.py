@@ -15,9 +15,10 @@ from memlab.config.instantiate import options
 from memlab.errors import MemlabError
 from memlab.learn.__main__ import main as train_main
 from memlab.models.local.backend import read_head
-from memlab.models.local.base import M3_HEAD, is_colbert, projected_width
+from memlab.models.local.base import M3_HEAD, files_digest, is_colbert, projected_width
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.models.local.late_interaction import ColbertEmbedder, ColbertEncoder, LateInteraction
+from memlab.models.local.loading import load_on_devices
 from memlab.run import main as run_main
 from tests.learn.small_models import tiny_encoder
 from tests.small import on_lives
@@ -185,6 +186,11 @@ def test_token_vectors_go_through_the_layer_beside_the_model(tmp_path: Path) -> 
     np.testing.assert_allclose(after, expected[1:-2], atol=1e-5)  # without [CLS], the full stop and [SEP]
     assert headed.identity() != identity
     np.testing.assert_allclose(next(headed.encode(PASSAGES[:1], "document"))[1], sentence, atol=1e-6)
+    torch.save(torch.nn.Linear(31, WIDTH).state_dict(), copy / M3_HEAD)
+    files_digest.cache_clear()  # a process takes a folder's files to stay as they are
+    load_on_devices.cache_clear()
+    with pytest.raises(MemlabError, match="takes 31 numbers a token, and this model gives 32"):
+        list(LateInteraction(embedder=SentenceEmbedder(path=copy, name="narrow")).token_vectors(["a"], "document"))
     (copy / M3_HEAD).write_bytes(b"damaged")
     with pytest.raises(MemlabError, match="is no linear layer of token vectors"):
         read_head(copy / M3_HEAD)
