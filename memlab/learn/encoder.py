@@ -28,10 +28,12 @@ from memlab.learn.recipe import (
     EncoderRecipe,
     finished_record,
     record_of_run,
+    run_in_words,
     sources_of,
     train_command,
 )
 from memlab.learn.sources import drop_learned, read_sources
+from memlab.learn.validation import keep_apart
 from memlab.models.local.adapter import update_file, write_update
 from memlab.models.local.base import files_digest
 from memlab.runtime.files import atomic_dir, write_json
@@ -52,8 +54,13 @@ def train(recipe: EncoderRecipe, words: list[str], watch: Callable[[int, float],
 
     encoder_training.check(recipe)
     kept, sources, others = read_sources(recipe, words)
+    measured = others is not None and len(others.questions) > 0
+    kept, apart, chosen_on = keep_apart(kept, recipe.validation, measured, recipe.seed)
     drawn = draw(kept, recipe.negatives, recipe.epochs, recipe.batch, recipe.seed)
     lists = distinct_batches(drawn, recipe.batch)
+    if apart.height:
+        lists = dataclasses.replace(lists, validation=distinct_batches(
+            draw(apart, recipe.negatives, 1, recipe.batch, recipe.seed), recipe.batch))
     settings, base = recipe.settings(), files_digest(recipe.base_folder())
     started_from = recipe.embedder()
     adapter = started_from.identity().get("adapter")
@@ -65,12 +72,12 @@ def train(recipe: EncoderRecipe, words: list[str], watch: Callable[[int, float],
     passages = sorted({*kept["positive"], *kept["negatives"].explode()})
     parts = encoder_training.load(recipe, passages)
     checkpoints = recipe.out_model.with_name(f"{recipe.out_model.name}.unfinished")
-    losses = encoder_training.train_encoder(parts, lists, recipe, checkpoints, mark, watch)
+    outcome = encoder_training.train_encoder(parts, lists, recipe, checkpoints, mark, watch)
     file = checkpoints / UPDATE
     write_update(file, encoder_training.update_of(parts, recipe.rank),
                  {"base": base, "rank": recipe.rank, "dimensions": recipe.dimensions})
     found = None
-    if others is not None and (len(others.questions) or must_help(recipe)):
+    if others is not None and (measured or must_help(recipe)):
         others = drop_learned(others, started_from.learned_questions())
         found = compare_pipelines(others.tables, others.questions, others.by, best_with(started_from),
                                   best_with(dataclasses.replace(started_from, adapter=file)), others.store, recipe.seed)
@@ -78,8 +85,8 @@ def train(recipe: EncoderRecipe, words: list[str], watch: Callable[[int, float],
         "format": FORMAT, "mark": mark, "sources": [*sources, *earlier], "recipe": spec(settings), "base": base,
         "adapter": adapter,
         "counts": {"examples": kept.height, "questions": kept["query"].n_unique(), "passages": len(passages),
-                   "left_out": len(drawn.queries) - len(lists.queries), "steps": len(losses)},
-        "not_learned": found, **record_of_run(start, losses),
+                   "left_out": len(drawn.queries) - len(lists.queries), "steps": len(outcome.losses)},
+        "not_learned": found, **record_of_run(start, outcome, chosen_on),
     }
     with atomic_dir(recipe.out_model) as temporary:  # so that the folder is whole or absent
         if not must_help(recipe) or (found and found["shown"]):
@@ -106,13 +113,12 @@ def _run(recipe: EncoderRecipe, words: list[str]) -> str:
     """Train, and return a line about it."""
     with enough_memory(f"a smaller batch (batch={max(recipe.batch // 2, 2)}), or limit= in all"):
         record = train(recipe, words)
-    counts, losses, found = record["counts"], record["losses"], record["not_learned"]
+    found = record["not_learned"]
     worth = f"\n{in_words(found)}" if found else ""
     if must_help(recipe) and not (found and found["shown"]):
         worth += (f"; the old weights stay: {recipe.out_model} holds the record alone (keep=always with another folder "
                   "writes the new ones)")
-    return (f"{recipe.out_model}: {counts['examples']:,} examples of {counts['questions']:,} questions, "
-            f"{counts['steps']:,} steps, {record['seconds']:,.0f} s, loss {losses[0]:.3f} -> {losses[-1]:.3f}{worth}")
+    return f"{recipe.out_model}: {run_in_words(record)}{worth}"
 
 
 if __name__ == "__main__":

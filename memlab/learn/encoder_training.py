@@ -11,6 +11,7 @@ begins at the leading principal components of the token vectors before. This mod
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,10 +38,10 @@ from transformers import AutoConfig
 from memlab.errors import MemlabError
 from memlab.learn.pairs import TrainingLists
 from memlab.learn.recipe import EncoderRecipe
-from memlab.learn.training import OneDevice, Watch, load_libraries, run, training_device
+from memlab.learn.training import Columns, OneDevice, Outcome, Watch, load_libraries, run, training_device
 from memlab.models.local.adapter import PROJECTION, apply_update, low_rank, update_file
-from memlab.models.local.backend import punctuation_ids
-from memlab.models.local.base import token_width
+from memlab.models.local.backend import punctuation_ids, read_head
+from memlab.models.local.base import M3_HEAD, is_colbert, token_width
 from memlab.models.protocols import Floats
 from memlab.search.late_interaction import idf_weights
 
@@ -132,10 +133,10 @@ def load(recipe: EncoderRecipe, passages: Sequence[str]) -> EncoderParts:
     ignored = [*{*tokenizer.all_special_ids} - {tokenizer.unk_token_id}, *punctuation_ids(tokenizer)]
     mask = MultiVectorMask(skiplist_words=tokenizer.convert_ids_to_tokens(sorted(map(int, ignored))),
                            skiplist_tasks=["query", "document"])
-    modules: list[Any] = [transformer]
+    modules: list[Any] = [transformer, *_head(recipe.base_folder() / M3_HEAD)]
     projection = None
     if recipe.dimensions is not None:
-        axes = _principal_axes(transformer, passages, recipe.dimensions, recipe.seed)
+        axes = _principal_axes(modules, passages, recipe.dimensions, recipe.seed)
         projection = Dense(axes.shape[1], recipe.dimensions, bias=False, activation_function=torch.nn.Identity(),
                            init_weight=torch.from_numpy(axes), module_input_name="token_embeddings",
                            module_output_name="token_embeddings")
@@ -150,15 +151,27 @@ def load(recipe: EncoderRecipe, passages: Sequence[str]) -> EncoderParts:
     return EncoderParts(model, transformer, projection, before)
 
 
-def _principal_axes(transformer: Transformer, passages: Sequence[str], dimensions: int, seed: int) -> Floats:
+def _head(file: Path) -> list[Dense]:
+    """Return the base's own layer of token vectors, whose weights stay as they are; none without its file."""
+    if not file.is_file():
+        return []
+    weight, bias = read_head(file)
+    layer = Dense(weight.shape[1], weight.shape[0], activation_function=torch.nn.Identity(), init_weight=weight,
+                  init_bias=bias, module_input_name="token_embeddings", module_output_name="token_embeddings")
+    return [layer.requires_grad_(False)]
+
+
+def _principal_axes(modules: Sequence[Any], passages: Sequence[str], dimensions: int, seed: int) -> Floats:
     """Return the leading axes (dimensions, width) of the base's unit token vectors, without centring them."""
     some = [passages[i] for i in np.sort(np.random.default_rng([seed, 3]).permutation(len(passages))[:SAMPLE])]
-    width = transformer.get_embedding_dimension()
+    transformer, width = modules[0], modules[-1].get_embedding_dimension()
     gram = np.zeros((width, width))
     with torch.inference_mode():
         for start in range(0, len(some), PIECE):
             inputs = transformer.preprocess(some[start:start + PIECE])
-            output = transformer(dict(inputs))
+            output = dict(inputs)
+            for module in modules:
+                output = module(output)
             vectors = output["token_embeddings"][inputs["attention_mask"].bool()]
             unit = torch.nn.functional.normalize(vectors, dim=1).double().numpy()
             gram += unit.T @ unit
@@ -167,29 +180,34 @@ def _principal_axes(transformer: Transformer, passages: Sequence[str], dimension
 
 
 def train_encoder(parts: EncoderParts, lists: TrainingLists, recipe: EncoderRecipe, folder: Path, mark: str,
-                  watch: Watch | None = None) -> list[float]:
-    """Train on lists of passages whose first is the positive; return the loss of each step. See ``training.run``.
-
-    Lists of one length: a question with fewer negatives than the others repeats some.
-    """
-    width = max(map(len, lists.passages))
-    rows = [[row[i] if i < len(row) else row[1 + (i - 1) % (len(row) - 1)] for i in range(width)]
-            for row in lists.passages]
-    columns: dict[str, list[Any]] = {"query": lists.queries} | {
-        "positive" if i == 0 else f"negative_{i}": [row[i] for row in rows] for i in range(width)}
+                  watch: Watch | None = None) -> Outcome:
+    """Train on lists of passages whose first is the positive. See ``training.run``."""
     scores = colbert_scores if recipe.weighting == "idf" else mean_colbert_scores
     loss: Any = (
         CachedMultiVectorMultipleNegativesRankingLoss(parts.model, scale=SCALE, similarity_fct=scores,
                                                       mini_batch_size=PIECE) if recipe.cached else
         MultiVectorMultipleNegativesRankingLoss(parts.model, scale=SCALE, similarity_fct=scores))
-    return run(MultiVectorEncoderTrainer, EncoderArguments, parts.model, columns, loss, recipe, folder, mark, watch,
-               max_length={"query": recipe.query_length, "document": recipe.max_length})
+    return run(MultiVectorEncoderTrainer, EncoderArguments, parts.model, lists, _columns, loss, recipe, folder, mark,
+               watch, max_length={"query": recipe.query_length, "document": recipe.max_length})
+
+
+def _columns(lists: TrainingLists) -> Columns:
+    """Return lists of one length: a question with fewer negatives than the others repeats some."""
+    width = max(map(len, lists.passages))
+    rows = [[row[i] if i < len(row) else row[1 + (i - 1) % (len(row) - 1)] for i in range(width)]
+            for row in lists.passages]
+    return {"query": lists.queries} | {
+        "positive" if i == 0 else f"negative_{i}": [row[i] for row in rows] for i in range(width)}
 
 
 def check(recipe: EncoderRecipe) -> None:
     """Raise MemlabError for what keeps a training from starting, before any example is made."""
     load_libraries()
     training_device(recipe)
+    if is_colbert(recipe.base_folder()):
+        raise MemlabError("is a ColBERT model: an update holds changes of the transformer alone, and neither its "
+                          "projection nor its prefixes", where=f"base={recipe.base}",
+                          fix="a base without a projection, such as a sentence encoder or bge-m3")
     recipe.embedder()  # raises MemlabError for an update of other weights
     width, positions = token_width(recipe.base_folder()), _positions(recipe.base_folder())
     if width is not None and recipe.dimensions is not None and recipe.dimensions > width:
@@ -228,3 +246,5 @@ def save(parts: EncoderParts, base: Path, folder: Path) -> None:
     whole: Any = SentenceTransformer(str(base), device="cpu", model_kwargs={"dtype": torch.float32})
     whole[0].auto_model.load_state_dict(parts.transformer.auto_model.state_dict())
     whole.save_pretrained(str(folder), create_model_card=False)
+    if (base / M3_HEAD).is_file():
+        shutil.copy(base / M3_HEAD, folder)

@@ -103,13 +103,20 @@ def parse_fold(fold: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-def examples(tables: Tables, fold: Fold, depth: int, roles: tuple[str, ...]) -> pl.DataFrame:
+def examples(tables: Tables, fold: Fold, depth: int, roles: tuple[str, ...], absolute_margin: float | None = None,
+             relative_margin: float | None = None) -> pl.DataFrame:
     """Return (question, query, positive, negatives), one row per evidence turn of a training question.
 
     ``tables`` hold a first stage's ranking of turns. Texts are what a model reads ("Speaker: text").
     ``negatives`` are the first ``depth`` ranked turns, best first, without: evidence; turns of a session that is
-    evidence as a whole; turns with the text of a positive; ``fold.forbidden`` sessions. Questions that do not count in
-    retrieval averages, and examples without a negative, are left out.
+    evidence as a whole; turns with the text of a positive; ``fold.forbidden`` sessions; and turns whose score is too
+    near that of the positive, or above it, since they may be evidence that nobody marked. With the margins, named as in
+    sentence-transformers' ``mine_hard_negatives``, a negative's score n beside that of the positive p has
+
+        n <= p - absolute_margin,   n <= p - |p| x relative_margin
+
+    A positive that is not ranked has no score, and with a margin no negatives. Questions that do not count in retrieval
+    averages, and examples without a negative, are left out.
     """
     if not tables["units"]["level"].eq("turn").all():
         raise MemlabError("a model is trained on turns", where="rank/score, level", fix="rank.score.level=turn")
@@ -119,29 +126,41 @@ def examples(tables: Tables, fold: Fold, depth: int, roles: tuple[str, ...]) -> 
     turns = tables["units"].explode("turns").select("unit", *SESSION, pl.col("turns").alias("turn"))
     evidence_units = evidence.join(turns, on=[*SESSION, "turn"]).select("question", "unit").unique()
     head = tables["ranking"].filter(pl.col("rank") <= depth).join(questions, on="question", how="semi").select(
-        "question", "unit", "rank")
+        "question", "unit", "rank", "score")
     units = pl.concat([evidence_units.select("unit"), head.select("unit")]).unique()
     passages = passages_of(units, tables, roles).select("unit", pl.col("text").alias("passage"))
-    positives = evidence_units.join(passages, on="unit").sort("question", "unit")
+    scores = tables["ranking"].select("question", "unit", pl.col("score").alias("best"))
+    positives = evidence_units.join(passages, on="unit").join(scores, on=["question", "unit"], how="left").sort(
+        "question", "unit")
     whole_sessions = evidence.filter(pl.col("turn").is_null()).select("question", *SESSION)
-    negatives = (
+    distractors = (
         head.join(evidence_units, on=["question", "unit"], how="anti")
         .join(turns.select("unit", *SESSION), on="unit")
         .join(whole_sessions, on=["question", *SESSION], how="anti").join(fold.forbidden, on=SESSION, how="anti")
         .join(passages, on="unit").join(positives, on=["question", "passage"], how="anti").sort("question", "rank")
-        .group_by("question", maintain_order=True).agg(pl.col("passage").unique(maintain_order=True)
-                                                       .alias("negatives"))
+        .group_by("question", "passage", maintain_order=True).agg(pl.col("rank").first(), pl.col("score").max())
     )
-    return positives.join(questions.select("question", "query"), on="question").join(negatives, on="question").sort(
-        "question", "unit").select("question", "query", pl.col("passage").alias("positive"), "negatives")
+    highest = [pl.col("best") - margin for margin in (
+        None if absolute_margin is None else pl.lit(absolute_margin),
+        None if relative_margin is None else pl.col("best").abs() * relative_margin) if margin is not None]
+    negatives = positives.select("question", "unit", "best").join(distractors, on="question").filter(
+        pl.lit(True), *(pl.col("score") <= limit for limit in highest)).sort("question", "unit", "rank").group_by(
+        "question", "unit", maintain_order=True).agg(pl.col("passage").alias("negatives"))
+    return positives.join(questions.select("question", "query"), on="question").join(
+        negatives, on=["question", "unit"]).sort("question", "unit").select(
+        "question", "query", pl.col("passage").alias("positive"), "negatives")
 
 
 @dataclass(frozen=True)
 class TrainingLists:
-    """Lists in the order of training: ``passages[i]`` are the positive of ``queries[i]``, then its negatives."""
+    """Lists in the order of training: ``passages[i]`` are the positive of ``queries[i]``, then its negatives.
+
+    ``validation`` are those that the best step is chosen on.
+    """
 
     queries: list[str]
     passages: list[list[str]]
+    validation: TrainingLists | None = None
 
 
 def draw(examples: pl.DataFrame, negatives: int, epochs: int, batch: int, seed: int) -> TrainingLists:

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 
 import numpy as np
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -30,6 +30,9 @@ from memlab.runtime.paths import bundled_encoder
 from memlab.runtime.terminal import print
 from memlab.stage import LocalPath, stage
 
+if TYPE_CHECKING:
+    from memlab.learn.training import Outcome  # loads the training libraries
+
 UPDATE = "update.safetensors"
 """File of an encoder's update in the folder of a training."""
 
@@ -43,14 +46,17 @@ class PairRecipe:
 
     questions: ``gold`` are those of the data, ``rules`` those that rules make from statements in the turns (English).
     fold: ``all``, or ``k/n`` to hold fold k of n out. depth: first-stage ranks that negatives come from. roles: of the
-    turns that are passages. limit: maximum number of positives, drawn by seed. file: where ``memlab train pairs``
-    writes them.
+    turns that are passages. absolute_margin, relative_margin: how far below the evidence a turn's first-stage score
+    must be to count as a negative, as a number and as a share of the evidence's score; null: no limit. limit: maximum
+    number of positives, drawn by seed. file: where ``memlab train pairs`` writes them.
     """
 
     questions: Literal["gold", "rules"] = "gold"
     fold: str = "all"
     depth: Annotated[int, Field(ge=1)] = 30
     roles: tuple[Literal["user", "assistant"], ...] = Field(default=("user", "assistant"), strict=False)
+    absolute_margin: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    relative_margin: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     limit: Annotated[int, Field(ge=1)] | None = None
     seed: Annotated[int, Field(ge=0)] = 0
     file: LocalPath | None = None
@@ -71,7 +77,11 @@ class TrainingRecipe(PairRecipe):
 
     out_model: folder of the finished model. base: folder or hub name of the model to start from; null is the embedded
     encoder. negatives: number per positive. batch: positives per step. max_length: tokens of a text, or of a pair.
-    rate: peak learning rate, reached after the share ``warmup`` of all steps, then falling to 0. precision: bf16
+    rate: peak learning rate, reached after the share ``warmup`` of all steps, then falling to 0. pairs: files of
+    examples that ``memlab train pairs`` wrote, with the times that each is taken in an epoch (a half: a sample of half
+    of them, drawn by seed); no other data are read then. validation: share of the examples, in whole groups, that the
+    best step is chosen on and nothing is learned from; null is a tenth where the data have questions that are measured
+    afterwards (see docs/training.md), else none. precision: bf16
     computes matrix products in half the bits (the weights stay fp32): 2.4 times as fast on a CPU with AVX512_BF16, slow
     on one without. device: auto is the first GPU, else the CPU; cuda:1 is that GPU. One training takes one GPU: it is
     small, and the folds of a cross-fit are independent, so several GPUs are used best by one fold on each.
@@ -86,6 +96,8 @@ class TrainingRecipe(PairRecipe):
     rate: Annotated[float, Field(gt=0)] = 1e-4
     warmup: Annotated[float, Field(ge=0, lt=1)] = 0.1
     decay: Annotated[float, Field(ge=0)] = 0.01
+    pairs: dict[LocalPath, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = Field(default_factory=dict)
+    validation: Annotated[float, Field(ge=0, le=.5)] | None = None
     precision: Literal["fp32", "bf16"] = "fp32"
     device: Device = "auto"
     checkpoint_seconds: Annotated[float, Field(ge=0)] = 120.0
@@ -115,8 +127,7 @@ class EncoderRecipe(TrainingRecipe):
     embeddings: train the vectors of the vocabulary too. rank: of the update that is saved beside the whole model.
     cached: compute gradients in pieces, so that a batch needs less memory and more time. keep: ``always`` writes the
     weights; ``shown`` only if they are shown to help on questions that were not learned, which is measured where the
-    data have any; ``auto`` is shown for questions=rules without pairs, else always. pairs: files of examples that
-    ``memlab train pairs`` wrote, with the times that each is taken in an epoch; no other data are read then.
+    data have any; ``auto`` is shown for questions=rules without pairs, else always.
     """
 
     negatives: Annotated[int, Field(ge=1)] = 1
@@ -132,7 +143,6 @@ class EncoderRecipe(TrainingRecipe):
     rank: Annotated[int, Field(ge=1)] = 32
     cached: bool = False
     keep: Literal["auto", "shown", "always"] = "auto"
-    pairs: dict[LocalPath, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _check_adapter(self) -> Self:
@@ -239,10 +249,24 @@ def sources_of(update: Path) -> list[Any]:
         return []
 
 
-def record_of_run(start: float, losses: Sequence[float]) -> dict[str, Any]:
-    """Return what a training records of its run: losses, seconds since ``start``, hardware, versions and commit."""
-    return {"losses": tenths(losses), "seconds": round(time.perf_counter() - start, 1),
-            "hardware": manifest.hardware(), "versions": manifest.versions(), **manifest.commit()}
+def record_of_run(start: float, outcome: Outcome, chosen_on: dict[str, Any]) -> dict[str, Any]:
+    """Return what a training records of its run: losses, seconds since ``start``, hardware, versions and commit.
+
+    ``kept_step`` says whose weights are kept, and what chose them: ``chosen_on`` is the record of ``keep_apart``.
+    """
+    evaluations = {"evaluations": outcome.evaluations} if outcome.evaluations else {}
+    return {"losses": tenths(outcome.losses), "kept_step": {"step": outcome.step, **chosen_on, **evaluations},
+            "seconds": round(time.perf_counter() - start, 1), "hardware": manifest.hardware(),
+            "versions": manifest.versions(), **manifest.commit()}
+
+
+def run_in_words(record: dict[str, Any]) -> str:
+    """Return what was learned, and how the training went, in a phrase."""
+    counts, losses, kept = record["counts"], record["losses"], record["kept_step"]
+    step = "" if "none" in kept else (
+        f", step {kept['step']:,} kept by the loss on {kept['examples']:,} examples of {kept['groups']:,} other groups")
+    return (f"{counts['examples']:,} examples of {counts['questions']:,} questions, {counts['steps']:,} steps, "
+            f"{record['seconds']:,.0f} s, loss {losses[0]:.3f} -> {losses[-1]:.3f}{step}")
 
 
 def tenths(losses: Sequence[float]) -> list[float]:

@@ -3,7 +3,7 @@
     memlab train pairs data=locomo data.path=FILE file=a.jsonl            all questions with evidence
     memlab train pairs data=locomo data.path=FILE file=a.jsonl fold=1/3   without those of fold 1 of 3
     memlab train pairs data=custom data.path=DIR file=a.jsonl questions=rules   asked by rules about statements of a log
-    memlab train encoder 'pairs={a.jsonl: 1, b.jsonl: 4}' out_model=DIR   an encoder learns from several files
+    memlab train encoder 'pairs={a.jsonl: 1, b.jsonl: 0.5}' out_model=DIR   an encoder learns from several files
 
 Every setting of ``PairRecipe`` is given as setting=value. All other words configure the data and the first stage, whose
 ranking gives the hard negatives, as for memlab run.
@@ -22,16 +22,18 @@ from memlab.data.dataset import GroupBy
 from memlab.errors import MemlabError
 from memlab.harness.arm import load
 from memlab.learn.command import read_arm
+from memlab.learn.folds import scored_evidence
 from memlab.learn.pairs import NEEDED, Fold, draw_examples, examples, read_examples, split, write_examples
-from memlab.learn.recipe import EncoderRecipe, PairRecipe, train_command
+from memlab.learn.recipe import PairRecipe, TrainingRecipe, train_command
+from memlab.learn.validation import with_groups
 from memlab.pipeline import Pipeline
 from memlab.questions.facts import StatedFact, facts_of
 from memlab.runtime.machine import OF_A_RUN, enough_memory
 from memlab.stage import spec
 from memlab.store import Store
-from memlab.tables import Tables, add_texts, frame, with_text
+from memlab.tables import Tables, add_texts, frame, text_hash, with_text
 
-OF_EXAMPLES = ("questions", "fold", "depth", "roles", "limit")
+OF_EXAMPLES = ("questions", "fold", "depth", "roles", "absolute_margin", "relative_margin", "limit")
 """Settings that decide which examples there are."""
 
 FIRST_STAGE = "score"
@@ -73,8 +75,10 @@ def with_rule_questions(tables: Tables) -> Tables:
 def make_examples(tables: Tables, pipeline: Pipeline, recipe: PairRecipe, store: Store) -> tuple[pl.DataFrame, Fold]:
     """Return the examples of a loaded data set, and its training and held-out questions.
 
-    The pipeline's first stage gives the negatives; its later slots do not run. Raises MemlabError without any example.
+    The pipeline's first stage gives the negatives; its later slots do not run. Examples have a ``group``, null where
+    one may not choose the best step of a training. Raises MemlabError without any example.
     """
+    marked = scored_evidence(tables).join(tables["questions"].select("question", "corpus"), on="question")
     if recipe.questions == "rules":
         tables = with_rule_questions(tables)
         if not tables["questions"].height:
@@ -82,11 +86,13 @@ def make_examples(tables: Tables, pipeline: Pipeline, recipe: PairRecipe, store:
                               fix="a larger log in English, or questions=gold")
     ranked = pipeline.run(tables, store, until=FIRST_STAGE).only(NEEDED)
     fold = split(ranked, recipe.fold)
-    kept = draw_examples(examples(ranked, fold, recipe.depth, recipe.roles), recipe.limit, recipe.seed)
+    found = examples(ranked, fold, recipe.depth, recipe.roles, recipe.absolute_margin, recipe.relative_margin)
+    kept = draw_examples(found, recipe.limit, recipe.seed)
     if not kept.height:
         raise MemlabError("no question has an evidence turn and another turn to tell it from",
-                          where="learn/pairs", fix="data with turn-level evidence, or a larger depth")
-    return kept, fold
+                          where="learn/pairs", fix="data with turn-level evidence, a larger depth or a smaller margin")
+    measured = marked if recipe.questions == "rules" else marked.join(fold.held_out, on="question", how="semi")
+    return with_groups(kept, ranked, measured), fold
 
 
 def source_record(dataset: dict[str, Any], pipeline: Pipeline, recipe: PairRecipe, fold: Fold) -> dict[str, Any]:
@@ -129,11 +135,11 @@ def data_examples(recipe: PairRecipe, words: list[str]) -> tuple[pl.DataFrame, d
         tables, others, arm.dataset.grouping(), store)
 
 
-def read_sources(recipe: EncoderRecipe, words: list[str]
+def read_sources(recipe: TrainingRecipe, words: list[str]
                  ) -> tuple[pl.DataFrame, list[dict[str, Any]], MarkedQuestions | None]:
     """Return the examples of the recipe's files or of the data set of the words, and what is known of each source.
 
-    The questions of the data set that are not learned come third; files have none.
+    The questions of the data set that are not learned come third; files have none, and no groups.
     """
     if not recipe.pairs:
         kept, record, marked = data_examples(recipe, words)
@@ -143,10 +149,23 @@ def read_sources(recipe: EncoderRecipe, words: list[str]
         raise MemlabError(f"{others[0]} configures examples, and these come from files", fix="leave one of them out")
     frames, records = [], []
     for file, times in recipe.pairs.items():
-        examples_read, record = read_examples(file)
-        frames += [examples_read] * times
-        records.append({"file": file.name, "times": times, **record})
+        read, record = read_examples(file)
+        taken = times_over(read, times, recipe.seed)
+        frames.append(taken.with_columns(group=pl.lit(None, pl.Int64)))
+        records.append({"file": file.name, "times": times, **record,
+                        "learnt": sorted(text_hash(query) for query in taken["query"].unique())})
     return pl.concat(frames), records, None
+
+
+def times_over(examples: pl.DataFrame, times: float, seed: int) -> pl.DataFrame:
+    """Return the examples so many times; of a part of a time a sample, drawn by seed: at least one example in all.
+
+    >>> times_over(pl.DataFrame({"query": ["a", "b", "c", "d"]}), 1.5, seed=0).height
+    6
+    """
+    whole = int(times)
+    part = max(round((times - whole) * examples.height), 0 if whole else 1)
+    return pl.concat([*[examples] * whole, draw_examples(examples, part, seed)])
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,8 +1,9 @@
 """Training runs of sentence-transformers' trainers: seeded, on one device, and continued after an interruption.
 
 A checkpoint holds weights, optimiser, learning rate and random states, so that an interrupted training ends with the
-same weights as one without interruption, on one machine and device with one number of threads. This module loads the
-training libraries: import it where needed.
+same weights as one without interruption, on one machine and device with one number of threads. With examples for
+validation the weights of the step with the least loss on these are kept, and a training without progress ends early.
+This module loads the training libraries: import it where needed.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import math
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,7 +29,7 @@ from sentence_transformers.cross_encoder.losses import ListNetLoss
 from sentence_transformers.cross_encoder.trainer import CrossEncoderTrainer
 from sentence_transformers.cross_encoder.training_args import CrossEncoderTrainingArguments
 from torch.utils.data import SequentialSampler
-from transformers import PrinterCallback, TrainerCallback
+from transformers import EarlyStoppingCallback, PrinterCallback, TrainerCallback
 
 from memlab.errors import MemlabError
 from memlab.learn.pairs import TrainingLists
@@ -37,11 +38,25 @@ from memlab.models.local.backend import disable_progress_bars, resolve
 from memlab.models.local.batching import attempt
 from memlab.runtime.progress import Step, progress
 
+Columns = dict[str, list[Any]]
+
 Watch = Callable[[int, float], None]
 """``watch(step, loss)`` is called after each step, which are counted from 0."""
 
+EVALUATIONS, PATIENCE = 10, 3
+"""Evaluations of a training on its examples for validation, and how many of them without progress end it."""
+
 ALL = 100.0
 """Label of the positive beside 0 for the negatives: the softmax of the labels is 1 and, to the last digit, 0."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The loss of each step, the step whose weights are kept, and the steps and losses of evaluations, if any."""
+
+    losses: list[float]
+    step: int
+    evaluations: list[tuple[int, float]] = field(default_factory=list)
 
 
 class OneDevice:
@@ -83,15 +98,17 @@ class Watcher(TrainerCallback):
         self.losses: list[float] = []
         self.last = time.monotonic()
 
-    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002 (a callback's signature)
-        """Ask for a checkpoint when it is time for one."""
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Ask for a checkpoint when it is time for one, and for an evaluation and a checkpoint after the last step."""
+        if args.load_best_model_at_end and state.global_step == state.max_steps:
+            control.should_evaluate = control.should_save = True
         if time.monotonic() - self.last >= self.recipe.checkpoint_seconds and state.global_step < state.max_steps:
             control.should_save, self.last = True, time.monotonic()
 
     def on_log(self, args: Any, state: Any, control: Any, **others: Any) -> None:  # noqa: ARG002
         """Report a step."""
         loss = others["logs"].get("loss")
-        if loss is None:  # the summary at the end
+        if loss is None:  # an evaluation, or the summary at the end
             return
         if not math.isfinite(loss):
             raise MemlabError(f"the loss of step {state.global_step} is not a number", fix="a smaller rate")
@@ -99,6 +116,15 @@ class Watcher(TrainerCallback):
         self.report(1, f"loss {np.mean(self.losses[-20:]):.3f}")
         if self.watch:
             self.watch(state.global_step - 1, loss)
+
+
+class Patience(EarlyStoppingCallback):
+    """The library's early stopping, which an interruption after its decision does not undo."""
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002 (a callback's signature)
+        """End a training that had ended when it was interrupted, without another evaluation."""
+        if self.early_stopping_patience_counter >= self.early_stopping_patience:
+            control.should_evaluate, control.should_training_stop = False, True
 
 
 def load_libraries() -> None:
@@ -125,8 +151,8 @@ def load_reranker(recipe: TrainingRecipe) -> CrossEncoder:
 
 
 def train_reranker(model: CrossEncoder, lists: TrainingLists, recipe: TrainingRecipe, folder: Path, mark: str,
-                   watch: Watch | None = None) -> list[float]:
-    """Train on lists of passages whose first is the positive; return the loss of each step. See ``run``.
+                   watch: Watch | None = None) -> Outcome:
+    """Train on lists of passages whose first is the positive. See ``run``.
 
     The loss is a softmax over one positive and n hard negatives of the same question (localized contrastive estimation;
     Gao, Dai & Callan, Rethink Training of BERT Rerankers in Multi-Stage Retrieval Pipeline, ECIR 2021):
@@ -135,16 +161,18 @@ def train_reranker(model: CrossEncoder, lists: TrainingLists, recipe: TrainingRe
 
     which is ListNet (Cao et al., ICML 2007) with all of the target on the positive.
     """
-    columns: dict[str, list[Any]] = {
-        "query": lists.queries, "passages": lists.passages,
-        "label": [[ALL] + [0.0] * (len(row) - 1) for row in lists.passages]}
-    return run(CrossEncoderTrainer, RerankerArguments, model, columns, ListNetLoss(model, mini_batch_size=-1), recipe,
-               folder, mark, watch)
+    def columns(lists: TrainingLists) -> Columns:
+        return {"query": lists.queries, "passages": lists.passages,
+                "label": [[ALL] + [0.0] * (len(row) - 1) for row in lists.passages]}
+
+    return run(CrossEncoderTrainer, RerankerArguments, model, lists, columns, ListNetLoss(model, mini_batch_size=-1),
+               recipe, folder, mark, watch)
 
 
-def run(trainer: type[BaseTrainer], arguments: Any, model: Any, columns: dict[str, list[Any]], loss: Any,
-        recipe: TrainingRecipe, folder: Path, mark: str, watch: Watch | None = None, **options: Any) -> list[float]:
-    """Train a model of sentence-transformers; return the loss of each step.
+def run(trainer: type[BaseTrainer], arguments: Any, model: Any, lists: TrainingLists,
+        columns: Callable[[TrainingLists], Columns], loss: Any, recipe: TrainingRecipe, folder: Path, mark: str,
+        watch: Watch | None = None, **options: Any) -> Outcome:
+    """Train a model of sentence-transformers.
 
     Raises MemlabError when the loss is no longer a number, or a step does not fit into memory.
 
@@ -152,7 +180,8 @@ def run(trainer: type[BaseTrainer], arguments: Any, model: Any, columns: dict[st
         trainer: The library's class.
         arguments: The class of its arguments, with ``OneDevice``.
         model: The model; its weights change.
-        columns: The examples; each step takes ``recipe.batch`` of them, in their order.
+        lists: The examples; each step takes ``recipe.batch`` of them, in their order.
+        columns: Returns examples as the library's trainer takes them.
         loss: The library's loss of this model.
         recipe: Settings of the training.
         folder: Holds the checkpoints; those of a training with another mark are deleted.
@@ -166,23 +195,40 @@ def run(trainer: type[BaseTrainer], arguments: Any, model: Any, columns: dict[st
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         (folder / "mark").write_text(mark, encoding="utf-8")
-    steps, checkpoint = math.ceil(len(columns["query"]) / recipe.batch), last_checkpoint(folder)
+    steps, checkpoint = math.ceil(len(lists.queries) / recipe.batch), last_checkpoint(folder)
+    every = max(1, steps // EVALUATIONS)
+    best: dict[str, Any] = {"save_strategy": "no"} if lists.validation is None else {
+        "eval_strategy": "steps", "eval_steps": every, "save_strategy": "steps", "save_steps": every,
+        "per_device_eval_batch_size": recipe.batch, "load_best_model_at_end": True,
+        "metric_for_best_model": "eval_loss", "greater_is_better": False,
+        "restore_callback_states_from_checkpoint": True}
     given = arguments(
         output_dir=str(folder), on=str(model.device), use_cpu=model.device.type == "cpu", num_train_epochs=1,
         per_device_train_batch_size=recipe.batch, batch_sampler=in_order, learning_rate=recipe.rate,
         weight_decay=recipe.decay, warmup_steps=round(recipe.warmup * steps), bf16=recipe.precision == "bf16",
-        seed=recipe.seed, save_strategy="no", save_total_limit=1, logging_steps=1, logging_nan_inf_filter=False,
-        disable_tqdm=True, report_to="none", dataloader_pin_memory=False, **options)
+        seed=recipe.seed, save_total_limit=1, logging_steps=1, logging_nan_inf_filter=False,
+        disable_tqdm=True, report_to="none", dataloader_pin_memory=False, **best, **options)
     model.model_card_data.widget = [{}]  # else the library looks for examples, with a progress bar of its own
     done = int(checkpoint.name.rpartition("-")[2]) if checkpoint else 0
     with progress("fine-tuning", total=steps - done, unit="steps") as report:
-        watcher = Watcher(recipe, report, watch)
-        running = trainer(model, given, Dataset.from_dict(columns), loss=loss, callbacks=[watcher])
+        callbacks: list[TrainerCallback] = [Watcher(recipe, report, watch)]
+        held: dict[str, Any] = {}
+        if lists.validation is not None:
+            callbacks.append(Patience(PATIENCE))
+            held["eval_dataset"] = Dataset.from_dict(columns(lists.validation))
+        running = trainer(model, given, Dataset.from_dict(columns(lists)), loss=loss, callbacks=callbacks, **held)
         running.remove_callback(PrinterCallback)
         if attempt(lambda: running.train(str(checkpoint) if checkpoint else None)) is None:
             raise MemlabError(f"a step does not fit into the memory of {model.device}",
                               fix="a smaller batch or max_length, or fewer negatives")
-    return [entry["loss"] for entry in running.state.log_history if "loss" in entry]
+        log, best_loss = list(running.state.log_history), running.state.best_metric
+        # the library only logs that it cannot load the best weights
+        if held and not math.isclose(running.evaluate()["eval_loss"], best_loss or 0.0, rel_tol=1e-4):
+            raise MemlabError(f"the weights of the best step ({running.state.best_global_step}) cannot be loaded",
+                              where=str(folder), fix="validation=0, which keeps the last step")
+    losses = [entry["loss"] for entry in log if "loss" in entry]
+    return Outcome(losses, running.state.best_global_step or len(losses),
+                   [(int(entry["step"]), entry["eval_loss"]) for entry in log if "eval_loss" in entry])
 
 
 def last_checkpoint(folder: Path) -> Path | None:

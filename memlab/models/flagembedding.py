@@ -31,7 +31,7 @@ from pydantic import Field
 
 from memlab.errors import MemlabError
 from memlab.models.local.backend import Runtime, disable_progress_bars
-from memlab.models.local.base import ModelFiles, files_digest
+from memlab.models.local.base import M3_HEAD, ModelFiles, files_digest
 from memlab.models.local.batching import Block, attempt, spread, tokenise
 from memlab.models.local.late_interaction import choose_products, mean_matches, pad_tokens
 from memlab.models.protocols import Floats, Ints, Role
@@ -50,7 +50,7 @@ _DEVICE = "device=cpu tells whether it is the device; else check the model's fil
 _WITH_BARS = ("FlagEmbedding.inference.embedder.encoder_only.m3", "FlagEmbedding.inference.reranker.encoder_only.base",
               "FlagEmbedding.inference.reranker.decoder_only.base")
 
-_HEADS = ("sparse_linear.pt", "colbert_linear.pt")
+_HEADS = ("sparse_linear.pt", M3_HEAD)
 
 _CLASSES = {"encoder": "FlagReranker", "llm": "FlagLLMReranker"}
 

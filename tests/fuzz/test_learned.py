@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import math
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from memlab.learn import cross_fit_rerank as record
 from memlab.learn import probability_model as probability
 from memlab.learn.ranker import model as ranker
 from memlab.learn.ranker.trees import Tree, trees_of
-from memlab.models.local import adapter
+from memlab.models.local import adapter, backend, base
 from tests.fuzz.mutation import as_json, damaged, fuzz, mutated, outcome
 
 pytestmark = pytest.mark.slow
@@ -129,3 +130,35 @@ def test_updates_of_encoders(tmp_path: Path, content: bytes) -> None:
     else:
         assert str(card) == str(found)
         assert "\n" not in str(card)
+
+
+@fuzz
+@given(as_json(mutated([{"path": "", "type": "Transformer"}, {"path": "1_Dense", "type": "pylate.models.Dense"}])),
+       as_json(mutated({"in_features": 32, "out_features": 12})),
+       as_json(mutated({"architectures": ["HF_ColBERT"], "model_type": "ColBERT", "query_prefix": "[Q]", "dim": 12})))
+def test_files_of_colbert_models(tmp_path: Path, modules: bytes, dense: bytes, config: bytes) -> None:
+    (tmp_path / "1_Dense").mkdir(exist_ok=True)
+    write(tmp_path / "1_Dense", dense, "config.json")
+    write(tmp_path, modules, "modules.json")
+    for name in ("config.json", "config_sentence_transformers.json", "artifact.metadata"):
+        write(tmp_path, config, name)
+    base.is_colbert.cache_clear()
+    assert isinstance(base.is_colbert(tmp_path), bool)
+    width = base.projected_width(tmp_path)
+    assert width is None or width > 0
+
+
+def layer_of(width: int) -> bytes:
+    """Return a linear layer as PyTorch saves it."""
+    buffer = io.BytesIO()
+    torch.save({"weight": torch.ones(3, width), "bias": torch.zeros(3)}, buffer)
+    return buffer.getvalue()
+
+
+@fuzz
+@given(damaged(st.integers(0, 4).map(layer_of)))
+def test_layers_of_token_vectors(tmp_path: Path, content: bytes) -> None:
+    path = write(tmp_path, content, base.M3_HEAD)
+    found: Any = outcome(lambda: backend.read_head(path))
+    if not isinstance(found, MemlabError):
+        assert found[0].shape[0] == found[1].shape[0]

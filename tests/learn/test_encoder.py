@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,13 @@ from memlab.learn.held_out import compare_pipelines
 from memlab.learn.pairs import TrainingLists, distinct_batches, read_examples
 from memlab.learn.recipe import EncoderRecipe
 from memlab.models.local.adapter import read_update
+from memlab.models.local.base import M3_HEAD
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.models.local.late_interaction import LateInteraction
 from memlab.rank.rerank import Rerank
 from memlab.run import main as run_main
 from memlab.store import Store
-from memlab.tables import with_text
+from memlab.tables import text_hash, with_text
 from tests.learn.small_models import LEXICAL, tiny_encoder
 from tests.small import LIVES, lives
 
@@ -49,8 +51,22 @@ def scores_of(embedder: SentenceEmbedder, queries: list[str], passages: list[str
     return found
 
 
+@pytest.fixture(scope="module")
+def headed(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The base with a linear layer of token vectors beside it, as bge-m3 has one."""
+    import torch
+
+    folder = shutil.copytree(base, tmp_path_factory.mktemp("headed") / "encoder")
+    torch.manual_seed(1)
+    torch.save(torch.nn.Linear(32, 16).state_dict(), folder / M3_HEAD)
+    return Path(folder)
+
+
 @pytest.mark.slow
-def test_the_loss_is_the_softmax_of_weighted_maxsim_over_all_passages_of_a_step(base: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["base", "headed"])
+def test_the_loss_is_the_softmax_of_weighted_maxsim_over_all_passages_of_a_step(
+        kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    base = request.getfixturevalue(kind)
     settings = recipe(tmp_path, base, rate=1e-9, batch=2)
     lists = TrainingLists(["who bought a bike", "the red cat"], [["I bought a bike", "I sold it"],
                                                                   ["my cat is red", "my dog is red"]])
@@ -69,7 +85,7 @@ def test_the_loss_is_the_softmax_of_weighted_maxsim_over_all_passages_of_a_step(
         share = weight[ids] / weight[ids].sum()
         row = np.array([share @ (matrix @ vectors[text][1].T).max(axis=1) for text in passages]) * 20
         by_hand.append(np.log(np.exp(row).sum()) - row[2 * number])
-    (loss,) = encoder_training.train_encoder(parts, lists, settings, tmp_path / "c", "mark")
+    (loss,) = encoder_training.train_encoder(parts, lists, settings, tmp_path / "c", "mark").losses
     assert loss == pytest.approx(np.mean(by_hand), abs=1e-4)
 
 
@@ -99,6 +115,22 @@ def test_fewer_dimensions_are_a_map_of_the_token_vectors(base: Path, tmp_path: P
     (_, _, (matrix,)), = LateInteraction(embedder=embedder).token_vectors(["My cat is called Tom."], "document")
     assert matrix.shape[1] == 8
     np.testing.assert_allclose(np.linalg.norm(matrix, axis=1), 1, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_the_base_keeps_its_own_layer_of_token_vectors(headed: Path, tmp_path: Path) -> None:
+    settings = recipe(tmp_path, headed, rank=32, rate=1e-2)
+    encoder.train(settings, [*WORDS, f"store={tmp_path}/store"])
+    whole = SentenceEmbedder(path=settings.out_model, name="whole")
+    updated = SentenceEmbedder(path=headed, name="base", adapter=settings.out_model / encoder.UPDATE)
+    texts = ["What is my cat called?"], ["My cat is called Tom.", "It rained."]
+    np.testing.assert_allclose(scores_of(updated, *texts), scores_of(whole, *texts), atol=2e-3)
+    assert (settings.out_model / M3_HEAD).read_bytes() == (headed / M3_HEAD).read_bytes()
+    small = recipe(tmp_path / "small", headed, dimensions=8)
+    encoder.train(small, [*WORDS, f"store={tmp_path}/store"])
+    mapped = SentenceEmbedder(path=headed, name="base", adapter=small.out_model / encoder.UPDATE)
+    (_, _, (matrix,)), = LateInteraction(embedder=mapped).token_vectors(texts[0], "document")
+    assert matrix.shape[1] == mapped.token_width() == 8
 
 
 @pytest.mark.slow
@@ -174,6 +206,9 @@ def test_examples_go_through_files_and_one_is_taken_several_times(base: Path, tm
     kept, (source,), _ = sources.read_sources(recipe(tmp_path, base, pairs={file: 2}), [])
     assert kept.height == 2 * examples.height
     assert (source["file"], source["times"]) == ("a.jsonl", 2)
+    half, (source,), _ = sources.read_sources(recipe(tmp_path, base, pairs={file: .5}), [])
+    assert half.height == 3
+    assert set(source["learnt"]) == {text_hash(query) for query in half["query"]}  # not those that were left out
     assert train_main(["encoder", f"out_model={tmp_path}/m", f"base={base}", f"pairs={{{file}: 1}}", "batch=4",
                        "epochs=1", "device=cpu"]) == 0
     assert json.loads((tmp_path / "m" / "training.json").read_text())["counts"]["examples"] == 6
@@ -196,6 +231,17 @@ def test_a_training_goes_on_from_an_update_and_its_own_holds_both(base: Path, tm
     for name in {name.removesuffix(".up") for name in before if name.endswith(".up")}:
         change, same = (part[f"{name}.up"].astype(float) @ part[f"{name}.down"] for part in (before, after))
         np.testing.assert_allclose(same, change, atol=2e-3 * np.abs(change).max())
+
+
+def test_a_part_of_a_time_is_a_sample_by_seed() -> None:
+    ten = pl.DataFrame({"query": [f"q{i}" for i in range(10)]})
+    for times, height in ((1.0, 10), (.5, 5), (2.3, 23), (.01, 1), (3.01, 30)):
+        assert sources.times_over(ten, times, 0).height == height
+    part = sources.times_over(ten, 1.3, 0)["query"].to_list()
+    assert part[:10] == ten["query"].to_list()
+    assert part[10:] == sorted(set(part[10:]))  # each once, in their order
+    assert part == sources.times_over(ten, 1.3, 0)["query"].to_list()
+    assert part != sources.times_over(ten, 1.3, 1)["query"].to_list()
 
 
 HEAD = '{"format": "memlab-examples-1", "record": {}}'

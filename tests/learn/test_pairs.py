@@ -127,6 +127,42 @@ def test_a_turn_that_reads_like_the_evidence_and_a_question_without_a_negative_a
     assert taught(shared_world((("gold 0", "gold 0"), ("gold 0",)), corpora=1), depth=2).is_empty()
 
 
+def scored_world() -> Tables:
+    """One question with the evidence turns 0 and 1, and first-stage scores for all turns but the last."""
+    tables = shared_world((("gold 0", "more gold"), ("common", "near"), ("far", "common"), ("unranked",)), corpora=1)
+    score = {"gold 0": 2.0, "near": 1.9, "common": 1.5, "far": .4, "more gold": -1.0}
+    said = tables["units"].explode("turns").select("unit", "session", pl.col("turns").alias("turn")).join(
+        tables["turns"], on=["session", "turn"]).join(tables["texts"], on="text_id")
+    ranking = tables["ranking"].drop("score").join(said.select("unit", pl.col("text").replace_strict(
+        score, default=None, return_dtype=pl.Float64).alias("score")), on="unit").drop_nulls("score").sort(
+        "score", descending=True).with_columns(rank=pl.int_range(1, pl.len() + 1, dtype=pl.Int32))
+    evidence = frame("evidence", {"question": [0] * 3, "session": [0, 0, 3], "turn": [0, 1, 0]})
+    return tables.updated({"ranking": ranking, "evidence": evidence})
+
+
+@pytest.mark.parametrize(("margins", "negatives"), [
+    ({}, {"gold 0": ["near", "common", "far"], "more gold": ["near", "common", "far"],
+          "unranked": ["near", "common", "far"]}),
+    ({"absolute_margin": 0.0}, {"gold 0": ["near", "common", "far"]}),  # no turn is below -1
+    ({"absolute_margin": .5}, {"gold 0": ["common", "far"]}),  # 2 - .5 = 1.5: the turn at 1.5 is just far enough
+    ({"absolute_margin": .6}, {"gold 0": ["far"]}), ({"absolute_margin": 2.0}, {}),
+    ({"relative_margin": .05}, {"gold 0": ["near", "common", "far"]}),  # 2 - 2 x .05 = 1.9
+    ({"relative_margin": .06}, {"gold 0": ["common", "far"]}),
+    ({"relative_margin": .05, "absolute_margin": 1.0}, {"gold 0": ["far"]})])
+def test_a_negative_scores_below_the_positive_by_the_margins(
+        margins: dict[str, float], negatives: dict[str, list[str]]) -> None:
+    tables = scored_world()
+    made = examples(tables, split(tables, "all"), 100, ROLES, **margins)
+    assert dict(made.select("positive", "negatives").iter_rows()) == negatives
+
+
+def test_a_relative_margin_is_below_a_positive_whose_score_is_negative() -> None:
+    tables = scored_world()
+    lower = tables.updated({"ranking": tables["ranking"].with_columns(pl.col("score") - 4.0)})
+    made = examples(lower, split(lower, "all"), 100, ROLES, relative_margin=.2)  # -2 - 2 x .2 = -2.4
+    assert dict(made.select("positive", "negatives").iter_rows()) == {"gold 0": ["common", "far"]}
+
+
 def test_a_key_names_wording_and_corpus_and_nothing_else() -> None:
     tables = lives()
     keys = question_keys(tables["questions"], tables["turns"])

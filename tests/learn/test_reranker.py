@@ -10,10 +10,12 @@ from safetensors.numpy import load_file
 
 from memlab.errors import MemlabError
 from memlab.learn import reranker
+from memlab.learn.__main__ import main as train_main
 from memlab.learn.cross_fit_rerank import read
-from memlab.learn.recipe import TrainingRecipe
+from memlab.learn.recipe import PairRecipe, TrainingRecipe
+from memlab.learn.sources import make_examples
 from memlab.store import Store
-from tests.learn.small_models import DATA, LEXICAL, lives, tiny
+from tests.learn.small_models import LEXICAL, lives, tiny
 
 pytestmark = pytest.mark.slow
 
@@ -23,10 +25,13 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny(tmp_path_factory.mktemp("base"))
 
 
+WORDS = ["data.lives=4", "data.sessions=15", "data.questions=8", "search/dense=none", "store=null"]
+
+
 def train(folder: Path, base: Path, watch=None, **fields) -> dict:
     settings = {"limit": 12, "epochs": 1, "batch": 4, "negatives": 2, **fields}
-    config = TrainingRecipe(out_model=folder, base=base, **settings)
-    return reranker.train(lives(), DATA.identity(), LEXICAL, config, Store(), watch)
+    return reranker.train(TrainingRecipe(out_model=folder, base=base, **settings),
+                          [] if "pairs" in fields else WORDS, watch)
 
 
 def weights(folder: Path) -> dict[str, np.ndarray]:
@@ -82,7 +87,7 @@ def test_the_record_tells_what_was_learnt_and_what_was_not(base: Path, tmp_path:
     record = read(tmp_path / "a")
     assert record.held_out == frozenset(made["held_out"])
     texts = lives()["questions"]
-    assert made["counts"]["questions"] + made["counts"]["held_out"] == texts.height
+    assert len(made["held_out"]) == made["counts"]["held_out"] == texts.height / 2
     assert made["data"]["benchmark"] == "synthetic"
     assert str(tmp_path) not in (tmp_path / "a" / "training.json").read_text()
     train(tmp_path / "b", base)
@@ -93,6 +98,27 @@ def test_the_record_tells_what_was_learnt_and_what_was_not(base: Path, tmp_path:
         read(tmp_path / "a")
     with pytest.raises(MemlabError, match="No such file"):
         read(tmp_path)
+
+
+def test_examples_of_files_train_it_and_their_questions_count_as_learnt(base: Path, tmp_path: Path) -> None:
+    files = {tmp_path / f"{seed}.jsonl": times for seed, times in ((0, 1), (1, .5))}
+    for number, file in enumerate(files):
+        assert train_main(["pairs", *WORDS[:-1], f"store={tmp_path}/s", f"file={file}", "limit=6", "fold=1/2",
+                           f"seed={number}"]) == 0
+    made = train(tmp_path / "m", base, pairs=files, limit=None)
+    assert made["counts"]["examples"] == 6 + 3
+    assert [(source["file"], source["times"]) for source in made["sources"]] == [("0.jsonl", 1), ("1.jsonl", .5)]
+    record = read(tmp_path / "m")
+    assert (record.fold, record.held_out) == ("all", frozenset())
+    assert len(record.learnt) == made["counts"]["questions"]
+    assert not record.may_score("any key", next(iter(record.learnt)))
+    assert record.may_score("any key", "another text")
+
+
+def test_the_best_step_is_kept(base: Path, tmp_path: Path) -> None:
+    made = train(tmp_path / "m", base, fold="1/2", epochs=3, rate=.02)  # two corpora: one learns, one chooses
+    kept = made["kept_step"]
+    assert (kept["groups"], kept["step"]) == (1, min(kept["evaluations"], key=lambda pair: pair[1])[0])
 
 
 def test_the_command_line(base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -120,7 +146,7 @@ def test_what_cannot_work_is_refused(base: Path, tmp_path: Path, capsys: pytest.
     assert "out_model: Field required" in capsys.readouterr().err
     blind = lives().updated({"evidence": lives()["evidence"].head(0)})
     with pytest.raises(MemlabError, match="no question has an evidence turn"):
-        reranker.train(blind, {}, LEXICAL, TrainingRecipe(out_model=tmp_path / "m", base=base), Store())
+        make_examples(blind, LEXICAL, PairRecipe(), Store())
     with pytest.raises(ValidationError, match="device"):
         TrainingRecipe(out_model=tmp_path / "m", base=base, device="gpu")
 

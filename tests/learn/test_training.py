@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from safetensors.numpy import load_file
 
 from memlab.errors import MemlabError
 from memlab.learn import training
@@ -36,7 +38,8 @@ def drawn(settings: TrainingRecipe, examples: pl.DataFrame | None = None) -> Tra
 
 def trained(settings: TrainingRecipe, folder: Path, mark: str = "mark",
             watch: training.Watch | None = None) -> list[float]:
-    return training.train_reranker(training.load_reranker(settings), drawn(settings), settings, folder, mark, watch)
+    return training.train_reranker(training.load_reranker(settings), drawn(settings), settings, folder, mark,
+                                   watch).losses
 
 
 @pytest.mark.nightly
@@ -44,7 +47,7 @@ def test_an_overfit_toy_is_learnt(base: Path, tmp_path: Path) -> None:
     settings = config(tmp_path, base, negatives=3, epochs=40, batch=8, rate=3e-3, decay=0)
     told = toy().with_columns(positive="I did buy it on " + pl.col("question").cast(pl.String))
     model = training.load_reranker(settings)
-    losses = training.train_reranker(model, drawn(settings, told), settings, tmp_path / "c", "mark")
+    losses = training.train_reranker(model, drawn(settings, told), settings, tmp_path / "c", "mark").losses
     assert np.mean(losses[:3]) == pytest.approx(np.log(4), abs=.25)  # at first, one of four by chance
     assert np.mean(losses[-3:]) < .3
 
@@ -75,7 +78,8 @@ def test_the_loss_is_the_softmax_over_one_positive_and_its_negatives(base: Path,
     logits = model.predict([(query, passage) for query, row in zip(lists.queries, lists.passages) for passage in row],
                            show_progress_bar=False, activation_fn=training.torch.nn.Identity()).reshape(8, 4)
     by_hand = -np.log(np.exp(logits[:, 0]) / np.exp(logits).sum(axis=1)).mean()
-    assert training.train_reranker(model, lists, settings, tmp_path / "c", "mark") == [pytest.approx(by_hand, abs=1e-6)]
+    outcome = training.train_reranker(model, lists, settings, tmp_path / "c", "mark")
+    assert outcome.losses == [pytest.approx(by_hand, abs=1e-6)]
 
 
 class Cut(Exception):
@@ -123,6 +127,20 @@ def test_a_checkpoint_of_another_training_is_not_gone_on_with(base: Path, tmp_pa
     steps: list[int] = []
     trained(settings, tmp_path / "c", "two", lambda step, _: steps.append(step))
     assert steps == [0, 1]
+
+
+def test_the_weights_of_the_best_step_are_loaded(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = config(tmp_path, base, epochs=4, rate=.03)
+    lists = dataclasses.replace(drawn(settings), validation=drawn(config(tmp_path, base, seed=1)))
+    model = training.load_reranker(settings)
+    outcome = training.train_reranker(model, lists, settings, tmp_path / "c", "mark")
+    assert outcome.step == min(outcome.evaluations, key=lambda pair: pair[1])[0] < outcome.evaluations[-1][0]
+    kept = load_file(tmp_path / "c" / f"checkpoint-{outcome.step}" / "model.safetensors")
+    now = model.model.state_dict()
+    assert all(np.array_equal(now[name], weight) for name, weight in kept.items())
+    monkeypatch.setattr(training.CrossEncoderTrainer, "_load_from_checkpoint", lambda *_: None)
+    with pytest.raises(MemlabError, match="the weights of the best step"):
+        training.train_reranker(training.load_reranker(settings), lists, settings, tmp_path / "d", "mark")
 
 
 def test_a_loss_that_is_no_number_is_an_error(base: Path, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from memlab.errors import MemlabError
+from memlab.errors import MemlabError, error_message
 from memlab.models.local.adapter import apply_update
 from memlab.models.protocols import Floats, Ints
 from memlab.runtime.files import write_json
@@ -203,19 +203,27 @@ def free_bytes(device: str) -> int:
 class Encoder:
     """A ``SentenceTransformer`` on one device, its weights changed by an update if there is one.
 
-    ``digest`` is that of the update's file when it was checked.
+    ``head`` is a file with a linear layer of the token vectors, and ``digest`` that of the update's file when it was
+    checked.
     """
 
-    def __init__(self, model: Any, device: str, pooling: Pooling | None, update: Path | None = None,
-                 digest: str | None = None) -> None:
+    def __init__(self, model: Any, device: str, pooling: Pooling | None, head: Path | None = None,
+                 update: Path | None = None, digest: str | None = None) -> None:
         self.model, self.tokenizer, self.device = model, model.tokenizer, device
         self.max_length = int(self.model.max_seq_length or 512)
         self.config = self.model[0].auto_model.config
         self.width = _dimension(model, "get_sentence_embedding_dimension")
         self.pad = int(self.tokenizer.pad_token_id or 0)
         self.position_limit = self._positions()
+        width, self.head = _dimension(model[0], "get_word_embedding_dimension"), None
+        if head is not None:
+            weight, bias = read_head(head)
+            if weight.shape[1] != width:
+                raise MemlabError(f"takes {weight.shape[1]} numbers a token, and this model gives {width}",
+                                  where=str(head), fix="give the layer of this model, or delete the file")
+            width, self.head = len(weight), (to_device(weight, device), to_device(bias, device))
         projection = None if update is None else apply_update(
-            model[0].auto_model, update, digest=digest, width=_dimension(model[0], "get_word_embedding_dimension"))
+            model[0].auto_model, update, digest=digest, width=width)
         self.projection = None if projection is None else to_device(projection, device)
         if pooling is not None:
             self._pool_by(pooling)
@@ -250,12 +258,14 @@ class Encoder:
     def tokens(self, ids: Ints, mask: Ints) -> Any:
         """Return unit vectors (b, length, width), one per token, as a float32 tensor on the model's device.
 
-        ``width`` is the encoder's, or that of the update's map of token vectors.
+        ``width`` is the encoder's, that of its layer of token vectors, or that of the update's map of these.
         """
         import torch
 
         with torch.inference_mode():
             vectors = self._forward(ids, mask)["token_embeddings"].float()
+            if self.head is not None:
+                vectors = torch.nn.functional.linear(vectors, *self.head)
             if self.projection is not None:
                 vectors = vectors @ self.projection.T
             return torch.nn.functional.normalize(vectors, dim=2)
@@ -268,6 +278,21 @@ class Encoder:
     def punctuation(self) -> Ints:
         """The token ids of pure punctuation; ColBERT leaves them out of passages."""
         return punctuation_ids(self.tokenizer)
+
+
+def read_head(file: Path) -> tuple[Any, Any]:
+    """Return the weight (out, width) and the bias (out,) of a linear layer in fp32; raise MemlabError without these."""
+    import torch
+
+    try:
+        layer = torch.load(file, map_location="cpu", weights_only=True)
+        weight, bias = layer["weight"].float(), layer["bias"].float()
+        if weight.ndim != 2 or bias.shape != weight.shape[:1]:
+            raise ValueError(f"the shapes {tuple(weight.shape)} and {tuple(bias.shape)}")
+    except Exception as error:  # torch raises many of its own
+        raise MemlabError(f"is no linear layer of token vectors ({error_message(error)})", where=str(file),
+                          fix="give a complete copy of the model: embedder.path=FOLDER") from error
+    return weight, bias
 
 
 def punctuation_ids(tokenizer: Any) -> Ints:

@@ -27,6 +27,9 @@ from memlab.runtime.paths import expand
 from memlab.stage import LocalPath, stage
 
 _WEIGHTS = (".safetensors", ".bin", ".model", ".json", ".txt", ".py")
+M3_HEAD = "colbert_linear.pt"
+"""File of bge-m3's linear layer of token vectors (Chen et al., M3-Embedding, 2024)."""
+
 _RECORDS = {"training.json", "update.safetensors"}
 """Files of memlab's trainings beside the weights; they hold times, and no vector depends on them."""
 
@@ -83,6 +86,34 @@ def token_width(folder: Path) -> int | None:
     return None
 
 
+@lru_cache(maxsize=32)
+def is_colbert(folder: Path) -> bool:
+    """Return whether a folder's files are those of a ColBERT model: sentence-transformers', PyLate's or Stanford's."""
+    saved, config = (_settings(folder / name) for name in ("config_sentence_transformers.json", "config.json"))
+    architectures = config.get("architectures")
+    return (saved.get("model_type") in ("MultiVectorEncoder", "ColBERT") or "query_prefix" in saved
+            or isinstance(architectures, list) and "HF_ColBERT" in architectures)
+
+
+def projected_width(folder: Path) -> int | None:
+    """Return the numbers of a token's vector of a ColBERT model as its files say; None if they do not."""
+    modules: Any = None
+    with suppress(OSError, ValueError, RecursionError):
+        modules = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
+    dense = [one["path"] for one in modules if isinstance(one, dict) and isinstance(one.get("path"), str)
+             and str(one.get("type")).endswith("Dense")] if isinstance(modules, list) else []
+    width = _settings(folder / dense[-1] / "config.json").get("out_features") if dense else _settings(
+        folder / "artifact.metadata").get("dim")
+    return width if isinstance(width, int) and width > 0 else None
+
+
+def _settings(file: Path) -> dict[str, Any]:
+    """Return a model's file of settings; empty if there is none, or one of another form."""
+    with suppress(OSError, ValueError, RecursionError):
+        return read_json(file)
+    return {}
+
+
 def weight_count(folder: Path) -> int | None:
     """Return the number of weights of a folder's models, from the heads of their files; None without such files."""
     total = 0
@@ -103,7 +134,7 @@ def files_digest(folder: Path) -> str:
 
     The record of a training and its update are left out, so that equal trainings give one digest.
     """
-    files = sorted(f for f in folder.rglob("*") if f.is_file() and f.suffix in _WEIGHTS
+    files = sorted(f for f in folder.rglob("*") if f.is_file() and (f.suffix in _WEIGHTS or f.name == M3_HEAD)
                    and f.relative_to(folder).parts[0] not in {"onnx", "openvino", *_RECORDS})
     safe = {f.parent for f in files if f.suffix == ".safetensors"}
     files = [f for f in files if not (f.suffix == ".bin" and f.parent in safe)]

@@ -15,7 +15,15 @@ from pydantic import Field, field_validator, model_validator
 from memlab.errors import MemlabError
 from memlab.models.local.adapter import UpdateCard, update_card, update_file
 from memlab.models.local.backend import Encoder, Pooling, to_device
-from memlab.models.local.base import LocalModel, check_path, files_digest, is_local, learned_questions
+from memlab.models.local.base import (
+    M3_HEAD,
+    LocalModel,
+    check_path,
+    files_digest,
+    is_colbert,
+    is_local,
+    learned_questions,
+)
 from memlab.models.local.batching import (
     Block,
     InputWindow,
@@ -68,6 +76,7 @@ class SentenceEmbedder(LocalModel):
             raise ValueError(f"name={self.name} has no path; only 'minilm' is embedded. "
                              "Fix: embedder=minilm, or embedder.path=FOLDER")
         if self.path is None or is_local(self.path):  # the hub is asked when the model is needed
+            self._folder()
             _ = self._update  # raises MemlabError for an update of another model
         return self
 
@@ -167,11 +176,19 @@ class SentenceEmbedder(LocalModel):
                                first.punctuation if not punctuation else []]).astype(np.int64)
 
     def _folder(self) -> Path:
-        return bundled_encoder() if self.path is None else super()._folder()
+        if self.path is None:
+            return bundled_encoder()
+        folder = super()._folder()
+        if is_colbert(folder):  # its projection would be left out
+            raise MemlabError("is a ColBERT model: it has token vectors behind a projection, and no single vectors",
+                              where=f"embedder.path={self.path}", fix="embedder=answerai_colbert embedder.path=FOLDER, "
+                              "for late interaction alone")
+        return folder
 
     def _encoders(self) -> LoadedModels:
+        head = self._folder() / M3_HEAD
         update = () if self._update is None else (self._update.file.absolute(), self._update.digest)
-        return self._load("SentenceTransformer", Encoder, self.pooling, *update)
+        return self._load("SentenceTransformer", Encoder, self.pooling, head if head.is_file() else None, *update)
 
     def _tokenise(self, texts: Sequence[str], role: Role, limit: int | None = None) -> TokenRows:
         prefix = self.query_prefix if role == "query" else self.document_prefix

@@ -14,13 +14,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Annotated, Any, ClassVar, Literal
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from memlab.errors import MemlabError
-from memlab.models.local.base import LocalModel
+from memlab.models.local.base import LocalModel, is_colbert, is_local, projected_width
 from memlab.models.local.batching import Block, attempt, by_characters, run_batches
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.models.protocols import CHARACTERS, Floats, Ints, Role
@@ -157,34 +158,81 @@ def best_products(query: Any, passages: Any, kept: Any, products: Products) -> F
 class ColbertEncoder(LocalModel):
     """A ColBERT model, for ``LateInteraction(embedder=ColbertEncoder(path=...))``, loaded at the first call.
 
-    The model itself defines lengths, prefixes and skipped tokens, so the options of ``LateInteraction`` for special
-    tokens and punctuation have no effect.
+    The model itself defines lengths, prefixes, expansion of queries and skipped tokens, so the options of
+    ``LateInteraction`` for special tokens and punctuation have no effect.
     """
 
     name: str = "colbert"
 
     path_option: ClassVar = "cross_encoder.embedder.path"
 
+    @model_validator(mode="after")
+    def _check_kind(self) -> Self:
+        if self.path is not None and is_local(self.path):  # a model of the hub is looked at when it is needed
+            self._folder()
+        return self
+
     def identity(self) -> dict[str, Any]:
         """Return all that can change a token vector."""
         return self._identity("ColbertEncoder")
 
+    def token_width(self) -> int | None:
+        """Return the numbers of a token's vector; None if the model's files do not say."""
+        return projected_width(self._folder())
+
+    def _folder(self) -> Path:
+        folder = super()._folder()
+        if not is_colbert(folder):  # sentence-transformers would add a projection with random weights
+            raise MemlabError("is no ColBERT model, as its files say", where=f"{self.path_option}={self.path}",
+                              fix="for another encoder's token vectors embedder=minilm embedder.path=FOLDER")
+        return folder
+
     def token_vectors(
         self, texts: Sequence[str], role: Role, *, special: bool, punctuation: bool  # noqa: ARG002
     ) -> Iterator[Block]:
-        """Yield blocks of one unit vector per token, without ids: queries are padded with tokens that mean no word."""
+        """Yield blocks of one unit vector per token, with the ids of ``word_ids``."""
         import torch
 
-        def work(model: Any, batch: list[str]) -> tuple[Any, Any]:
+        def work(model: Any, batch: list[str]) -> tuple[Any, Any, Ints]:
             encode = model.encode_query if role == "query" else model.encode_document
-            rows = encode(batch, batch_size=len(batch), show_progress_bar=False)
-            padded, kept = pad_tokens([row.float() for row in rows], rows[0].device)
-            return torch.nn.functional.normalize(padded, dim=2), kept
+            rows = encode(batch, batch_size=len(batch), show_progress_bar=False, output_value=None)
+            masks = [row["attention_mask"].bool() for row in rows]
+            vectors = [row["token_embeddings"][mask].float() for row, mask in zip(rows, masks)]
+            padded, kept = pad_tokens(vectors, vectors[0].device)
+            words = word_ids(model.tokenizer, model.prompts.get(role) or "", [row["input_ids"] for row in rows])
+            ids = np.full(kept.shape, model.tokenizer.pad_token_id, np.int64)
+            ids[kept.cpu().numpy()] = np.concatenate([row[mask.cpu().numpy()] for row, mask in zip(words, masks)])
+            return torch.nn.functional.normalize(padded, dim=2), kept, ids
 
         models = self._load("MultiVectorEncoder")
         budget = CHARACTERS * self._budget()
-        for batch, (vectors, kept) in run_batches([texts], by_characters, budget, models, work, models.room):
-            yield batch, vectors, kept, None
+        for batch, block in run_batches([texts], by_characters, budget, models, work, models.room):
+            yield batch, *block
+
+
+@stage
+class ColbertEmbedder(ColbertEncoder):
+    """A ColBERT model in the place of the embedder, for late-interaction search; it has no single vector of a text."""
+
+    path_option: ClassVar = "embedder.path"
+
+
+def word_ids(tokenizer: Any, prefix: str, rows: Sequence[Any]) -> list[Ints]:
+    """Return the ids of texts that were tokenised behind a prefix, with that of padding for tokens outside the text.
+
+    These are the tokens around a text, the prefix, and what a query is filled up with. Every text has some, so that
+    with weights of rare words they count next to nothing.
+    """
+    outside = list(set(tokenizer.all_special_ids) - {tokenizer.unk_token_id})
+    nothing, alone = (tokenizer(text)["input_ids"][::-1] for text in ("", prefix.strip()))
+    closing = next((i for i, (one, other) in enumerate(zip(nothing, alone)) if one != other), len(nothing))
+    found = []
+    for row in rows:
+        ids = np.array(row.cpu(), np.int64)
+        ids[np.isin(ids, outside)] = tokenizer.pad_token_id
+        ids[:len(alone) - closing] = tokenizer.pad_token_id
+        found.append(ids)
+    return found
 
 
 @stage
@@ -235,13 +283,9 @@ class LateInteraction:
                 "special": self.special, "punctuation": self._punctuation(role)}
 
     def token_vectors(self, texts: Sequence[str], role: Role) -> Iterator[tuple[Ints, list[Ints], list[Floats]]]:
-        """Yield (positions (b,), per text the ids (tokens,) of the tokens that count, and their fp32 vectors).
-
-        Raises MemlabError for a ColBERT model.
-        """
+        """Yield (positions (b,), per text the ids (tokens,) of the tokens that count, and their fp32 vectors)."""
         for positions, vectors, kept, ids in self._encode(texts, role):
-            if ids is None:
-                raise MemlabError("token weights need an ordinary encoder, not a ColBERT model", fix="weight no tokens")
+            assert ids is not None, "every encoder of this class names its tokens"
             counted, flat = kept.cpu().numpy(), vectors[kept].float().cpu().numpy()
             ends = np.cumsum(counted.sum(axis=1))[:-1]
             yield np.asarray(positions, np.int64), np.split(ids[counted], ends), np.split(flat, ends)
