@@ -40,7 +40,7 @@ def act(comparison: Comparison, arms: Sequence[ArmRun]) -> Act:
 
 
 def _use(arm: ArmRun) -> Act:
-    """Return the words that give an arm's pipeline elsewhere; none where no words give it, as for one made in Python."""
+    """Return the words that give an arm's pipeline elsewhere; none where no words do, as for one made in Python."""
     given = overrides(arm)
     words = _words(arm, given) if arm.manifest["command"] else None
     if words is None:

@@ -93,8 +93,9 @@ def _verdict(comparison: Comparison) -> tuple[str, list[str]]:
 def _preferred(found: Recommendation, behind: Rival) -> tuple[str, list[str]]:
     best, tied, others = found["ranking"][0], found["tied"], len(found["ranking"]) - 1
     rest, finds = others - len(tied), f"it {_does(found['metric'], best['value'])}"
-    ahead = f"Shown to be ahead of {'all' if rest == others else 'the other'} {_number(rest)}; the nearest is " \
-        if rest > 1 else "Shown to be ahead of "
+    ahead = f"Shown to be ahead of {_number(rest)} of {_number(others)} others; the nearest is " if tied and rest > 1 \
+        else f"Shown to be ahead of {'both' if rest == 2 else 'all ' + _number(rest)}; the nearest is " if rest > 1 \
+        else "Shown to be ahead of "
     sure = f"{ahead}{behind['arm']}: {_lead(behind, others)}."
     if not tied:
         return f"Use {best['arm']}: {finds}, {-100 * behind['difference']:.1f} points above {behind['arm']}.", [sure]

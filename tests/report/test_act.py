@@ -105,9 +105,8 @@ def test_the_words_of_data_with_blanks_in_their_path_ask_that_data(
     turns = [{"role": "user", "text": "Dana is my manager now."}, {"role": "user", "text": "The tent is green."}]
     (folder / "sessions.jsonl").write_text(json.dumps({"corpus": "me", "session": "s", "said_on": "2024-03-01",
                                                        "turns": turns}) + "\n", encoding="utf-8")
-    (folder / "questions.jsonl").write_text(json.dumps({
-        "question": "q", "corpus": "me", "text": "Who's my manager?", "evidence": [{"session": "s", "turn": 0}]}) + "\n",
-        encoding="utf-8")
+    question = {"question": "q", "corpus": "me", "text": "Who's my manager?", "evidence": [{"session": "s", "turn": 0}]}
+    (folder / "questions.jsonl").write_text(json.dumps(question) + "\n", encoding="utf-8")
     arm, made = winner_of("search/dense=none", "rank.select.k=1", "data=custom", f"data.path='{folder}'")
     lines = dict(act(of(made), [made]))
     (again,) = read([*shlex.split(lines["override"]), "data=custom", f"data.path='{folder}'"]).arms
