@@ -222,8 +222,13 @@ def t_power(difference: float, error: float, df: float, alpha: float) -> float:
 
     >>> round(t_power(.06, .0174, 4.7, .05), 2)
     0.77
+    >>> t_power(.03, .0002, 1e5, .05)
+    1.0
     """
-    return float(1 - scipy.special.nctdtr(df, difference / error, -scipy.special.stdtrit(df, alpha / 2)))
+    centre, critical = difference / error, -scipy.special.stdtrit(df, alpha / 2)
+    power = float(1 - scipy.special.nctdtr(df, centre, critical))
+    # far from 0 the noncentral t is undefined in floating point, and the normal distribution has its value
+    return power if math.isfinite(power) else float(scipy.special.ndtr(centre - critical))
 
 
 def smallest_detectable(error: float, df: float, alpha: float) -> float:

@@ -6,7 +6,7 @@ import json
 import re
 import shlex
 from collections import Counter
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from memlab.harness.own_data import leave_untracked
 from memlab.pipeline import Pipeline
 from memlab.runtime.machine import no_collection
 from memlab.runtime.paths import path_refusal
-from memlab.runtime.redaction import redact, redact_tree
+from memlab.runtime.redaction import differing_places, redact, redact_tree
 from memlab.slots import SLOTS
 from memlab.store import Store
 
@@ -265,16 +265,7 @@ def arm_of(config: DictConfig, swept: Sequence[str] = ()) -> Arm:
     return Arm(name=redact(str(config.name or arm_name(config, swept))), experiment=redact(str(experiment)),
                pipeline=pipeline, dataset=dataset, out=Path(config.out), seed=config.seed,
                overrides=tuple(map(redact, overrides_of(config))), settings=safe,
-               hidden=tuple(_differences(whole, safe)))
-
-
-def _differences(before: Any, after: Any, place: str = "") -> Iterator[str]:
-    """Yield the places at which two configurations of one form differ."""
-    if isinstance(before, dict) and before.keys() == after.keys():
-        for key in before:
-            yield from _differences(before[key], after[key], f"{place}.{key}" if place else str(key))
-    elif before != after:
-        yield place
+               hidden=tuple(differing_places(whole, safe)))
 
 
 def arm_name(config: DictConfig, swept: Sequence[str]) -> str:

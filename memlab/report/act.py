@@ -14,13 +14,13 @@ from memlab.errors import MemlabError
 from memlab.evaluate.compare import Comparison
 from memlab.harness.results import ArmRun
 from memlab.harness.sweep import OF_RUNS, preset
-from memlab.report.opening import chosen
+from memlab.report.opening import chosen, offered
 from memlab.runtime.foreign import read_yaml
 from memlab.stage import spec
 
 Act = list[tuple[str, str]]
 
-_KEPT = ("plugins", "conf_dir", "ablate")
+_KEPT = ("plugins", "conf_dir", "ablate", "seed")
 _RUNS = {*OF_RUNS, "exp", "store", *(one.name for one in RUN_SETTINGS)} - {*_KEPT}
 """First words of places that say how arms are run and compared; the data have words of their own."""
 
@@ -35,51 +35,48 @@ def act(comparison: Comparison, arms: Sequence[ArmRun]) -> Act:
         return _use(best)
     if len(systems) == 1:
         return [*_use(systems[0]), *_with_plain(systems[0])]
-    cheaper = by_name.get(found["cheaper"]["arm"]) if found and found["cheaper"] else None
-    return [*(_use(cheaper) if cheaper else []), *(_more_questions(systems[0]) if systems else [])]
+    level = by_name.get(offered(found)["arm"]) if found else None
+    return [*(_use(level) if level else []), *(_more_questions(systems[0]) if systems else [])]
 
 
 def _use(arm: ArmRun) -> Act:
-    """Return the words that give an arm's pipeline elsewhere; none for an arm that no command line made."""
+    """Return the words that give an arm's pipeline elsewhere; none where no words do, as for one made in Python."""
     given = overrides(arm)
-    if not arm.manifest["command"]:
+    words = _words(arm, given) if arm.manifest["command"] else None
+    if words is None:
         return []
-    words, content = _words(arm, given), _experiment(arm.manifest["experiment"])
+    content = _experiment(arm.manifest["experiment"])
     stated = {_key(word) for word in given}
     data = [word for word in [*given, *(w for w in settings(content) if _key(w) not in stated)]
             if _key(word).partition(".")[0] == "data"]
-    ask = [word for word in words if not word.startswith("+exp=")]
     python = ", ".join(json.dumps(word, ensure_ascii=False) for word in words)
     lines = [("override", shlex.join(words))] if words else []
     lines.append(("in Python", f"from memlab import preset; pipeline = preset({python})"))
     if question := _own_question(arm):
-        lines.append(("ask it", f"memlab ask {shlex.join([*data, *(ask or words), question])}"))
+        lines.append(("ask it", f"memlab ask {shlex.join([*data, *words, question])}"))
     return lines
 
 
-def _words(arm: ArmRun, given: Sequence[str]) -> list[str]:
-    """Return the fewest words that give the arm's pipeline: its own, with its experiment's settings, or with all."""
+def _words(arm: ArmRun, given: Sequence[str]) -> list[str] | None:
+    """Return the fewest words that give the arm's pipeline: its own, with its experiment's settings, or with all.
+
+    None if none of these gives it, as after a change of a plug-in or of a file of settings.
+    """
     own = [word for word in given if _key(word).partition(".")[0] not in {*_RUNS, "data"}]
-    name = arm.manifest["experiment"]
-    stated = {_key(word) for word in own}
+    name, stated = arm.manifest["experiment"], {_key(word) for word in own}
     more = [word for word in settings(_experiment(name))
-            if _key(word) not in stated and _key(word).partition(".")[0] not in {*_RUNS, "data"}
-            and not _key(word).endswith(".twin")]  # a twin is for comparing
+            if _key(word) not in stated and _key(word).partition(".")[0] not in {*_RUNS, "data"}]
     wanted = _plain(arm.manifest["pipeline"])
-    tried = [own, *([[*own, *more]] if more else [])]
-    for words in tried:
+    for words in (own, [*own, *more], [f"+exp={name}", *own]):
         with suppress(MemlabError):
             if _plain(spec(preset(*words))) == wanted:
                 return sorted(words, key=lambda word: "." in word.partition("=")[0])  # choices, then their settings
-    return [f"+exp={name}", *own] if more else own
+    return None
 
 
 def _plain(pipeline: Any) -> Any:
-    """Return a pipeline's specification as a manifest holds it, without what it is compared with."""
-    plain = json.loads(json.dumps(pipeline, default=str))
-    if isinstance(select := plain.get("select"), dict):
-        select.pop("twin", None)
-    return plain
+    """Return a pipeline's specification as a manifest holds it."""
+    return json.loads(json.dumps(pipeline, default=str))
 
 
 def overrides(arm: ArmRun) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import statistics
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from memlab.evaluate.compare import Comparison
 from memlab.evaluate.contrast import PLANNED, ContrastResult
 from memlab.evaluate.evidence import ANSWER_WORDS, PREFIX
 from memlab.evaluate.verbalise import interval, opponent, p_value
-from memlab.evaluate.verdict import MARGIN, Recommendation, Rival, RuleVerdict, needed, winner
+from memlab.evaluate.verdict import MARGIN, Place, Recommendation, Rival, RuleVerdict, needed, winner
 from memlab.text.display import format_signed
 
 FAIR = 0.5
@@ -20,6 +21,9 @@ FAIR = 0.5
 
 UNEQUAL = 1.5
 """Ratio of the best arm's tokens to the median of the others from which costs are said to differ."""
+
+CHEAPER = 0.9
+"""Of level arms, one that shows less than this share of the best arm's tokens is offered in its place."""
 
 NAMED = 3
 """Rivals that are named with their differences."""
@@ -88,17 +92,36 @@ def _verdict(comparison: Comparison) -> tuple[str, list[str]]:
 
 def _preferred(found: Recommendation, behind: Rival) -> tuple[str, list[str]]:
     best, tied, others = found["ranking"][0], found["tied"], len(found["ranking"]) - 1
-    if tied:
-        more = f" and {_number(len(tied) - 1)} other{'s' * (len(tied) > 2)}" if len(tied) > 1 else ""
-        place = f"level with {tied[0]['arm']}{more}"
-    else:
-        place = f"{-100 * behind['difference']:.1f} points above {behind['arm']}"
-    rest = others - len(tied)
-    ahead = f"Shown to be ahead of {'all' if rest == others else 'the other'} {_number(rest)}; the nearest is " \
-        if rest > 1 else "Shown to be ahead of "
-    sure = [f"{ahead}{behind['arm']}: {_lead(behind, others)}."]
-    return (f"Use {best['arm']}: it {_does(found['metric'], best['value'])}, {place}.",
-            [*sure, *([*_level(tied, others), _settled_by(found)] if tied else [])])
+    rest, finds = others - len(tied), f"it {_does(found['metric'], best['value'])}"
+    ahead = f"Shown to be ahead of {_number(rest)} of {_number(others)} others; the nearest is " if tied and rest > 1 \
+        else f"Shown to be ahead of {'both' if rest == 2 else 'all ' + _number(rest)}; the nearest is " if rest > 1 \
+        else "Shown to be ahead of "
+    sure = f"{ahead}{behind['arm']}: {_lead(behind, others)}."
+    if not tied:
+        return f"Use {best['arm']}: {finds}, {-100 * behind['difference']:.1f} points above {behind['arm']}.", [sure]
+    return (f"Use {best['arm']}: it is shown to be better than {_and_more(behind['arm'], rest - 1)}, and level with "
+            f"{_and_more(tied[0]['arm'], len(tied) - 1)}.",
+            [f"I{finds[1:]}{_at(best['tokens'])}.", sure, *_level(tied, others), _settled_by(found)])
+
+
+def _and_more(name: str, more: int) -> str:
+    """Return a name and the number of those that are not named.
+
+    >>> _and_more("plain", 0), _and_more("plain", 1), _and_more("plain", 8)
+    ('plain', 'plain and one other', 'plain and eight others')
+    """
+    return f"{name} and {_number(more)} other{'s' * (more > 1)}" if more else name
+
+
+def offered(found: Recommendation) -> Place:
+    """Return the arm that is offered where all are level: the cheapest, or the best where none is clearly cheaper."""
+    best, level = found["ranking"][0], [place for place in found["ranking"] if place["tier"] == 1]
+    cheapest = min(level, key=lambda place: (_price(place), -place["value"], place["arm"]))
+    return cheapest if _price(cheapest) < CHEAPER * _price(best) else best
+
+
+def _price(place: Place) -> float:
+    return math.inf if place["tokens"] is None else place["tokens"]
 
 
 def _tied(found: Recommendation) -> tuple[str, list[str]]:
@@ -106,15 +129,18 @@ def _tied(found: Recommendation) -> tuple[str, list[str]]:
     best, rivals, n = found["ranking"][0], found["tied"], found["questions"]
     names = f"{best['arm']} and {rivals[0]['arm']}" if len(rivals) == 1 else f"all {_number(len(rivals) + 1)}"
     sentence = f"No winner: {names} are level on {n:,} question{'s' * (n != 1)}."
-    highest = f"{best['arm']} {_does(found['metric'], best['value'])}{_at(best['tokens'])}"
-    same = all(place["value"] == best["value"] for place in found["ranking"])
-    sure = [f"All have the same value: {highest}." if same else f"The highest value: {highest}."]
-    sure += [] if same else _level(rivals, len(rivals))
-    sure.append(_settled_by(found))
-    equal = [place for place in found["ranking"] if place["value"] == best["value"] and place["tokens"] is not None]
-    if not found["cheaper"] and len({place["tokens"] for place in equal}) > 1:
-        sure.append(f"The cheapest of the same value: {equal[0]['arm']}{_at(equal[0]['tokens'])}.")
-    return sentence, sure
+    offer = offered(found)
+    cheapest = all(_price(offer) <= _price(place) for place in found["ranking"] if place["tier"] == 1)
+    reason = "the cheapest of them" if cheapest else "the highest value, and no other is clearly cheaper"
+    sure = [f"To copy below: {offer['arm']}, {reason}; it {_does(found['metric'], offer['value'])}"
+            f"{_at(offer['tokens'])}."]
+    if all(place["value"] == best["value"] for place in found["ranking"]):
+        sure.append("All have the same value.")
+    else:
+        sure += [] if offer is best else [f"The highest value: {best['arm']} {_does(found['metric'], best['value'])}"
+                                          f"{_at(best['tokens'])}."]
+        sure += _level(rivals, len(rivals))
+    return sentence, [*sure, _settled_by(found)]
 
 
 def _level(rivals: Sequence[Rival], others: int) -> list[str]:

@@ -109,7 +109,7 @@ def plot(name: str, size: tuple[int, int], x: Axis, y: Axis, curves: Sequence[Po
             drawn.append(canvas.label_mark(mark))
     drawn += [canvas.label_curve(curve) for curve in sorted(curves, key=lambda c: -order[c.role]) if curve.named]
     drawn += [canvas.label_mark(mark) for mark in sorted(marks, key=lambda m: -m.y) if not mark.role]
-    return (f'<svg class="plot" id="{name}" viewBox="0 0 {width} {height}" role="img" aria-label="{_safe(label)}" '
+    return (f'<svg class="plot" id="{name}" viewBox="0 0 {width} {height}" role="group" aria-label="{_safe(label)}" '
             f'xmlns="http://www.w3.org/2000/svg" font-family="system-ui, sans-serif" font-size="13">'
             f'{"".join(frame + drawn)}</svg>')
 
@@ -178,8 +178,9 @@ class _Canvas:
                  if mark.hollow else f'<circle cx="{x}" cy="{y}" r="{radius}" ')
         fill = _fill("card", "#ffffff") if mark.hollow else _fill(*colour)
         edge = _stroke(*(colour if mark.hollow else ("card", "#ffffff")))
-        title = f"{mark.name}: {mark.words}" if mark.words else mark.name
-        return f'<g>{bar}{shape}style="stroke-width:1.5;{fill}{edge}"/><title>{_safe(title)}</title></g>'
+        title = ": ".join(text for text in (mark.name, mark.words) if text)
+        pointed = f' tabindex="0" role="img" aria-label="{_safe(title)}"' if mark.name else ""
+        return f'<g{pointed}>{bar}{shape}style="stroke-width:1.5;{fill}{edge}"/><title>{_safe(title)}</title></g>'
 
     def label_mark(self, mark: Mark) -> str:
         x, y = self.at(mark.x, mark.y)

@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+import yaml
 
+from memlab import ask
 from memlab.evaluate.compare import ArmResult, Comparison, compare
+from memlab.harness.arm import Arm
 from memlab.harness.results import ArmRun
-from memlab.harness.sweep import preset
+from memlab.harness.sweep import preset, read
 from memlab.report.act import act
 from memlab.stage import spec
 
@@ -43,11 +47,98 @@ def test_a_verdict_gives_the_override_the_python_and_the_ask_line_quoted_for_bot
 
 
 def test_settings_of_the_experiment_are_named_where_the_arm_needs_them() -> None:
-    pipeline = ("system=plain", "rank/select=budget", "rank.select.tokens=300")
+    pipeline = ("system=plain", "rank/select=budget", "rank.select.tokens=300", "rank.select.twin=false")
     one = run("plain", "systems", ["+exp=systems", "system=plain", "rank.select.tokens=300"], *pipeline)
     lines = dict(act(of(one), [one]))
-    assert shlex.split(lines["override"]) == ["system=plain", "rank/select=budget", "rank.select.tokens=300"]
+    assert shlex.split(lines["override"]) == ["system=plain", "rank/select=budget", "rank.select.tokens=300",
+                                              "rank.select.twin=false"]
     assert spec(preset(*shlex.split(lines["override"]))) == one.manifest["pipeline"]
+
+
+def winner_of(*words: str, multirun: bool = False, name: str | None = None) -> tuple[Arm, ArmRun]:
+    """The arm of this name that a command line makes, and its run as a report reads it."""
+    arms = read(words, multirun).arms
+    arm = next(one for one in arms if name in (None, one.name))
+    manifest: dict[str, Any] = {"experiment": arm.experiment, "overrides": list(arm.overrides), "oracle": False,
+                                "tainted": False, "command": arm.command, "pipeline": spec(arm.pipeline)}
+    made = ArmRun(arm.name, "0", Path("nowhere"), manifest, {})
+    made.__dict__["questions"] = QUESTIONS
+    return arm, made
+
+
+def configuration(arm: Arm) -> dict[str, Any]:
+    """The recorded configuration of an arm's pipeline, without what says how arms are run, compared and judged."""
+    held = yaml.safe_load(arm.config)
+    return {key: value for key, value in held.items() if key not in ("data", "track", "contrasts", "name", "system")}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("words", "multirun", "name"), [
+    (["+exp=adaptive_k"], False, "marginal"),
+    (["+exp=adaptive_k", "system=best", "seed=3"], False, "budget"),
+    (["+exp=systems"], False, "best"),
+    (["+exp=systems", "rank.select.tokens=130", "data.lives=2"], False, "gimli_corrected"),
+    (["system=best", "rank.select.k=5"], False, None),
+    (["rank/select=gap,fixed_5", "search/lexical=none"], True, "gap"),
+    (["rank.select.k=5,10", "system=plain"], True, "k=5"),
+])
+def test_the_words_compose_the_configuration_of_the_winner(words: list[str], multirun: bool, name: str | None) -> None:
+    arm, made = winner_of(*words, multirun=multirun, name=name)
+    lines = dict(act(of(made), [made]))
+    (again,) = read(shlex.split(lines["override"])).arms
+    assert configuration(again) == configuration(arm)
+    assert spec(_run_python(lines["in Python"])) == spec(arm.pipeline)
+
+
+def _run_python(line: str) -> Any:
+    """The pipeline that a printed line of Python makes."""
+    names: dict[str, Any] = {}
+    exec(line, names)
+    return names["pipeline"]
+
+
+@pytest.mark.slow
+def test_the_words_of_data_with_blanks_in_their_path_ask_that_data(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "my chats, 2024"
+    folder.mkdir()
+    turns = [{"role": "user", "text": "Dana is my manager now."}, {"role": "user", "text": "The tent is green."}]
+    (folder / "sessions.jsonl").write_text(json.dumps({"corpus": "me", "session": "s", "said_on": "2024-03-01",
+                                                       "turns": turns}) + "\n", encoding="utf-8")
+    question = {"question": "q", "corpus": "me", "text": "Who's my manager?", "evidence": [{"session": "s", "turn": 0}]}
+    (folder / "questions.jsonl").write_text(json.dumps(question) + "\n", encoding="utf-8")
+    arm, made = winner_of("search/dense=none", "rank.select.k=1", "data=custom", f"data.path='{folder}'")
+    lines = dict(act(of(made), [made]))
+    (again,) = read([*shlex.split(lines["override"]), "data=custom", f"data.path='{folder}'"]).arms
+    assert configuration(again) == configuration(arm)
+    command, verb, *asked = shlex.split(lines["ask it"])
+    assert (command, verb) == ("memlab", "ask")
+    assert ask.main(asked) == 0
+    assert "Dana is my manager now." in capsys.readouterr().out
+
+
+def test_the_words_of_a_plug_in_name_the_plug_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "lab_of_words.py").write_text(
+        "from memlab.rank.select import Fixed\n\n\nclass Mine(Fixed):\n    pass\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    arm, made = winner_of("plugins=[lab_of_words]", "++rank.select={_target_: lab_of_words.Mine, k: 3}")
+    lines = dict(act(of(made), [made]))
+    (again,) = read(shlex.split(lines["override"])).arms
+    assert configuration(again) == configuration(arm)
+    assert spec(_run_python(lines["in Python"])) == spec(arm.pipeline)
+
+
+def test_no_words_are_offered_that_would_make_another_pipeline() -> None:
+    one = run("gap", "adaptive_k", ["+exp=adaptive_k"], "rank/select=gap")  # a record without the swept value
+    assert act(of(one), [one]) == []
+
+
+def test_of_level_arms_the_cheaper_one_is_offered() -> None:
+    arms = [run(name, "single", [f"rank/select={name}"], f"rank/select={name}") for name in ("fixed_5", "fixed_3")]
+    results = {"fixed_5": ArmResult(QUESTIONS),
+               "fixed_3": ArmResult(QUESTIONS.with_columns(pl.lit(5.0).alias("context/tokens")))}
+    lines = dict(act(compare("e", "d", results, []), arms))
+    assert lines["override"] == "rank/select=fixed_3"
 
 
 def test_one_arm_is_compared_with_the_plain_system() -> None:

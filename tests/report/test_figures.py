@@ -41,6 +41,9 @@ def test_every_arm_is_a_point_with_its_figures(report: ReportFiles, found: Openi
         value, tokens = arm["metrics"][METRIC]["value"], arm["tokens_mean"]
         words = f"{100 * value:.1f} % at {tokens:,.0f} tokens"
         assert f"{name}{' (looks at gold)' * arm['oracle']}: {words}" in names
+    reached = [group.get("aria-label") for group in svg.iter(f"{SVG}g") if group.get("tabindex") == "0"]
+    assert len(reached) == len(report.comparison["arms"])
+    assert {*reached} <= {*names}
     assert len(list(svg.iter(f"{SVG}circle"))) == 5
     assert len([rect for rect in svg.iter(f"{SVG}rect") if rect.get("transform")]) == 1  # the one that looks at gold
 

@@ -45,6 +45,8 @@ def rules(*rows: tuple[str, str, float, str], metric: str = f"curve/{METRIC}") -
 COMPARISONS = {
     "a winner": of({"best": arm(share(.896)), "plain": arm(share(.7)), "random": arm(share(.1))}),
     "level with some": of({"a": arm(share(.8), 900), "b": arm(share(.795), 800), "c": arm(share(.5))}),
+    "level with most": of({"random": arm(share(.1)), **{name: arm(share(.8), 900 + i) for i, name in
+                                                        enumerate("abcdefghij")}}),
     "no winner": of({"a": arm(share(.8, 10)), "b": arm(share(.7, 10)), "c": arm(share(.8, 10), 50.)}),
     "all the same": of({"a": arm([1., 0., 1.]), "b": arm([1., 0., 1.])}),
     "one group": of({"a": arm(share(.8), groups=[7] * 200), "b": arm(share(.1), groups=[7] * 200)}),
@@ -76,7 +78,8 @@ def test_a_verdict_is_one_short_sentence_and_names_what_is_there(name: str) -> N
 @pytest.mark.parametrize(("name", "sentence", "winner", "comparator"), [
     ("a winner", "Use best: it finds all evidence turns for 89.5 % of the questions, 19.5 points above plain.", "best",
      "plain"),
-    ("level with some", "Use a: it finds all evidence turns for 80.0 % of the questions, level with b.", "a", "b"),
+    ("level with some", "Use a: it is shown to be better than c, and level with b.", "a", "b"),
+    ("level with most", "Use a: it is shown to be better than random, and level with b and eight others.", "a", "b"),
     ("no winner", "No winner: all three are level on 10 questions.", None, None),
     ("all the same", "No winner: a and b are level on 3 questions.", None, None),
     ("one arm", "best finds all evidence turns for 80.0 % of the questions at 100 tokens each.", None, None),
@@ -102,9 +105,18 @@ def test_a_tie_is_level_and_says_how_many_questions_would_settle_it_and_what_is_
     assert "Level, since no difference is shown: a (the same value); b (+10.0 points" in words
     assert re.search(r"What would settle it: about [\d,]+ more questions; they show a difference of 3 points in 80 %",
                      words)
-    assert "The highest value: c finds all evidence turns for 80.0 % of the questions at 50 tokens each." in words
+    assert ("To copy below: c, the cheapest of them; it finds all evidence turns for 80.0 % of the questions at 50 "
+            "tokens each.") in words
     assert "As good at half the price" not in words
-    assert "The cheapest of the same value: c at 50 tokens each." in words
+
+
+def test_of_level_arms_the_cheaper_one_is_offered_unless_the_price_is_nearly_the_same() -> None:
+    best, worse = share(.8, 20), share(.75, 20)
+    cheap = of({"dear": arm(best, 1_000), "cheap": arm(worse, 890)})
+    assert "To copy below: cheap, the cheapest of them; it finds" in " ".join(opening(cheap).sure)
+    assert "The highest value: dear finds" in " ".join(opening(cheap).sure)
+    same = of({"dear": arm(best, 1_000), "cheap": arm(worse, 910)})
+    assert "To copy below: dear, the highest value" in " ".join(opening(same).sure)
 
 
 def test_one_group_asks_for_other_conversations() -> None:

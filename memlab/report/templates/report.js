@@ -138,6 +138,13 @@ const page = (function () {
     figure.after(tools);
   }
 
+  // ---- the name of a mark: the mouse, a finger or the keyboard points at it
+  for (const mark of document.querySelectorAll("#picture svg g[aria-label]")) {
+    for (const kind of ["pointerenter", "focus", "click"]) {
+      mark.addEventListener(kind, () => { byId("pointed").textContent = mark.getAttribute("aria-label"); });
+    }
+  }
+
   // ---- texts to copy
   async function copy(code, pressed) {
     try {
