@@ -126,7 +126,7 @@ class Snapshot:
         settings: Any = OmegaConf.to_container(config)
         return Arm(name=about["name"], experiment=about["experiment"], pipeline=pipeline, dataset=dataset,
                    out=Path(metadata["out"]), seed=config["seed"], settings=settings,
-                   overrides=tuple(about["overrides"]))
+                   overrides=tuple(about["overrides"]), command=about["command"])
 
 
 def take_snapshot(arms: Sequence[Arm], arguments: Sequence[str], store: str | None, shards: int) -> Snapshot:
@@ -194,7 +194,7 @@ def _write_arms(snapshot: Snapshot, arms: Sequence[Arm], metadata: dict[str, Any
     for number, arm in enumerate(arms):
         (snapshot.folder / "arms" / f"{number}.yaml").write_text(arm.config, encoding="utf-8")
     about = [{"name": arm.name, "experiment": arm.experiment, "data": arm.dataset.name, "folder": str(arm.folder()),
-              "overrides": list(arm.overrides)} for arm in arms]
+              "overrides": list(arm.overrides), "command": arm.command} for arm in arms]
     write_json(snapshot.folder / "sweep.json", {**metadata, "arms": about, "jobs": []})
 
 

@@ -27,10 +27,10 @@ COMPARED = ("metrics", "tokens_mean", "selected_k_mean", "oracle")
 
 
 def figures(root: Path, place: str) -> dict[str, Any]:
-    """Return a comparison without times and folders."""
+    """Return a comparison without times, folders and the commands that hold them."""
     comparison = read_json(root / "runs" / place / "synthetic" / "comparison.json")
     arms = {name: {key: arm[key] for key in COMPARED} for name, arm in comparison["arms"].items()}
-    return {**comparison, "arms": arms}
+    return {**comparison, "arms": arms, "shared_seconds": None, "act": None}
 
 
 def the_sweep(root: Path) -> Snapshot:
@@ -84,6 +84,8 @@ def test_three_shards_merge_to_the_figures_of_one_job(testbed: Bed, tmp_path: Pa
     done = memlab("run", *words, "shards=3", *SLURM, root=there)
     assert done.returncode == 0, done.stdout + done.stderr
     assert figures(here, "single") == figures(there, "single")
+    words_to_copy = [read_json(root / "runs/single/synthetic/comparison.json")["act"] for root in (here, there)]
+    assert words_to_copy[0] == words_to_copy[1] != []
     assert [job.step.task for job in the_sweep(there).jobs()] == [
         *["prepare"] * 3, *["shard"] * 3, "merge", "report"]
 
