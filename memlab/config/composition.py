@@ -23,7 +23,7 @@ from omegaconf import OmegaConf
 
 from memlab.config import choices
 from memlab.config.instantiate import CONF
-from memlab.runtime.kept import kept
+from memlab.runtime.disk_cache import load_or_make
 from memlab.runtime.paths import refusal_message
 
 CONFIG = "config"
@@ -43,7 +43,8 @@ def composition(name: str | None, chosen: Sequence[str] = ()) -> dict[str, Any]:
     if choices.more_choices() or any("$" in choice for choice in chosen):
         return _compose(name, chosen)
     inputs = ["composition", VERSIONS, _working_folder(), name, [*chosen], choices.stamps()]
-    return dict(kept(inputs, lambda: _compose(name, chosen), lambda: choices.unchanged(CONF) and not _resolves()))
+    return dict(load_or_make(inputs, lambda: _compose(name, chosen),
+                             lambda: choices.unchanged(CONF) and not _resolves()))
 
 
 def _working_folder() -> str:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path, PurePosixPath
 
-from memlab.runtime.kept import digest_of, kept, own_files, source_files
+from memlab.runtime.disk_cache import digest_of, load_or_make, own_files, source_files
 from memlab.runtime.paths import PACKAGE
 
 CHANGES_RESULTS = False  # what every module with this line says of itself
@@ -72,8 +72,8 @@ class SourceTree:
     def digest(self, *modules: str) -> str:
         """Return the digest of these modules and of all that they reach."""
         if modules not in self._digests:
-            self._digests[modules] = kept(["source", self._version, *modules],
-                                          lambda: self._digest_of(modules))
+            self._digests[modules] = load_or_make(["source", self._version, *modules],
+                                                  lambda: self._digest_of(modules))
         return self._digests[modules]
 
     def _digest_of(self, modules: tuple[str, ...]) -> str:

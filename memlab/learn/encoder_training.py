@@ -37,8 +37,8 @@ from transformers import AutoConfig
 
 from memlab.errors import MemlabError
 from memlab.learn.pairs import TrainingLists
-from memlab.learn.recipe import EncoderRecipe
-from memlab.learn.training import Columns, OneDevice, Outcome, Watch, load_libraries, run, training_device
+from memlab.learn.recipe import EncoderRecipe, TrainingOutcome
+from memlab.learn.training import Columns, OneDevice, Watch, load_libraries, run, training_device
 from memlab.models.local.adapter import PROJECTION, apply_update, low_rank, update_file
 from memlab.models.local.backend import punctuation_ids, read_head
 from memlab.models.local.base import M3_HEAD, is_colbert, token_width
@@ -180,7 +180,7 @@ def _principal_axes(modules: Sequence[Any], passages: Sequence[str], dimensions:
 
 
 def train_encoder(parts: EncoderParts, lists: TrainingLists, recipe: EncoderRecipe, folder: Path, mark: str,
-                  watch: Watch | None = None) -> Outcome:
+                  watch: Watch | None = None) -> TrainingOutcome:
     """Train on lists of passages whose first is the positive. See ``training.run``."""
     scores = colbert_scores if recipe.weighting == "idf" else mean_colbert_scores
     loss: Any = (

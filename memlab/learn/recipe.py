@@ -7,8 +7,9 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 import numpy as np
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -29,9 +30,6 @@ from memlab.runtime.help_text import page
 from memlab.runtime.paths import bundled_encoder
 from memlab.runtime.terminal import print
 from memlab.stage import LocalPath, stage
-
-if TYPE_CHECKING:
-    from memlab.learn.training import Outcome  # loads the training libraries
 
 UPDATE = "update.safetensors"
 """File of an encoder's update in the folder of a training."""
@@ -249,7 +247,16 @@ def sources_of(update: Path) -> list[Any]:
         return []
 
 
-def record_of_run(start: float, outcome: Outcome, chosen_on: dict[str, Any]) -> dict[str, Any]:
+@dataclass(frozen=True)
+class TrainingOutcome:
+    """The loss of each step, the step whose weights are kept, and the steps and losses of evaluations, if any."""
+
+    losses: list[float]
+    step: int
+    evaluations: list[tuple[int, float]] = field(default_factory=list)
+
+
+def record_of_run(start: float, outcome: TrainingOutcome, chosen_on: dict[str, Any]) -> dict[str, Any]:
     """Return what a training records of its run: losses, seconds since ``start``, hardware, versions and commit.
 
     ``kept_step`` says whose weights are kept, and what chose them: ``chosen_on`` is the record of ``keep_apart``.

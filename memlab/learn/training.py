@@ -14,7 +14,7 @@ import math
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -33,7 +33,7 @@ from transformers import EarlyStoppingCallback, PrinterCallback, TrainerCallback
 
 from memlab.errors import MemlabError
 from memlab.learn.pairs import TrainingLists
-from memlab.learn.recipe import TrainingRecipe
+from memlab.learn.recipe import TrainingOutcome, TrainingRecipe
 from memlab.models.local.backend import disable_progress_bars, resolve
 from memlab.models.local.batching import attempt
 from memlab.runtime.progress import Step, progress
@@ -48,15 +48,6 @@ EVALUATIONS, PATIENCE = 10, 3
 
 ALL = 100.0
 """Label of the positive beside 0 for the negatives: the softmax of the labels is 1 and, to the last digit, 0."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """The loss of each step, the step whose weights are kept, and the steps and losses of evaluations, if any."""
-
-    losses: list[float]
-    step: int
-    evaluations: list[tuple[int, float]] = field(default_factory=list)
 
 
 class OneDevice:
@@ -151,7 +142,7 @@ def load_reranker(recipe: TrainingRecipe) -> CrossEncoder:
 
 
 def train_reranker(model: CrossEncoder, lists: TrainingLists, recipe: TrainingRecipe, folder: Path, mark: str,
-                   watch: Watch | None = None) -> Outcome:
+                   watch: Watch | None = None) -> TrainingOutcome:
     """Train on lists of passages whose first is the positive. See ``run``.
 
     The loss is a softmax over one positive and n hard negatives of the same question (localized contrastive estimation;
@@ -171,7 +162,7 @@ def train_reranker(model: CrossEncoder, lists: TrainingLists, recipe: TrainingRe
 
 def run(trainer: type[BaseTrainer], arguments: Any, model: Any, lists: TrainingLists,
         columns: Callable[[TrainingLists], Columns], loss: Any, recipe: TrainingRecipe, folder: Path, mark: str,
-        watch: Watch | None = None, **options: Any) -> Outcome:
+        watch: Watch | None = None, **options: Any) -> TrainingOutcome:
     """Train a model of sentence-transformers.
 
     Raises MemlabError when the loss is no longer a number, or a step does not fit into memory.
@@ -227,7 +218,7 @@ def run(trainer: type[BaseTrainer], arguments: Any, model: Any, lists: TrainingL
             raise MemlabError(f"the weights of the best step ({running.state.best_global_step}) cannot be loaded",
                               where=str(folder), fix="validation=0, which keeps the last step")
     losses = [entry["loss"] for entry in log if "loss" in entry]
-    return Outcome(losses, running.state.best_global_step or len(losses),
+    return TrainingOutcome(losses, running.state.best_global_step or len(losses),
                    [(int(entry["step"]), entry["eval_loss"]) for entry in log if "eval_loss" in entry])
 
 

@@ -101,7 +101,7 @@ def _serve(site: Site, options: argparse.Namespace) -> None:
         try:
             server.serve_forever()
         except KeyboardInterrupt:
-            marked = sum(bool(line.evidence) for line in site.marking.kept())
+            marked = sum(bool(line.evidence) for line in site.marking.questions())
             print(f"\n{marked} questions with evidence are in {sanitise(site.about['file'])}"
                   + (f"; next: {sanitise(site.about['next'])}" if marked else ""), flush=True)
             if site.pools.waiting:

@@ -120,7 +120,7 @@ class Marking:
         self.entries = {name: replace(entry, revision=self.entries[name].revision + 1 if name in self.entries else 0)
                         for name, entry in entries.items()}
 
-    def kept(self) -> list[QuestionLine]:
+    def questions(self) -> list[QuestionLine]:
         """Return the lines of questions.jsonl."""
         return [entry.line for entry in self.entries.values() if entry.status == "kept"]
 

@@ -113,7 +113,8 @@ class Site:
         return {**self.about, "corpora": self.log.corpora, "turns": len(self.log),
                 "entries": [{"name": e.line.question, "corpus": e.line.corpus, "text": e.line.text, "status": e.status,
                              "evidence": len(e.line.evidence), "revision": e.revision} for e in entries],
-                "plan": planning.plan(planning.sizes(self.log, self.marking.kept())), "assumption": planning.ASSUMPTION,
+                "plan": planning.plan(planning.sizes(self.log, self.marking.questions())),
+                "assumption": planning.ASSUMPTION,
                 "depth": self.pools.depth, "waiting": self.pools.waiting > 0, "fault": self.pools.fault}
 
     def _question(self, entry: MarkedQuestion) -> dict[str, Any]:

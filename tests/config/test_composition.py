@@ -121,7 +121,7 @@ def test_what_is_edited_while_it_is_composed_is_not_kept(
     with monkeypatch.context() as patch:
         patch.setattr(hydra, "compose", edited)
         of_config(conf, GAP)
-    assert not (memlab_home / "kept").exists()
+    assert not (memlab_home / "cache").exists()
     edit(conf / "config.yaml", "seed: 7", "seed: 0")
     assert of_config(conf, GAP)["seed"] == 0
     assert len(composed) == 2
@@ -168,7 +168,7 @@ def test_nothing_is_kept_of_files_of_others(tmp_path: Path, composed: list[str])
 
 def test_a_damaged_file_is_composed_again(memlab_home: Path, composed: list[str]) -> None:
     made = composition.composition(composition.CONFIG, [GAP])
-    (path,) = (memlab_home / "kept").iterdir()
+    (path,) = (memlab_home / "cache").iterdir()
     path.write_bytes(encode_line({"result": {}})[:-1])
     assert composition.composition(composition.CONFIG, [GAP]) == made
     assert composition.composition(composition.CONFIG, [GAP]) == made

@@ -1,4 +1,4 @@
-"""Results kept on disk between processes: one checked line of JSON each, in ``$MEMLAB_HOME/kept``.
+"""A cache of results on disk, shared by processes: one checked line of JSON each, in ``$MEMLAB_HOME/cache``.
 
 A result is found by the digest of all that it follows from: its inputs, memlab's source, and Python's version. Whatever
 changes makes another digest, so that nothing becomes out of date. A damaged file is none, and is written again.
@@ -21,12 +21,12 @@ from memlab.runtime.files import atomic_path, decode_line, encode_line, make_fol
 from memlab.runtime.paths import PACKAGE, home
 from memlab.runtime.redaction import redact_tree
 
-FOLDER = "kept"
+FOLDER = "cache"
 MOST = 2000
 """Files, of 20 kB at most; a sweep has one for each arm. When there are more, the oldest half is removed."""
 
 
-def kept(inputs: Any, make: Callable[[], Any], valid: Callable[[], bool] = lambda: True) -> Any:
+def load_or_make(inputs: Any, make: Callable[[], Any], valid: Callable[[], bool] = lambda: True) -> Any:
     """Return what ``make`` returns, as plain JSON values; from disk if it was made from equal inputs before.
 
     ``inputs`` are all that the result follows from, as JSON values. ``valid`` is asked after ``make``, and returns

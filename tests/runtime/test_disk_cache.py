@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from memlab.runtime import kept as module
-from memlab.runtime.kept import kept, source_files
+from memlab.runtime import disk_cache as module
+from memlab.runtime.disk_cache import load_or_make, source_files
 
 
 class Maker:
@@ -30,12 +30,13 @@ def replace_by(path: Path, make: Callable[[Path], None]) -> None:
 
 
 def files(home: Path) -> list[Path]:
-    return sorted((home / "kept").glob("*"))
+    return sorted((home / "cache").glob("*"))
 
 
 def test_a_result_is_made_once_for_equal_inputs(memlab_home: Path) -> None:
     one, other = Maker({"k": [1, 2.5, None, "ä", True]}), Maker("other")
-    assert [kept(["a", 1], one), kept(["a", 1], one), kept(["a", 2], other)] == [one.result, one.result, "other"]
+    results = [load_or_make(["a", 1], one), load_or_make(["a", 1], one), load_or_make(["a", 2], other)]
+    assert results == [one.result, one.result, "other"]
     assert (one.made, other.made, len(files(memlab_home))) == (1, 1, 2)
 
 
@@ -46,9 +47,9 @@ def test_a_result_is_made_once_for_equal_inputs(memlab_home: Path) -> None:
     lambda path: replace_by(path, os.mkfifo)])
 def test_a_damaged_file_is_no_result(damage: Callable[[Path], object], memlab_home: Path) -> None:
     one = Maker("value")
-    kept("a", one)
+    load_or_make("a", one)
     damage(files(memlab_home)[0])
-    assert kept("a", one) == kept("a", one) == "value"
+    assert load_or_make("a", one) == load_or_make("a", one) == "value"
     assert one.made in (2, 3)  # a folder in its place stays
 
 
@@ -56,21 +57,21 @@ def test_a_damaged_file_is_no_result(damage: Callable[[Path], object], memlab_ho
                                     float("nan"), object()])
 def test_keys_and_what_json_changes_are_not_kept(result: Any, memlab_home: Path) -> None:
     one = Maker(result)
-    assert kept("a", one) is kept("a", one) is result
+    assert load_or_make("a", one) is load_or_make("a", one) is result
     assert (one.made, files(memlab_home)) == (2, [])
 
 
 def test_what_changed_while_it_was_made_is_not_kept(memlab_home: Path) -> None:
     one = Maker("value")
-    assert kept("a", one, lambda: False) == "value"
+    assert load_or_make("a", one, lambda: False) == "value"
     assert files(memlab_home) == []
 
 
 def test_other_source_of_memlab_is_another_result(monkeypatch: pytest.MonkeyPatch) -> None:
     one = Maker("value")
-    kept("a", one)
+    load_or_make("a", one)
     monkeypatch.setattr(module, "_own_digest", lambda: "other")
-    kept("a", one)
+    load_or_make("a", one)
     assert one.made == 2
 
 
@@ -78,18 +79,18 @@ def test_without_a_home_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.Monk
     (tmp_path / "file").write_text("")
     for home in (str(tmp_path / "file"), "~nobody-has-this-name", "a" * 300):
         monkeypatch.setenv("MEMLAB_HOME", home)
-        assert kept("a", Maker("value")) == "value"
+        assert load_or_make("a", Maker("value")) == "value"
 
 
 def test_the_oldest_make_room(memlab_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST", 4)
     makers = [Maker(i) for i in range(5)]
     for i, maker in enumerate(makers):
-        kept(i, maker)
+        load_or_make(i, maker)
         for path in files(memlab_home):
             os.utime(path, (path.stat().st_mtime - 10,) * 2)
     assert len(files(memlab_home)) == 3
-    assert [kept(i, makers[i]) for i in (4, 3, 2, 1)] == [4, 3, 2, 1]
+    assert [load_or_make(i, makers[i]) for i in (4, 3, 2, 1)] == [4, 3, 2, 1]
     assert [maker.made for maker in makers] == [1, 2, 1, 1, 1]
 
 
