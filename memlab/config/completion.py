@@ -32,8 +32,8 @@ WORDS = {
     "questions": "--no-browser --chat --depth --limit",
     "data": "list fetch check show --base --path --data --timezone",
     "ask": "corpus= now= memory= timezone= --signals",
-    "judge": "data= data.path= --data --path --judge --chat --store --sheet --labels --calibration",
-    "train": "reranker encoder merge ranker pairs",
+    "judge": "calibrate data= data.path= --data --path --judge --chat --store --sheet --labels --calibration",
+    "train": "reranker encoder merge ranker pairs coverage probability",
     "serve": "list stop key --host --port --env --create-env --detach --device --runner --dtype --max-len "
              "--tensor-parallel --data-parallel --gpu-memory --quantization --kv-cache --threads --revision --timeout "
              "--grace --all",
@@ -42,6 +42,7 @@ WORDS = {
     "store": "info verify compact prune --store --model --older",
     "track": "sync --mode --project --entity --texts --tag",
     "score": "--experiment --lint --data --path --ascending --by-rank --ties",
+    "scenarios": "--top",
     "doctor": "gpu --network",
     "completion": " ".join(SHELLS),
 }

@@ -25,9 +25,10 @@ _ROOM = 24
 def page(text: str | None, width: int | None = None) -> str:
     """Return a docstring as a help page.
 
-    >>> print(page("Ask: ``memlab ask``.\\n\\n    now=DAY   the day of\\n              the question", 40))
+    >>> print(page("Ask: ``memlab ask``.\\n\\nDates:\\n    now=DAY   the day of\\n              the question", 40))
     Ask: memlab ask.
     <BLANKLINE>
+    Dates:
         now=DAY   the day of the question
     """
     width = min(MOST, width or shutil.get_terminal_size().columns)

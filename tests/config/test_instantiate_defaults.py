@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from omegaconf import MISSING, OmegaConf
 
-from memlab.config import compose, instantiate, overrides
+from memlab.config import compose, composition, instantiate, overrides
 from memlab.config.choices import own_choices
 from memlab.config.instantiate import CONF, choice_settings, class_defaults, find_class, make_dataset, with_defaults
 from memlab.errors import Faults, MemlabError
@@ -72,7 +72,7 @@ def test_what_a_file_restates_changes_no_arm(words: tuple[str, ...], other: Path
         return [(arm.name, arm.digest(), arm.config) for arm in read([*LIVES, *line], "-m" in words).arms]
 
     before = arms()
-    for module in (compose, instantiate, overrides):
+    for module in (compose, composition, instantiate, overrides):
         monkeypatch.setattr(module, "CONF", other)
     assert arms() == before
 
@@ -80,7 +80,8 @@ def test_what_a_file_restates_changes_no_arm(words: tuple[str, ...], other: Path
 def test_settings_that_no_file_states_are_overridden_and_misspelt_ones_reported(tmp_path: Path,
                                                                                monkeypatch: pytest.MonkeyPatch) -> None:
     conf = rewritten(tmp_path / "conf", without_defaults)
-    monkeypatch.setattr(compose, "CONF", conf)
+    for module in (compose, composition):
+        monkeypatch.setattr(module, "CONF", conf)
     (conf / "exp" / "few.yaml").write_text(
         "# @package _global_\nrank:\n  select:\n    k: 3\nsearch:\n  dense:\n    index:\n      block: 64\n")
     assert "k" not in own_choices(conf)["rank/select/fixed"].settings

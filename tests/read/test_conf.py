@@ -50,7 +50,7 @@ def test_a_choice_makes_its_part_with_settings_of_its_class(choice: str, tmp_pat
     assert isinstance(made, KINDS.get(slot, Stage))
     assert comment(choice)
     if slot == "pack":
-        assert comment(choice).startswith(("# ORACLE", "# TAINTED")) == bool(declaration(made).sees)
+        assert comment(choice).startswith(("ORACLE", "TAINTED")) == bool(declaration(made).sees)
 
 
 def test_the_ladder_only_adds() -> None:
