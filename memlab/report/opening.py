@@ -327,5 +327,5 @@ def _question(experiment: str) -> str:
     if not re.fullmatch(r"[\w-]+", experiment) or not path.is_file():
         return ""
     lines = [line[1:].strip() for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("# ")]
-    text = " ".join(line for line in lines if not line.startswith(("@package", "python -m")))
+    text = " ".join(line for line in lines if not line.startswith(("@package", "memlab ")))
     return re.split(r"(?<=[.?]) ", text, maxsplit=1)[0]
