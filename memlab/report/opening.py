@@ -8,6 +8,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from memlab.config.comments import first_sentence
 from memlab.config.instantiate import CONF
 from memlab.evaluate.compare import Comparison
 from memlab.evaluate.contrast import PLANNED, ContrastResult
@@ -251,7 +252,7 @@ def _cheaper(found: Recommendation) -> list[str]:
         sentences.append(f"As good at half the price: {cheaper['arm']}{_at(cheaper['tokens'])}, {_size(cheaper)}; the "
                          f"interval excludes a loss of {100 * MARGIN:.0f} points.")
     elif found["cheap"]:
-        sentences.append("As good at half the price: no arm.")
+        sentences.append("No arm is as good at half the price.")
     prices = [place["tokens"] for place in found["ranking"] if place["tokens"] is not None]
     if len(prices) > 1 and prices[0] > UNEQUAL * statistics.median(prices[1:]):
         sentences.append(f"Costs differ: the arms show {min(prices):,.0f} to {max(prices):,.0f} tokens, and more "
@@ -326,6 +327,5 @@ def _question(experiment: str) -> str:
     path = CONF / "exp" / f"{experiment}.yaml"
     if not re.fullmatch(r"[\w-]+", experiment) or not path.is_file():
         return ""
-    lines = [line[1:].strip() for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("# ")]
-    text = " ".join(line for line in lines if not line.startswith(("@package", "memlab ")))
-    return re.split(r"(?<=[.?]) ", text, maxsplit=1)[0]
+    lines = [line[2:] for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("# ")]
+    return first_sentence([line for line in lines if not line.startswith("@package")])

@@ -170,7 +170,7 @@ def test_the_arms_table_sorts_by_any_column_and_says_so(page: Any, report: Repor
     assert [th.get_attribute("data-sort") for th in css(page, "#arms-table tbody th")] == expected[::-1]
 
 
-def test_on_a_phone_nothing_is_wider_than_the_screen_and_names_stay_while_figures_scroll(
+def test_on_a_phone_the_table_has_the_columns_that_fit_and_all_on_demand(
         browser: Any, report: ReportFiles) -> None:
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
                             {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True})
@@ -180,6 +180,10 @@ def test_on_a_phone_nothing_is_wider_than_the_screen_and_names_stay_while_figure
         assert page.execute_script("return document.documentElement.scrollWidth") == 390
         assert page.find_element("id", "chart-narrow").is_displayed()
         assert not page.find_element("id", "chart-wide").is_displayed()
+        frame = page.find_element("css selector", "#arms .scroll")
+        assert frame.get_property("scrollWidth") == frame.get_property("clientWidth")
+        page.find_element("id", "columns").click()
+        assert frame.get_property("scrollWidth") > frame.get_property("clientWidth")
         left = page.execute_script("""
             const frame = document.querySelector('#arms .scroll');
             const name = document.querySelector('#arms-table tbody th');

@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from memlab.config.instantiate import CONF
 from memlab.evaluate.compare import ArmResult, Comparison, compare
 from memlab.evaluate.contrast import UNKNOWN, Contrast
 from memlab.report.opening import opening
@@ -130,7 +131,7 @@ def test_an_arm_as_good_at_half_the_price_is_named() -> None:
     assert "As good at half the price: half at 400 tokens each, −0.5 points" in words
     assert "Costs differ" not in words
     words = " ".join(opening(of({"best": arm(best, 1_000), "poor": arm(share(.5), 300)})).sure)
-    assert "As good at half the price: no arm. Costs differ: the arms show 300 to 1,000 tokens" in words
+    assert "No arm is as good at half the price. Costs differ: the arms show 300 to 1,000 tokens" in words
 
 
 def test_the_metric_and_the_question_are_those_of_the_verdict() -> None:
@@ -140,3 +141,10 @@ def test_the_metric_and_the_question_are_those_of_the_verdict() -> None:
     assert opening({**COMPARISONS["a rule"], "experiment": "adaptive_k"}).question == (
         "Does choosing K by question beat one K for all, at the same mean context tokens?")
     assert opening({**COMPARISONS["a rule"], "experiment": "../../etc"}).question == ""
+
+
+@pytest.mark.parametrize("experiment", sorted(path.stem for path in (CONF / "exp").glob("*.yaml")))
+def test_the_question_of_an_experiment_is_not_its_command(experiment: str) -> None:
+    question = opening({**COMPARISONS["a rule"], "experiment": experiment}).question
+    assert question
+    assert "memlab run" not in question
