@@ -80,7 +80,8 @@ def test_a_spell_of_time_is_not_asked_about_as_a_thing() -> None:
 
 @pytest.mark.parametrize("text", [
     "I bought it in May.", "I sold that in June.", "I visited them last week.", "She moved to Rome in May.",
-    "I'm training for the York 10K on August 3.", "I have a meeting on Friday.", "I got one at IKEA.", "I met him at a party.", "I had a great time at the beach.",
+    "I'm training for the York 10K on August 3.", "I have a meeting on Friday.",
+    "I got one at IKEA.", "I met him at a party.", "I had a great time at the beach.",
     "Did I buy a lamp at IKEA?", "Can you tell me where I bought a lamp at IKEA?",
     "If I bought a lamp at IKEA, I would regret it.", "I would have bought a lamp at IKEA.",
     "I didn't buy a lamp at IKEA.", "Whenever I visited Rome in May, it rained.",
