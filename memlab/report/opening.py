@@ -7,7 +7,9 @@ import re
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
+from memlab.config.comments import first_sentence
 from memlab.config.instantiate import CONF
 from memlab.evaluate.compare import Comparison
 from memlab.evaluate.contrast import PLANNED, ContrastResult
@@ -87,7 +89,8 @@ def _verdict(comparison: Comparison) -> tuple[str, list[str]]:
     if found is None:
         return _alone(comparison)
     words = _tied(found) if found["behind"] is None else _preferred(found, found["behind"])
-    return words[0], [*words[1], *_cheaper(found), *_weak(comparison["contrasts"])]
+    return words[0], [*words[1], *_declared(found, comparison["contrasts"]), *_cheaper(found),
+                      *_weak(comparison["contrasts"])]
 
 
 def _preferred(found: Recommendation, behind: Rival) -> tuple[str, list[str]]:
@@ -148,6 +151,17 @@ def _level(rivals: Sequence[Rival], others: int) -> list[str]:
     names = "; ".join(f"{rival['arm']} ({_lead(rival, others) if rival['difference'] else 'the same value'})"
                       for rival in rivals[:NAMED])
     return [f"Level, since no difference is shown: {names}{more}."]
+
+
+def _declared(found: Recommendation, contrasts: Sequence[ContrastResult]) -> list[str]:
+    """Return why a contrast may be shown though the verdict calls the two arms level; nothing where none is."""
+    best, tied = found["ranking"][0]["arm"], {rival["arm"] for rival in found["tied"]}
+    names = [row["comparator"] for row in contrasts if row["verdict"] == "shown" and row["arm"] == best
+             and row["metric"] == found["metric"] and row["comparator"] in tied]
+    if not names:
+        return []
+    return [f"Ahead of {' and '.join(names)} in a contrast that was declared before the run, after Holm over "
+            f"{_number(len(contrasts))}. The verdict names the best of all afterwards, so it corrects over more."]
 
 
 def _settled_by(found: Recommendation) -> str:
@@ -326,6 +340,5 @@ def _question(experiment: str) -> str:
     path = CONF / "exp" / f"{experiment}.yaml"
     if not re.fullmatch(r"[\w-]+", experiment) or not path.is_file():
         return ""
-    lines = [line[1:].strip() for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("# ")]
-    text = " ".join(line for line in lines if not line.startswith(("@package", "python -m")))
-    return re.split(r"(?<=[.?]) ", text, maxsplit=1)[0]
+    head = takewhile(lambda line: line.startswith("#"), path.read_text(encoding="utf-8").splitlines())
+    return first_sentence([line[1:].removeprefix(" ") for line in head if "@package" not in line])

@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from memlab.config.instantiate import CONF
 from memlab.evaluate.compare import ArmResult, Comparison, compare
 from memlab.evaluate.contrast import UNKNOWN, Contrast
 from memlab.report.opening import opening
@@ -140,3 +141,22 @@ def test_the_metric_and_the_question_are_those_of_the_verdict() -> None:
     assert opening({**COMPARISONS["a rule"], "experiment": "adaptive_k"}).question == (
         "Does choosing K by question beat one K for all, at the same mean context tokens?")
     assert opening({**COMPARISONS["a rule"], "experiment": "../../etc"}).question == ""
+
+
+def test_the_question_is_a_sentence_and_no_command_line() -> None:
+    questions = {path.stem: opening({**COMPARISONS["a winner"], "experiment": path.stem}).question
+                 for path in (CONF / "exp").glob("*.yaml")}
+    assert questions["systems"] == ("Five published systems on the same data, embedder and budget of context tokens: "
+                                    "what does each find?")
+    for name, question in questions.items():
+        assert question.endswith(("?", ".")), name
+        assert "memlab " not in question, name
+
+
+def test_a_declared_contrast_that_is_shown_is_named_where_the_verdict_calls_the_arms_level() -> None:
+    better = {"best": arm(share(.9, 40)), "plain": arm(share(.72, 40)),
+              "random": arm(share(.1, 40)), **{f"x{n}": arm(share(.875, 40)) for n in range(9)}}
+    said = opening(of(better, [Contrast("best", "plain", METRIC)]))
+    assert "level with " in said.sentence
+    assert [line for line in said.sure if line.startswith("Ahead of plain in a contrast that was declared before")]
+    assert not [line for line in opening(of(better)).sure if line.startswith("Ahead of ")]
