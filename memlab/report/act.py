@@ -50,7 +50,7 @@ def _use(arm: ArmRun) -> Act:
     data = [word for word in [*given, *(w for w in settings(content) if _key(w) not in stated)]
             if _key(word).partition(".")[0] == "data"]
     python = ", ".join(json.dumps(word, ensure_ascii=False) for word in words)
-    lines = [("override", shlex.join(words))] if words else []
+    lines = [("words for memlab run", shlex.join(words))] if words else []
     lines.append(("in Python", f"from memlab import preset; pipeline = preset({python})"))
     if question := _own_question(arm):
         lines.append(("ask it", f"memlab ask {shlex.join([*data, *words, question])}"))

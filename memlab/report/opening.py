@@ -7,9 +7,7 @@ import re
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 
-from memlab.config.comments import first_sentence
 from memlab.config.instantiate import CONF
 from memlab.evaluate.compare import Comparison
 from memlab.evaluate.contrast import PLANNED, ContrastResult
@@ -340,5 +338,6 @@ def _question(experiment: str) -> str:
     path = CONF / "exp" / f"{experiment}.yaml"
     if not re.fullmatch(r"[\w-]+", experiment) or not path.is_file():
         return ""
-    head = takewhile(lambda line: line.startswith("#"), path.read_text(encoding="utf-8").splitlines())
-    return first_sentence([line[1:].removeprefix(" ") for line in head if "@package" not in line])
+    lines = [line[1:].strip() for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("# ")]
+    text = " ".join(line for line in lines if not line.startswith(("@package", "memlab ")))
+    return re.split(r"(?<=[.?]) ", text, maxsplit=1)[0]
