@@ -175,8 +175,8 @@ def _show(result: SearchResult) -> None:
         said = ", ".join([*(["no date"] if not one.days else [f"{one.days[-1]:%Y-%m-%d}"]), one.place])
         copies = f", said {one.copies} times" if one.copies > 1 else ""
         _out.print(Text.assemble((f"{n}. ", "dim"), sanitise(one.text, TEXT),
-                                 ("\n   newest of these", "bold green") if one.newest else "\n  ",
-                                 (f" {said}{copies}", "dim")))
+                                 "\n   ", ("the newest on its topic: ", "bold green") if one.newest else "",
+                                 (f"{said}{copies}", "dim")))
     hints = [] if result.answer is not None else [TO_ANSWER]
     hints += [f"{SIGNALS} shows the whole ranking, its scores and the context"] if found else []
     _out.print()

@@ -125,11 +125,15 @@ def _checksum(path: Path) -> list[str]:
     return [f"SHA-256 {digest}" + (f" (the official {name})" if name else " (not a file with a known checksum)")]
 
 
+def _counted(corpora: int) -> str:
+    return "1 corpus" if corpora == 1 else f"{corpora:,} corpora"
+
+
 def _facts(tables: Tables) -> list[str]:
     gold, turns, ids, evidence = tables["gold"], tables["turns"], tables["ids"], tables["evidence"]
     kinds = gold.group_by("category").len().sort("category")
     facts = [
-        f"{tables['questions'].height:,} questions over {tables['sessions']['corpus'].n_unique():,} corpora, "
+        f"{tables['questions'].height:,} questions over {_counted(tables['sessions']['corpus'].n_unique())}, "
         f"{tables['sessions'].height:,} sessions, {turns.height:,} turns, {tables['texts'].height:,} distinct texts, "
         f"{tables['texts']['text'].str.len_chars().sum():,} characters",
     ]
@@ -137,7 +141,7 @@ def _facts(tables: Tables) -> list[str]:
         "types: " + ", ".join(f"{kind} {count}" for kind, count in kinds.iter_rows()),
         f"{evidence['turn'].drop_nulls().len():,} pieces of turn evidence, {evidence['turn'].null_count():,} of "
         f"session evidence alone; {gold['abstain'].sum()} questions to decline",
-    ] if kinds.height else ["no questions: memlab.ask searches the sessions; a run needs questions.jsonl"]
+    ] if kinds.height else ["no questions: memlab ask searches the sessions; a run needs questions.jsonl"]
     if span := tables["sessions"]["said_on"].drop_nulls().sort().to_list():
         facts.append(f"dates from {span[0]:%Y-%m-%d} to {span[-1]:%Y-%m-%d}")
     without = ids.filter(pl.col("kind") == "question").join(evidence, on="question", how="anti")["name"].to_list()

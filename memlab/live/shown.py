@@ -19,7 +19,7 @@ _ASKING = ("what", "which", "who", "whose", "when", "where", "why", "how", "do",
 
 @dataclass(frozen=True)
 class Shown:
-    """One result: its text without a date, the days on which it was said, its first place, and its copies."""
+    """One result: its text without a date, the days on which it was said, the place of the last, and its copies."""
 
     text: str
     days: tuple[datetime, ...]
@@ -47,7 +47,9 @@ def first_results(question: str, ranked: pl.DataFrame, most: int) -> list[Shown]
         if (key := text.casefold()) in found:
             if not its <= turns:
                 before = found[key]
-                found[key] = replace(before, days=tuple(sorted(before.days + day)), copies=before.copies + 1)
+                place = f"session {row['session']}" if day > before.days[-1:] else before.place
+                found[key] = replace(before, days=tuple(sorted(before.days + day)), place=place,
+                                     copies=before.copies + 1)
         elif its and its <= turns:
             continue
         elif len(found) < most:

@@ -30,6 +30,7 @@ from memlab.runtime.terminal import as_flags, print
 from memlab.store import Store, store_at
 from memlab.text.display import sanitise, sanitise_lines
 
+_SOURCE = "Proposals come from what people say of themselves in English; ask your own questions about the rest."
 _FLAGS = {"chat": "--chat", "chat.": "--chat."}
 
 
@@ -88,9 +89,11 @@ def _site(options: argparse.Namespace, chat: Mapping[str, str]) -> Site:
     statuses = Counter(entry.status for entry in marking.entries.values())
     print(f"{sanitise(str(folder))}: {len(marking.log):,} turns in {len(content.sessions):,} sessions; "
           f"{statuses['proposed']} questions proposed, {statuses['kept']} in {QUESTIONS}")
-    if not proposed and not (options.chat or chat):
-        print("the rules, which read English, find nothing to ask: write your own questions on the page")
-    return Site(marking, pools, {"folder": str(folder), "file": str(folder / QUESTIONS), "next": _next(folder)})
+    source = "" if options.chat or chat else _SOURCE
+    if source:
+        print(source)
+    return Site(marking, pools, {"folder": str(folder), "file": str(folder / QUESTIONS), "next": _next(folder),
+                                 "source": source})
 
 
 def _serve(site: Site, options: argparse.Namespace) -> None:

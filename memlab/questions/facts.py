@@ -23,6 +23,7 @@ from memlab.questions.rules import (
     FIXED,
     HEADS,
     KIN,
+    LENGTH,
     MONEY,
     NAMES,
     NO_NAME,
@@ -115,7 +116,8 @@ def _mentions(text: str) -> Iterator[str]:
 
 _SUBJECT = r"(?:I|I'm|I've|I'd|I'll|we|we've|we're|my|it|he|she|they|it's|there|is|was|are)\b"
 _CLAUSE = re.compile(
-    rf", +| +(?=(?:and|but|so|because|since|as|while|when|after|before|which|who|whom|where|although|though|if|until|"
+    r", +(?!(?:19|20)\d\d\b)|"
+    rf" +(?=(?:and|but|so|because|since|as|while|when|after|before|which|who|whom|where|although|though|if|until|"
     rf"unless|whether|whenever|that) {_SUBJECT})|"
     r" +and (?=(?:even |just |also |then |recently )?[a-z]{2,14}(?:ed|ght|ew|old) )")
 _LEAD = re.compile(
@@ -163,6 +165,8 @@ def _of_sentence(sentence: str, named: bool) -> Iterator[StatedFact]:
             continue
         if clause.startswith(("My ", "We ", "It ", "Our ", "The ")):
             clause = clause[0].lower() + clause[1:]
+        if clause.startswith("our "):
+            clause = f"my {clause[4:]}"
         if who := _WHO.match(clause):
             subject = who[0]
         elif _OTHER_SUBJECT.match(clause):
@@ -215,6 +219,7 @@ _INFINITIVE = re.compile(
 _DETERMINER = re.compile(r"^(?:an?|the|my|our|some) ")
 _MONEY, _FIXED, _OFTEN = re.compile(MONEY), re.compile(FIXED), re.compile(OFTEN)
 _PERFECT = re.compile("'ve|'s| have| has")
+_SPELL = re.compile(LENGTH)
 _WITHIN = re.compile(r"in (?:\d|an?|one|two|three)\b")
 _PERSON = re.compile(rf"my {KIN}$")
 
@@ -229,6 +234,7 @@ _GIVING = frozenset(words("give donate wear bring take send sell lend move"))
 _RECEIVING = frozenset(words("""buy get order purchase pick borrow receive adopt rent download collect earn book inherit
 learn graduate hear find come return"""))
 _TELLING = frozenset(words("adopt cancel inherit order sell lose break"))
+_PREPARING = frozenset(words("prepare practice rehearse revise save study training train"))   # for what has the date
 _STATUS = frozenset(words("married engaged promoted accepted hired"))
 _KEPT = frozenset(words("person source place occasion other"))
 _BELONGS = {"person": ("other", "source"), "place": ("other",), "source": ("other", "place")}
@@ -335,10 +341,15 @@ def _events(clause: str, time: str, named: bool) -> Iterator[StatedFact]:
                    event.name, "name", event.weight + 1)
     if _MONEY.match(thing) and kept:
         yield StatedFact(_join("How much", event.auxiliary, event.verb, *kept) + "?", thing, "amount", event.weight)
+    spell = event.base == "spend" and _SPELL.fullmatch(thing)
+    if spell and kept:
+        yield StatedFact(_join("How long", event.auxiliary, event.verb, *kept) + "?", thing, "duration", event.weight)
     if _MONEY.match(thing) or (thing and not _definite(thing)):
         return
     for place in range(len(event.segments)):
         yield from _about_segment(event, place)
+    if spell:
+        return
     if (counted := _COUNTED.match(thing)) and (kept or " " in counted["rest"]
                                                or event.base not in ("get", "earn", "reach")):
         yield StatedFact(_join("How many", counted["rest"], event.auxiliary, event.verb, *kept) + "?",
@@ -369,6 +380,7 @@ def _about_segment(event: _Event, place: int) -> Iterator[StatedFact]:
     misread = {
         "since": event.past and not event.perfect, "frequency": event.past,
         "duration": _OFTEN.match(after) or ("been" in event.verb and re.search("minute|hour", answer)),
+        "time": base in _PREPARING and before in ("other", "occasion"),
         "place": before in ("source", "place") or event.verb.endswith(" back") or (
             before == "other" and base in _MOTION and not event.past),
         "source": before == "other" or base in _MOTION or event.verb.endswith(" back") or (

@@ -88,6 +88,9 @@ function showState() {
   box("assumption").textContent = state.assumption;
   box("bar").value = state.entries.length ? done / state.entries.length : 0;
   box("count").textContent = `${plural(ready, "question")} with evidence; ${done} of ${state.entries.length} decided`;
+  box("next").hidden = !ready;
+  box("next").querySelector("code").textContent = state.next;
+  box("source").textContent = state.source;
   box("none").hidden = state.entries.length > 0;
   box("search").placeholder = `words, or a part of one, in ${plural(state.turns, "turn")}`;
   box("pool").textContent = state.fault ? `Search by meaning failed (${state.fault}); these turns share words with the question.`

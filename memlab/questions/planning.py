@@ -22,6 +22,9 @@ ALPHA = 0.05
 GOALS = (.5, .3, .2, .1, .05)
 """Differences that are named, from the largest."""
 
+ENOUGH = .3
+"""Difference from which a first comparison is worth its minutes; smaller ones take more questions."""
+
 MOST = 5000
 """Most further questions that are named."""
 
@@ -62,6 +65,7 @@ def plan(sizes: tuple[int, ...]) -> str:
     points = None if least is None else ceil(round(100 * least, 1))
     start = "With no question" if not n else f"With {n:,} question{'s' * (n != 1)}"
     start += " no difference can be shown" if points is None else f" a difference of {points} points can be shown"
+    start += ", enough for a first comparison" if points is not None and points <= 100 * ENOUGH else ""
     goals = [goal for goal in GOALS if points is None or 100 * goal < points][:2]
     more = [(needed, goal) for goal in goals if (needed := further(sizes, goal)) is not None]
     steps = ", ".join(f"{needed:,} more for {100 * goal:.0f} points" for needed, goal in more)

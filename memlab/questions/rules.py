@@ -96,7 +96,7 @@ OFTEN = (r"(?:(?:about |around )?(?:once|twice|(?:two|three|four|five|\d) times)
          rf"every (?:other |two |three |few )?(?:{_WEEKDAY}|morning|{UNIT})s?{_PART}|"
          rf"(?:on )?{_WEEKDAY}s(?: and {_WEEKDAY}s)?{_PART})")
 _TIME = rf"(?:{FIXED}|{RELATIVE}|{OFTEN}|{_CLOCK})"
-_LENGTH = (r"(?:(?:about|around|over|almost|nearly|more than|at least|the past|the last|roughly|only|just) ){0,2}"
+LENGTH = (r"(?:(?:about|around|over|almost|nearly|more than|at least|the past|the last|roughly|only|just) ){0,2}"
            rf"{_NUMBER} (?:and a half )?{UNIT}\b")
 
 _PREPOSITIONS = words("""at in on from for with to by during about into near around inside outside through along
@@ -185,7 +185,7 @@ class FactRule(NamedTuple):
 SEGMENTS = tuple(FactRule(kind, re.compile(pattern), question, weight) for kind, pattern, question, weight in (
     ("frequency", rf"(?P<answer>{OFTEN})", "How often {did} {core}?", 2.0),
     ("time", rf"(?P<answer>{FIXED}|{RELATIVE}|{_CLOCK})(?: {_CLOCK})?", "When {did} {core}?", 3.0),
-    ("duration", rf"for (?P<answer>{_LENGTH})(?: now)?", "How long {did} {core}?", 2.5),
+    ("duration", rf"for (?P<answer>{LENGTH})(?: now)?", "How long {did} {core}?", 2.5),
     ("since", rf"since (?P<answer>{_DATE}|last {UNIT}|college|high school|childhood)", "Since when {did} {core}?", 2.5),
     ("amount", rf"for (?P<answer>{MONEY})", "How much {did} {core} for?", 3.0),
     ("person", rf"with (?P<answer>{_SOMEONE}|{_CAPITAL})(?= |$)", "Who {did} {core} with?", 2.0),
@@ -202,14 +202,17 @@ of_course at_first in_the_past on_sale by_myself so_far''')}(?= |$)""", "", 0.0)
 
 _BE = "(?:is|was|are|were)"
 _ROLE = _any("manager boss doctor dentist therapist coach mentor advisor trainer landlord roommate supervisor")
+_APPOINTMENT = _any("appointment check-up checkup exam interview meeting session lesson class test surgery flight")
 _CHANGES = rf"(?P<who>{WHO})(?:'ve| have| has)? {_ADVERB}(?P<past>"
 _RATHER = "I (?:really |usually |generally |actually )?prefer "
 _FAVOURITE = "(?:all-time |personal |new |current )?favou?rite"
 _NO_VERB = rf"(?!(?:{BASES}|be)\b)"
 
 STATES = tuple(FactRule(kind, re.compile(pattern), question, weight) for kind, pattern, question, weight in (
-    ("name", rf"my (?P<x>{NOUNS}),? (?:{_BE}|who is|who's) (?:called|named) (?P<answer>{TITLE})",
+    ("name", rf"my (?P<x>{NOUNS}),? (?:{_BE}|who is|who's) (?:now )?(?:called|named) (?P<answer>{TITLE})",
      "What is my {x} called?", 4.0),
+    ("name", rf"(?P<x>{_CAPITAL}'s {NOUNS}) {_BE} (?:now )?(?:called|named) (?P<answer>{TITLE})",
+     "What is {x} called?", 4.0),
     ("name", rf"my (?P<x>{NOUNS})'s name (?:is|was) (?P<answer>{TITLE})", "What is my {x} called?", 4.0),
     ("name", rf"I(?: have|'ve got|'ve| have got) an? (?P<x>{NOUNS}),? (?:called|named) (?P<answer>{TITLE})",
      "What is my {x} called?", 4.0),
@@ -220,7 +223,7 @@ STATES = tuple(FactRule(kind, re.compile(pattern), question, weight) for kind, p
     ("name", rf"my (?:new )?(?P<x>{_ROLE}) is (?P<answer>{_NAME})$", "Who is my {x}?", 3.5),
     ("age", rf"my (?P<x>{KIN}|(?:{_WORD} ){{0,2}}{PETS}){_NAMED} (?:is|just turned|turned|is turning|will be) "
             r"(?:now |only |about |almost |already )?(?P<answer>\d{1,2}(?: (?:years?|months?|weeks?)(?: old)?)?)"
-            r"(?: now)?$",
+            r"(?: now)?(?= and |$)",
      "How old is my {x}?", 4.0),
     ("age", r"I(?:'m| am| just turned| turned) (?:now |only |about |almost |already )?"
             r"(?P<answer>\d\d)(?: years? old)?(?: now)?$", "How old {am} I?", 3.5),
@@ -232,20 +235,22 @@ STATES = tuple(FactRule(kind, re.compile(pattern), question, weight) for kind, p
     ("amount", rf"(?P<x>(?:my|the) {NOUNS}) costs? (?:(?:me|us) )?(?P<answer>{MONEY})", "How much did {x} cost?", 3.5),
     ("amount", rf"(?:I|we)(?:'ve)? {_ADVERB}(?P<past>paid|spent) (?:a total of )?(?P<answer>{MONEY}) (?P<on>for|on) "
                rf"(?P<x>{NOUNS})", "How much did I {past} {on} {x}?", 4.0),
-    ("duration", rf"my (?P<x>{NOUNS}(?: to {_WORD}| from {_WORD})?) (?:is|was|takes|lasts|took) (?P<answer>{_LENGTH}|"
+    ("duration", rf"my (?P<x>{NOUNS}(?: to {_WORD}| from {_WORD})?) (?:is|was|takes|lasts|took) (?P<answer>{LENGTH}|"
                  rf"(?:about |around |over |only )?{_NUMBER} (?:miles|kilometers|km|feet|meters))"
                  r"(?: (?:long|each way|one way|now|round trip))?$", "How long is my {x}?", 3.0),
-    ("duration", rf"it took (?:me|us) (?P<answer>{_LENGTH}) to (?P<x>{BASES} {NOUNS}(?: (?:to|from|at|in) {NOUNS})?)$",
+    ("duration", rf"it took (?:me|us) (?P<answer>{LENGTH}) to (?P<x>{BASES} {NOUNS}(?: (?:to|from|at|in) {NOUNS})?)$",
      "How long did it take me to {x}?", 3.5),
-    ("duration", rf"it takes (?:me|us) (?P<answer>{_LENGTH}) to (?P<x>{BASES} {NOUNS}(?: (?:to|from|at|in) {NOUNS})?)$",
+    ("duration", rf"it takes (?:me|us) (?P<answer>{LENGTH}) to (?P<x>{BASES} {NOUNS}(?: (?:to|from|at|in) {NOUNS})?)$",
      "How long does it take me to {x}?", 3.5),
     ("duration", r"(?:I|we)(?:'ve| have) (?P<x>(?:lived|worked|studied|volunteered|taught) (?:in|at|as|for|near|with) "
-                 rf"{NOUNS}) for (?P<answer>{_LENGTH})", "How long {have} I {x}?", 3.5),
+                 rf"{NOUNS}) for (?P<answer>{LENGTH})", "How long {have} I {x}?", 3.5),
     ("duration", r"(?:I|we)(?:'ve| have) (?P<x>(?:been (?:an? |at |with |in |on |the )|had my |owned my |known my |"
                  r"played |"
-                 rf"owned ){NOUNS}) for (?P<answer>{_LENGTH})", "How long {have} I {x}?", 3.0),
+                 rf"owned ){NOUNS}) for (?P<answer>{LENGTH})", "How long {have} I {x}?", 3.0),
     ("date", rf"my (?P<x>{NOUNS}) (?P<be>is|will be|starts|is coming up|is scheduled for|falls|is happening) "
              rf"(?:on |in |at |for )?(?P<answer>{_TIME}|{_DATE})", "When is my {x}?", 3.5),
+    ("date", rf"(?:I|we)(?: have|'ve got| have got) an? (?P<x>(?:{_WORD} ){{1,3}}{_APPOINTMENT}) "
+             rf"(?P<answer>{_TIME}(?: {_CLOCK})?)", "When is my {x}?", 4.0),
     ("date", rf"my (?P<x>{NOUNS}) (?:was|was scheduled for|took place) (?:on |in |at |for )?(?P<answer>{_TIME}|"
              rf"{_DATE})",
      "When was my {x}?", 3.5),

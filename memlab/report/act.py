@@ -9,13 +9,14 @@ from contextlib import suppress
 from typing import Any
 
 from memlab.config.instantiate import CONF
-from memlab.config.overrides import RUN_SETTINGS
+from memlab.config.overrides import RUN_SETTINGS, try_parse
 from memlab.errors import MemlabError
 from memlab.evaluate.compare import Comparison
 from memlab.harness.results import ArmRun
 from memlab.harness.sweep import OF_RUNS, preset
 from memlab.report.opening import chosen, offered
 from memlab.runtime.foreign import read_yaml
+from memlab.runtime.shell import setting, word
 from memlab.stage import spec
 
 Act = list[tuple[str, str]]
@@ -50,10 +51,10 @@ def _use(arm: ArmRun) -> Act:
     data = [word for word in [*given, *(w for w in settings(content) if _key(w) not in stated)]
             if _key(word).partition(".")[0] == "data"]
     python = ", ".join(json.dumps(word, ensure_ascii=False) for word in words)
-    lines = [("settings", shlex.join(words))] if words else []
+    lines = [("settings for memlab run", _pasted(words))] if words else []
     lines.append(("in Python", f"from memlab import preset; pipeline = preset({python})"))
     if question := _own_question(arm):
-        lines.append(("ask it", f"memlab ask {shlex.join([*data, *words, question])}"))
+        lines.append(("ask it", f"memlab ask {_pasted([*data, *words])} {word(question)}"))
     return lines
 
 
@@ -113,6 +114,23 @@ def _key(word: str) -> str:
     return word.partition("=")[0].lstrip("+~").replace("/", ".")
 
 
+def _pasted(words: Sequence[str]) -> str:
+    """Return words as a shell takes them; a value that stands in quotes is quoted anew, for it would be twice.
+
+    >>> print(_pasted(["data=custom", "data.path='my chats'", "rank.select.k=5"]))
+    data=custom 'data.path="my chats"' rank.select.k=5
+    """
+    return " ".join(map(_pasted_word, words))
+
+
+def _pasted_word(text: str) -> str:
+    if text[:1].isalpha() and {"'", '"'} & {*text} and (override := try_parse(text)) is not None:
+        value = override.value()
+        if isinstance(value, str):
+            return setting(override.key_or_group, value)
+    return word(text)
+
+
 def _own_question(arm: ArmRun) -> str:
     """Return a short question of the data, which needs no corpus to be named; "" if there is none."""
     if arm.questions.is_empty():
@@ -123,14 +141,14 @@ def _own_question(arm: ArmRun) -> str:
     return min(texts[:20], key=len, default="")
 
 
-def _again(arms: Sequence[ArmRun], word: str) -> Act:
+def _again(arms: Sequence[ArmRun], setting_word: str) -> Act:
     """Return the command of a comparison with another setting; none where arms differ in the technique that has it."""
     command = shlex.split(arms[0].manifest["command"])
     swept = {tuple(w for w in overrides(arm) if _key(w) == "rank.select") for arm in arms}
     if not command or len(swept) > 1:
         return []
-    kept = [w for w in command if _key(w) != _key(word)]
-    return [("compare again", f"{shlex.join(kept)} {word}")]
+    kept = [w for w in command if _key(w) != _key(setting_word)]
+    return [("compare again", f"{_pasted(kept)} {setting_word}")]
 
 
 def _with_plain(arm: ArmRun) -> Act:
@@ -140,7 +158,7 @@ def _with_plain(arm: ArmRun) -> Act:
     if not command or system == "system=plain" or "=" in system.removeprefix("system=") or system not in command:
         return []
     other = [f"system=plain,{system.removeprefix('system=')}" if word == system else word for word in command]
-    text = shlex.join(other).replace("memlab run", "memlab run -m", 1).replace("-m -m", "-m")
+    text = _pasted(other).replace("memlab run", "memlab run -m", 1).replace("-m -m", "-m")
     return [("compare it", text)]
 
 

@@ -88,7 +88,8 @@ def _verdict(comparison: Comparison) -> tuple[str, list[str]]:
     if found is None:
         return _alone(comparison)
     words = _tied(found) if found["behind"] is None else _preferred(found, found["behind"])
-    return words[0], [*words[1], *_cheaper(found), *_weak(comparison["contrasts"])]
+    return words[0], [*words[1], *_declared(found, comparison["contrasts"]), *_cheaper(found),
+                      *_weak(comparison["contrasts"])]
 
 
 def _preferred(found: Recommendation, behind: Rival) -> tuple[str, list[str]]:
@@ -149,6 +150,17 @@ def _level(rivals: Sequence[Rival], others: int) -> list[str]:
     names = "; ".join(f"{rival['arm']} ({_lead(rival, others) if rival['difference'] else 'the same value'})"
                       for rival in rivals[:NAMED])
     return [f"Level, since no difference is shown: {names}{more}."]
+
+
+def _declared(found: Recommendation, contrasts: Sequence[ContrastResult]) -> list[str]:
+    """Return why a contrast may be shown though the verdict calls the two arms level; nothing where none is."""
+    best, tied = found["ranking"][0]["arm"], {rival["arm"] for rival in found["tied"]}
+    names = [row["comparator"] for row in contrasts if row["verdict"] == "shown" and row["arm"] == best
+             and row["metric"] == found["metric"] and row["comparator"] in tied]
+    if not names:
+        return []
+    return [f"Ahead of {' and '.join(names)} in a contrast that was declared before the run, after Holm over "
+            f"{_number(len(contrasts))}. The verdict names the best of all afterwards, so it corrects over more."]
 
 
 def _settled_by(found: Recommendation) -> str:

@@ -41,6 +41,9 @@ def test_keys_mark_search_undo_and_each_change_is_saved(browser: Any, server: Pa
     browser.get(server.url)
     body, state = browser.find_element("tag name", "body"), browser.find_element("id", "place")
     wait.until(lambda _: state.text == "1 of 2")
+    following = browser.find_element("id", "next")
+    assert not following.is_displayed()
+    assert browser.find_element("id", "source").text == "English"
     assert "My cat is called Tom </script><b>&" in browser.find_element("id", "candidates").text
     assert "assistant: I live in a cat." in browser.find_element("id", "candidates").text
     body.send_keys("a")
@@ -48,6 +51,7 @@ def test_keys_mark_search_undo_and_each_change_is_saved(browser: Any, server: Pa
     assert lines(tmp_path) == [{"question": "q1", "corpus": "ann", "text": "What is my cat called?",
                                 "answer": "Tom", "evidence": [{"session": "s1", "turn": 0}]}]
     wait.until(lambda _: state.text == "2 of 2")
+    assert following.text.endswith("memlab run x=<b>")
     body.send_keys("s")
     wait.until(lambda _: "2 of 2 decided" in browser.find_element("id", "count").text)
     body.send_keys("u")

@@ -61,7 +61,7 @@ def test_check_tells_the_benchmark_and_counts(tmp_path: Path, capsys: pytest.Cap
     path = write(tmp_path / "l.json", [conversation()])
     assert main(["check", path]) == 0
     printed = capsys.readouterr().out
-    assert "7 questions over 1 corpora, 3 sessions, 5 turns" in printed
+    assert "7 questions over 1 corpus, 3 sessions, 5 turns" in printed
     assert "not scored: conv-1:3, conv-1:5" in printed
     assert "no problem found" in printed
 
@@ -95,14 +95,14 @@ def test_check_counts_a_folder_of_the_user_s_own(tmp_path: Path, capsys: pytest.
     folder = str(write_export(tmp_path / "me", files))
     assert main(["check", folder]) == 0
     printed = capsys.readouterr().out
-    assert "0 questions over 1 corpora, 2 sessions, 4 turns, 2 distinct texts, 23 characters" in printed
+    assert "0 questions over 1 corpus, 2 sessions, 4 turns, 2 distinct texts, 23 characters" in printed
     assert "dates from 2023-05-20 to 2023-05-20" in printed
     assert "a run needs questions.jsonl" in printed
     question = {"question": "q", "corpus": "ann", "text": "Which pet?", "evidence": [{"session": "s1", "turn": 0}]}
     write_export(tmp_path / "me", {"questions.jsonl": json_lines(question)})
     assert main(["check", f"{folder}/sessions.jsonl"]) == 0
     printed = capsys.readouterr().out
-    assert "1 questions over 1 corpora, 2 sessions" in printed
+    assert "1 questions over 1 corpus, 2 sessions" in printed
     assert "1 pieces of turn evidence" in printed
 
 
@@ -127,7 +127,7 @@ def test_check_refuses_an_export_and_names_the_importer(tmp_path: Path, capsys: 
 def test_check_of_documents_is_as_before(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write_export(tmp_path / "notes", {"a.txt": "A note.\n\nAnother.", "b.json": {"date": "2023-05-20", "x": 1}})
     assert main(["check", str(path)]) == 0
-    assert "0 questions over 1 corpora, 2 sessions, 4 turns" in capsys.readouterr().out
+    assert "0 questions over 1 corpus, 2 sessions, 4 turns" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("records", [[{"other": 1}], [], [{**conversation(), "qa": 3}]])

@@ -23,6 +23,7 @@ def test_copies_are_merged_and_the_newest_of_a_topic_is_marked() -> None:
     assert [(one.text, one.copies, one.newest) for one in shown] == [
         ("user: My manager is Ana.", 2, False), ("user: My manager is Ben.", 1, True), ("user: I like tea.", 1, False)]
     assert [day.month for day in shown[0].days] == [1, 3]
+    assert shown[0].place == "session 1"
 
 
 def test_a_turn_within_a_result_is_not_shown_again_and_five_are_enough() -> None:

@@ -61,13 +61,26 @@ from memlab.questions.rules import words
     ("I have a degree in physics.", "degree", "What do I have a degree in?", "physics"),
     ("My favourite soccer team is Ajax.", "favourite", "What is my favourite soccer team?", "Ajax"),
     ("I prefer tea over coffee.", "preference", "What do I prefer to coffee?", "tea"),
+    ("My tutor is now called Haruka.", "name", "What is my tutor called?", "Haruka"),
+    ("Hannah's baby is called Otis.", "name", "What is Hannah's baby called?", "Otis"),
+    ("My cat Tom is 4 years old and hates the vet.", "age", "How old is my cat?", "4 years old"),
+    ("I have a dentist appointment on November 14 at 9:30.", "date", "When is my dentist appointment?",
+     "on November 14 at 9:30"),
+    ("Our wedding is on May 16, 2026 in Dresden.", "date", "When is my wedding?", "May 16, 2026"),
+    ("We plan to spend three weeks in Japan.", "duration", "How long do I plan to spend in Japan?", "three weeks"),
+    ("We plan to spend three weeks in Japan.", "place", "Where do I plan to spend three weeks?", "in Japan"),
     ("I'm allergic to peanuts.", "health", "What am I allergic to?", "peanuts")])
 def test_each_kind_of_fact(text: str, kind: str, question: str, answer: str) -> None:
     assert (kind, question, answer) in [(fact.kind, fact.question, fact.answer) for fact in facts_of(text)]
 
 
+def test_a_spell_of_time_is_not_asked_about_as_a_thing() -> None:
+    assert not [fact for fact in facts_of("I spent two weeks in Spain.") if fact.question.startswith("What ")]
+
+
 @pytest.mark.parametrize("text", [
     "I bought it in May.", "I sold that in June.", "I visited them last week.", "She moved to Rome in May.",
+    "I'm training for the York 10K on August 3.", "I have a meeting on Friday.",
     "I got one at IKEA.", "I met him at a party.", "I had a great time at the beach.",
     "Did I buy a lamp at IKEA?", "Can you tell me where I bought a lamp at IKEA?",
     "If I bought a lamp at IKEA, I would regret it.", "I would have bought a lamp at IKEA.",

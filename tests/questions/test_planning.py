@@ -25,6 +25,9 @@ def test_the_sentence_names_what_can_be_shown_and_what_it_takes() -> None:
     assert plan((1,)).startswith("With 1 question no difference can be shown; ")
     assert plan((1,) * 12) == ("With 12 questions a difference of 45 points can be shown; 9 more for 30 points, "
                                "22 more for 20 points.")
+    assert plan((1,) * 21).startswith("With 21 questions a difference of 30 points can be shown, enough for a first "
+                                      "comparison; ")
+    assert "enough" not in plan((1,) * 20)
 
 
 def test_questions_that_share_a_session_are_one_group() -> None:

@@ -27,7 +27,8 @@ def make_site(folder: Path) -> Site:
     write(folder, {"sessions.jsonl": json_lines(*LINES)})
     sessions = read(folder).sessions
     marking = Marking(folder, Log(sessions), propose(sessions), [])
-    return Site(marking, Pools(sessions, {"words": lexical()}, Store(), 2), {"folder": "f", "file": "f/q", "next": "n"})
+    return Site(marking, Pools(sessions, {"words": lexical()}, Store(), 2),
+                {"folder": "f", "file": "f/q", "next": "memlab run x=<b>", "source": "English"})
 
 
 @pytest.fixture

@@ -40,9 +40,9 @@ def of(*arms: ArmRun, **more: Any) -> Comparison:
 def test_a_verdict_gives_the_override_the_python_and_the_ask_line_quoted_for_both_shells() -> None:
     given = ["+exp=adaptive_k", "data=custom", "data.path='my chats, 2024'", "out=there", "rank/select=gap"]
     lines = dict(act(of(one := run("gap", "adaptive_k", given, "rank/select=gap")), [one]))
-    assert lines["settings"] == "rank/select=gap"
+    assert lines["settings for memlab run"] == "rank/select=gap"
     assert lines["in Python"] == 'from memlab import preset; pipeline = preset("rank/select=gap")'
-    assert shlex.split(lines["ask it"]) == ["memlab", "ask", "data=custom", "data.path='my chats, 2024'",
+    assert shlex.split(lines["ask it"]) == ["memlab", "ask", "data=custom", 'data.path="my chats, 2024"',
                                             "rank/select=gap", "Who's my manager?"]
 
 
@@ -50,9 +50,9 @@ def test_settings_of_the_experiment_are_named_where_the_arm_needs_them() -> None
     pipeline = ("system=plain", "rank/select=budget", "rank.select.tokens=300", "rank.select.twin=false")
     one = run("plain", "systems", ["+exp=systems", "system=plain", "rank.select.tokens=300"], *pipeline)
     lines = dict(act(of(one), [one]))
-    assert shlex.split(lines["settings"]) == ["system=plain", "rank/select=budget", "rank.select.tokens=300",
-                                              "rank.select.twin=false"]
-    assert spec(preset(*shlex.split(lines["settings"]))) == one.manifest["pipeline"]
+    assert shlex.split(lines["settings for memlab run"]) == [
+        "system=plain", "rank/select=budget", "rank.select.tokens=300", "rank.select.twin=false"]
+    assert spec(preset(*shlex.split(lines["settings for memlab run"]))) == one.manifest["pipeline"]
 
 
 def winner_of(*words: str, multirun: bool = False, name: str | None = None) -> tuple[Arm, ArmRun]:
@@ -85,7 +85,7 @@ def configuration(arm: Arm) -> dict[str, Any]:
 def test_the_words_compose_the_configuration_of_the_winner(words: list[str], multirun: bool, name: str | None) -> None:
     arm, made = winner_of(*words, multirun=multirun, name=name)
     lines = dict(act(of(made), [made]))
-    (again,) = read(shlex.split(lines["settings"])).arms
+    (again,) = read(shlex.split(lines["settings for memlab run"])).arms
     assert configuration(again) == configuration(arm)
     assert spec(_run_python(lines["in Python"])) == spec(arm.pipeline)
 
@@ -109,7 +109,7 @@ def test_the_words_of_data_with_blanks_in_their_path_ask_that_data(
     (folder / "questions.jsonl").write_text(json.dumps(question) + "\n", encoding="utf-8")
     arm, made = winner_of("search/dense=none", "rank.select.k=1", "data=custom", f"data.path='{folder}'")
     lines = dict(act(of(made), [made]))
-    (again,) = read([*shlex.split(lines["settings"]), "data=custom", f"data.path='{folder}'"]).arms
+    (again,) = read([*shlex.split(lines["settings for memlab run"]), "data=custom", f"data.path='{folder}'"]).arms
     assert configuration(again) == configuration(arm)
     command, verb, *asked = shlex.split(lines["ask it"])
     assert (command, verb) == ("memlab", "ask")
@@ -123,7 +123,7 @@ def test_the_words_of_a_plug_in_name_the_plug_in(tmp_path: Path, monkeypatch: py
     monkeypatch.chdir(tmp_path)
     arm, made = winner_of("plugins=[lab_of_words]", "++rank.select={_target_: lab_of_words.Mine, k: 3}")
     lines = dict(act(of(made), [made]))
-    (again,) = read(shlex.split(lines["settings"])).arms
+    (again,) = read(shlex.split(lines["settings for memlab run"])).arms
     assert configuration(again) == configuration(arm)
     assert spec(_run_python(lines["in Python"])) == spec(arm.pipeline)
 
@@ -138,7 +138,7 @@ def test_of_level_arms_the_cheaper_one_is_offered() -> None:
     results = {"fixed_5": ArmResult(QUESTIONS),
                "fixed_3": ArmResult(QUESTIONS.with_columns(pl.lit(5.0).alias("context/tokens")))}
     lines = dict(act(compare("e", "d", results, []), arms))
-    assert lines["settings"] == "rank/select=fixed_3"
+    assert lines["settings for memlab run"] == "rank/select=fixed_3"
 
 
 def test_one_arm_is_compared_with_the_plain_system() -> None:

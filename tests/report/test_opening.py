@@ -148,3 +148,12 @@ def test_the_question_of_an_experiment_is_not_its_command(experiment: str) -> No
     question = opening({**COMPARISONS["a rule"], "experiment": experiment}).question
     assert question
     assert "memlab run" not in question
+
+
+def test_a_declared_contrast_that_is_shown_is_named_where_the_verdict_calls_the_arms_level() -> None:
+    better = {"best": arm(share(.9, 40)), "plain": arm(share(.72, 40)),
+              "random": arm(share(.1, 40)), **{f"x{n}": arm(share(.875, 40)) for n in range(9)}}
+    said = opening(of(better, [Contrast("best", "plain", METRIC)]))
+    assert "level with " in said.sentence
+    assert [line for line in said.sure if line.startswith("Ahead of plain in a contrast that was declared before")]
+    assert not [line for line in opening(of(better)).sure if line.startswith("Ahead of ")]
