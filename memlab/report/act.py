@@ -9,13 +9,14 @@ from contextlib import suppress
 from typing import Any
 
 from memlab.config.instantiate import CONF
-from memlab.config.overrides import RUN_SETTINGS
+from memlab.config.overrides import RUN_SETTINGS, try_parse
 from memlab.errors import MemlabError
 from memlab.evaluate.compare import Comparison
 from memlab.harness.results import ArmRun
 from memlab.harness.sweep import OF_RUNS, preset
 from memlab.report.opening import chosen, offered
 from memlab.runtime.foreign import read_yaml
+from memlab.runtime.shell import setting, word
 from memlab.stage import spec
 
 Act = list[tuple[str, str]]
@@ -50,10 +51,10 @@ def _use(arm: ArmRun) -> Act:
     data = [word for word in [*given, *(w for w in settings(content) if _key(w) not in stated)]
             if _key(word).partition(".")[0] == "data"]
     python = ", ".join(json.dumps(word, ensure_ascii=False) for word in words)
-    lines = [("override", shlex.join(words))] if words else []
+    lines = [("override", _pasted(words))] if words else []
     lines.append(("in Python", f"from memlab import preset; pipeline = preset({python})"))
     if question := _own_question(arm):
-        lines.append(("ask it", f"memlab ask {shlex.join([*data, *words, question])}"))
+        lines.append(("ask it", _pasted(["memlab", "ask", *data, *words, question])))
     return lines
 
 
@@ -101,6 +102,22 @@ def settings(content: Mapping[str, Any], place: str = "") -> Iterator[str]:
             yield f"{place}{key}={json.dumps(value) if not isinstance(value, str) else value}"
 
 
+def _pasted(words: Sequence[str]) -> str:
+    """Return the words of a command as a shell takes them; a path with blanks reads as it is.
+
+    >>> print(_pasted(["data=custom", "data.path='my chats'", "rank.select.k=5"]))
+    data=custom 'data.path="my chats"' rank.select.k=5
+    """
+    return " ".join(word(one) if (path := _path(one)) is None else setting("data.path", path) for one in words)
+
+
+def _path(override: str) -> str | None:
+    """Return the folder or file of data that an override names; None if it names none, or one in terms of others."""
+    read = try_parse(override) if override.startswith("data.path=") and "${" not in override else None
+    value = read.value() if read else None
+    return value if isinstance(value, str) and value else None
+
+
 def _experiment(name: str) -> Mapping[str, Any]:
     """Return the content of an experiment's file; empty for one that memlab does not have."""
     with suppress(OSError, ValueError):
@@ -123,14 +140,14 @@ def _own_question(arm: ArmRun) -> str:
     return min(texts[:20], key=len, default="")
 
 
-def _again(arms: Sequence[ArmRun], word: str) -> Act:
+def _again(arms: Sequence[ArmRun], setting_to_try: str) -> Act:
     """Return the command of a comparison with another setting; none where arms differ in the technique that has it."""
     command = shlex.split(arms[0].manifest["command"])
     swept = {tuple(w for w in overrides(arm) if _key(w) == "rank.select") for arm in arms}
     if not command or len(swept) > 1:
         return []
-    kept = [w for w in command if _key(w) != _key(word)]
-    return [("compare again", f"{shlex.join(kept)} {word}")]
+    kept = [w for w in command if _key(w) != _key(setting_to_try)]
+    return [("compare again", f"{_pasted(kept)} {_pasted([setting_to_try])}")]
 
 
 def _with_plain(arm: ArmRun) -> Act:
@@ -140,13 +157,12 @@ def _with_plain(arm: ArmRun) -> Act:
     if not command or system == "system=plain" or "=" in system.removeprefix("system=") or system not in command:
         return []
     other = [f"system=plain,{system.removeprefix('system=')}" if word == system else word for word in command]
-    text = shlex.join(other).replace("memlab run", "memlab run -m", 1).replace("-m -m", "-m")
+    text = _pasted(other).replace("memlab run", "memlab run -m", 1).replace("-m -m", "-m")
     return [("compare it", text)]
 
 
 def _more_questions(arm: ArmRun) -> Act:
     """Return the command that proposes more questions for data of one's own."""
     words = overrides(arm)
-    path = next((word.removeprefix("data.path=") for word in words if word.startswith("data.path=")), "")
-    return [("more questions", shlex.join(["memlab", "questions", path.strip("'\"")]))] \
-        if path and "data=custom" in words else []
+    path = next((path for one in words if (path := _path(one)) is not None), None)
+    return [("more questions", f"memlab questions {word(path)}")] if path and "data=custom" in words else []
