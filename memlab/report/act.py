@@ -54,7 +54,7 @@ def _use(arm: ArmRun) -> Act:
     lines = [("settings for memlab run", _pasted(words))] if words else []
     lines.append(("in Python", f"from memlab import preset; pipeline = preset({python})"))
     if question := _own_question(arm):
-        lines.append(("ask it", f"memlab ask {_pasted([*data, *words])} {word(question)}"))
+        lines.append(("ask it", _pasted(["memlab", "ask", *data, *words, question])))
     return lines
 
 
@@ -102,6 +102,22 @@ def settings(content: Mapping[str, Any], place: str = "") -> Iterator[str]:
             yield f"{place}{key}={json.dumps(value) if not isinstance(value, str) else value}"
 
 
+def _pasted(words: Sequence[str]) -> str:
+    """Return the words of a command as a shell takes them; a path with blanks reads as it is.
+
+    >>> print(_pasted(["data=custom", "data.path='my chats'", "rank.select.k=5"]))
+    data=custom 'data.path="my chats"' rank.select.k=5
+    """
+    return " ".join(word(one) if (path := _path(one)) is None else setting("data.path", path) for one in words)
+
+
+def _path(override: str) -> str | None:
+    """Return the folder or file of data that an override names; None if it names none, or one in terms of others."""
+    read = try_parse(override) if override.startswith("data.path=") and "${" not in override else None
+    value = read.value() if read else None
+    return value if isinstance(value, str) and value else None
+
+
 def _experiment(name: str) -> Mapping[str, Any]:
     """Return the content of an experiment's file; empty for one that memlab does not have."""
     with suppress(OSError, ValueError):
@@ -114,23 +130,6 @@ def _key(word: str) -> str:
     return word.partition("=")[0].lstrip("+~").replace("/", ".")
 
 
-def _pasted(words: Sequence[str]) -> str:
-    """Return words as a shell takes them; a value that stands in quotes is quoted anew, for it would be twice.
-
-    >>> print(_pasted(["data=custom", "data.path='my chats'", "rank.select.k=5"]))
-    data=custom 'data.path="my chats"' rank.select.k=5
-    """
-    return " ".join(map(_pasted_word, words))
-
-
-def _pasted_word(text: str) -> str:
-    if text[:1].isalpha() and {"'", '"'} & {*text} and (override := try_parse(text)) is not None:
-        value = override.value()
-        if isinstance(value, str):
-            return setting(override.key_or_group, value)
-    return word(text)
-
-
 def _own_question(arm: ArmRun) -> str:
     """Return a short question of the data, which needs no corpus to be named; "" if there is none."""
     if arm.questions.is_empty():
@@ -141,14 +140,14 @@ def _own_question(arm: ArmRun) -> str:
     return min(texts[:20], key=len, default="")
 
 
-def _again(arms: Sequence[ArmRun], setting_word: str) -> Act:
+def _again(arms: Sequence[ArmRun], setting_to_try: str) -> Act:
     """Return the command of a comparison with another setting; none where arms differ in the technique that has it."""
     command = shlex.split(arms[0].manifest["command"])
     swept = {tuple(w for w in overrides(arm) if _key(w) == "rank.select") for arm in arms}
     if not command or len(swept) > 1:
         return []
-    kept = [w for w in command if _key(w) != _key(setting_word)]
-    return [("compare again", f"{_pasted(kept)} {setting_word}")]
+    kept = [w for w in command if _key(w) != _key(setting_to_try)]
+    return [("compare again", f"{_pasted(kept)} {_pasted([setting_to_try])}")]
 
 
 def _with_plain(arm: ArmRun) -> Act:
@@ -165,6 +164,5 @@ def _with_plain(arm: ArmRun) -> Act:
 def _more_questions(arm: ArmRun) -> Act:
     """Return the command that proposes more questions for data of one's own."""
     words = overrides(arm)
-    path = next((word.removeprefix("data.path=") for word in words if word.startswith("data.path=")), "")
-    return [("more questions", shlex.join(["memlab", "questions", path.strip("'\"")]))] \
-        if path and "data=custom" in words else []
+    path = next((path for one in words if (path := _path(one)) is not None), None)
+    return [("more questions", f"memlab questions {word(path)}")] if path and "data=custom" in words else []

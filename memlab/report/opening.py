@@ -134,7 +134,7 @@ def _tied(found: Recommendation) -> tuple[str, list[str]]:
     offer = offered(found)
     cheapest = all(_price(offer) <= _price(place) for place in found["ranking"] if place["tier"] == 1)
     reason = "the cheapest of them" if cheapest else "the highest value, and no other is clearly cheaper"
-    sure = [f"To copy below: {offer['arm']}, {reason}; it {_does(found['metric'], offer['value'])}"
+    sure = [f"To copy: {offer['arm']}, {reason}; it {_does(found['metric'], offer['value'])}"
             f"{_at(offer['tokens'])}."]
     if all(place["value"] == best["value"] for place in found["ranking"]):
         sure.append("All have the same value.")

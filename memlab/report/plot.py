@@ -62,14 +62,19 @@ class Axis:
     write: Callable[[float], str] = field(default="{:,.0f}".format)
 
     def ticks(self, about: int) -> list[float]:
-        """Return round numbers within the range.
+        """Return about so many round numbers within the range, two or more: one alone gives no scale.
 
-        >>> Axis(0, 1060, "").ticks(6), Axis(.55, 1, "").ticks(5)
-        ([0.0, 200.0, 400.0, 600.0, 800.0, 1000.0], [0.6, 0.7, 0.8, 0.9, 1.0])
+        >>> Axis(0, 1060, "").ticks(6), Axis(.55, 1, "").ticks(5), Axis(120, 183, "").ticks(3)
+        ([0.0, 200.0, 400.0, 600.0, 800.0, 1000.0], [0.6, 0.7, 0.8, 0.9, 1.0], [120.0, 140.0, 160.0, 180.0])
         """
-        step = _step(self.high - self.low, about)
-        first = math.ceil(round(self.low / step, 6))
-        return [round(n * step, 10) for n in range(first, math.floor(round(self.high / step, 6)) + 1)]
+        found: list[float] = []
+        for more in (about, about + 1, 2 * about):
+            step = _step(self.high - self.low, more)
+            first = math.ceil(round(self.low / step, 6))
+            found = [round(n * step, 10) for n in range(first, math.floor(round(self.high / step, 6)) + 1)]
+            if len(found) > 1:
+                break
+        return found
 
 
 def around(values: Sequence[float], about: int, least: float, most: float) -> tuple[float, float]:

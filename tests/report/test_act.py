@@ -10,11 +10,13 @@ import pytest
 import yaml
 
 from memlab import ask
+from memlab.config.overrides import parse
 from memlab.evaluate.compare import ArmResult, Comparison, compare
 from memlab.harness.arm import Arm
 from memlab.harness.results import ArmRun
 from memlab.harness.sweep import preset, read
 from memlab.report.act import act
+from memlab.runtime.shell import setting
 from memlab.stage import spec
 
 QUESTIONS = pl.DataFrame({"question": [0, 1], "corpus": [0, 0], "group": [0, 1], "text": ["Who's my manager?", "a=b"],
@@ -139,6 +141,17 @@ def test_of_level_arms_the_cheaper_one_is_offered() -> None:
                "fixed_3": ArmResult(QUESTIONS.with_columns(pl.lit(5.0).alias("context/tokens")))}
     lines = dict(act(compare("e", "d", results, []), arms))
     assert lines["settings for memlab run"] == "rank/select=fixed_3"
+
+
+@pytest.mark.parametrize("folder", ["it's", 'say "hi"', "a, b=${x}", "C:\\\\new", "naïve [1]", "$HOME `x`",
+                                    "two  blanks", "plain-name"])
+def test_any_folder_comes_back_from_the_words_of_a_tie(folder: str) -> None:
+    given = ["data=custom", shlex.split(setting("data.path", folder))[0]]
+    arms = [run(name, "single", [*given, f"rank/select={name}"], f"rank/select={name}") for name in ("gap", "fixed_3")]
+    lines = dict(act(of(*arms), arms))
+    assert parse(shlex.split(lines["ask it"])[3]).value() == parse(given[1]).value()
+    if "${" not in folder:
+        assert shlex.split(lines["more questions"]) == ["memlab", "questions", folder]
 
 
 def test_one_arm_is_compared_with_the_plain_system() -> None:

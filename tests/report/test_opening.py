@@ -106,7 +106,7 @@ def test_a_tie_is_level_and_says_how_many_questions_would_settle_it_and_what_is_
     assert "Level, since no difference is shown: a (the same value); b (+10.0 points" in words
     assert re.search(r"What would settle it: about [\d,]+ more questions; they show a difference of 3 points in 80 %",
                      words)
-    assert ("To copy below: c, the cheapest of them; it finds all evidence turns for 80.0 % of the questions at 50 "
+    assert ("To copy: c, the cheapest of them; it finds all evidence turns for 80.0 % of the questions at 50 "
             "tokens each.") in words
     assert "As good at half the price" not in words
 
@@ -114,10 +114,10 @@ def test_a_tie_is_level_and_says_how_many_questions_would_settle_it_and_what_is_
 def test_of_level_arms_the_cheaper_one_is_offered_unless_the_price_is_nearly_the_same() -> None:
     best, worse = share(.8, 20), share(.75, 20)
     cheap = of({"dear": arm(best, 1_000), "cheap": arm(worse, 890)})
-    assert "To copy below: cheap, the cheapest of them; it finds" in " ".join(opening(cheap).sure)
+    assert "To copy: cheap, the cheapest of them; it finds" in " ".join(opening(cheap).sure)
     assert "The highest value: dear finds" in " ".join(opening(cheap).sure)
     same = of({"dear": arm(best, 1_000), "cheap": arm(worse, 910)})
-    assert "To copy below: dear, the highest value" in " ".join(opening(same).sure)
+    assert "To copy: dear, the highest value" in " ".join(opening(same).sure)
 
 
 def test_one_group_asks_for_other_conversations() -> None:
