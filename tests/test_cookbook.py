@@ -90,7 +90,7 @@ def test_a_retriever_runs_beside_bm25_and_has_the_same_figures_from_its_ranking_
     assert record(scored, "metrics.json") == record(trigram, "metrics.json")
     assert (tmp_path / "runs" / "score" / "synthetic" / "report.html").is_file()
     page = memlab(tmp_path, ["explain", "search/lexical", "search/lexical/trigram", "plugins=[mylab]"])
-    assert "\n  trigram            " in page
+    assert "\n  trigram\n" in page
     assert "search.lexical.power=0.5  (float >= 0 <= 1)\n    how much long texts are discounted" in page
     asked = memlab(tmp_path, ["ask", "plugins=[mylab]", "search/lexical=trigram", "search/dense=none", *LIVES,
                               "corpus=life-0", "--signals", "What pet do I have?"])

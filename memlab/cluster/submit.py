@@ -252,14 +252,15 @@ def _check_cards(sweep: Sweep) -> None:
 def _report(sweep: Sweep, out: Console, before: Sequence[Path] = ()) -> None:
     """Publish the finished arms and their twins and build the report, unless a job did; print the comparison."""
     earlier = {folder: reported_runs(folder) for folder in {arm.arms_folder() for arm in sweep.arms}}
-    for built in publish(sweep.arms, sweep.track, sweep.contrasts, before):
+    reports = publish(sweep.arms, sweep.track, sweep.contrasts, before)
+    out.print(f"[dim]{escape(sweep.track.describe())}[/dim]")
+    for built in reports:
         show(built, sweep.arms, out)
         if command := _replaced_command(built, earlier.get(built.parent, {})):
             out.print(f"  [dim]it replaces the report of {escape(command)}[/dim]")
     for file in dict.fromkeys(table_file(arm.arms_folder()) for arm in sweep.arms):
         if file.is_file():
             out.print(f"sizes: {escape(str(file))}")
-    out.print(f"[dim]{escape(sweep.track.describe())}[/dim]")
 
 
 def _replaced_command(report: Path, earlier: Mapping[str, str]) -> str:

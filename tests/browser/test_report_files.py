@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from memlab.report.build import ReportFiles
+from memlab.harness.sweep import preset
+from memlab.report.build import ReportFiles, build
 from memlab.report.opening import opening
+from memlab.stage import spec
 from tests.browser.pages import css, heads_of, opened
+from tests.report.samples import make_runs
+from tests.sealing import seal
 
 pytestmark = pytest.mark.slow
 
@@ -67,7 +72,13 @@ def test_what_a_spreadsheet_would_run_is_saved_as_text(page: Any, tmp_path: Path
     assert row[1] == "-3.1 points"
 
 
-def test_words_to_do_are_copied(page: Any, report: ReportFiles) -> None:
+def test_words_to_do_are_copied(browser: Any, tmp_path: Path) -> None:
+    folder = make_runs(tmp_path / "adaptive_k" / "synthetic")
+    pipeline = json.loads(json.dumps(spec(preset("rank/select=budget")), default=str))
+    for one in folder.iterdir():
+        seal(one, pipeline=pipeline, overrides=["rank/select=budget"])
+    report = build(folder)
+    page = opened(browser, report)
     box = css(page, ".copy")[0]
     box.find_element("tag name", "button").click()
     from selenium.webdriver.support.ui import WebDriverWait

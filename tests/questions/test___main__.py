@@ -61,6 +61,7 @@ def test_the_server_answers_its_page_alone_and_ends_in_one_sentence(tmp_path: Pa
                           env={**os.environ, "MEMLAB_HOME": str(tmp_path / "home")}) as process:
         assert process.stdout is not None
         assert process.stdout.readline().endswith("5 turns in 2 sessions; 2 questions proposed, 0 in questions.jsonl\n")
+        assert "in English" in process.stdout.readline()
         host, token = process.stdout.readline().removeprefix("open http://").strip().rstrip("/").split("/")
         for method, path, headers, status in (
                 ("GET", f"/{token}/", {}, 200), ("GET", "/", {}, 404), ("GET", f"/{token}/", {"Host": "a.b"}, 403),

@@ -35,7 +35,7 @@ def test_a_run_logs_what_it_made_and_names_what_it_used(runs: Path, server: Any)
     model = {"is": "SentenceEmbedder", "weights": "78ab"}
     (folder / "answers.jsonl").write_text('{"question": 0, "sample": 0, "hypothesis": "a cello"}\n')
     seal(folder, pipeline={"dense": {"is": "memlab.Dense", "embedder": model}, "tokens": {"tokens": "w"}})
-    assert WandbTrack(mode="online", entity="team").publish(folder) is not None
+    assert WandbTrack(mode="online", entity="team", texts=True).publish(folder) is not None
     by_id = {a["id"]: a for a in server.artifacts.values()}
     used = {by_id[one]["artifactCollectionName"]: by_id[one] for one in server.used[run_id(folder)]}
     assert {a["artifactTypeName"] for a in used.values()} == {"dataset", "model"}
@@ -64,7 +64,7 @@ def test_a_failed_arm_is_published_as_failed_and_finished_under_the_same_id_late
     aside = folder.rename(runs.parent / "aside")
     failure = folder.with_name(f"{folder.name}.failed.txt")
     failure.write_text('Traceback:\n  File "x.py"\nRuntimeError: refused key open-sesame-9\n')
-    track = WandbTrack(mode="online", entity="team")
+    track = WandbTrack(mode="online", entity="team", texts=True)
     assert track.publish(folder) is not None
     assert track.publish(folder) is not None  # the second time nothing is sent
     assert len(server.named("RunResumeStatus")) == 1
