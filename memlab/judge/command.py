@@ -93,6 +93,7 @@ def make_judge(name: str, chat: str | None, fields: Mapping[str, str], own: Mapp
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
+    from memlab.config import choices
     from memlab.config.instantiate import CONF, construct
 
     if name not in options("judge"):
@@ -100,6 +101,7 @@ def make_judge(name: str, chat: str | None, fields: Mapping[str, str], own: Mapp
     uses_chat = "${judge_chat}" in str(choice_settings(f"judge/{name}"))
     if not uses_chat and (chat is not None or fields):
         raise MemlabError(f"judge '{name}' asks no chat model", fix="leave --chat and --chat.FIELD out")
+    choices.register(CONF, choices.stamps())
     try:
         with initialize_config_dir(str(CONF), version_base="1.3"):
             config = compose(overrides=[f"+judge={name}", *([_chat_override(chat, fields)] if uses_chat else [])])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +90,13 @@ def test_a_rule_needs_no_server(data: Path, capsys: pytest.CaptureFixture[str]) 
     assert table["overall"][1:7] == ["5", "2", ".4000", ".1176", "to", ".7693"]  # Wilson
     assert table["abstention"][1:4] == ["1", "1", "1.0000"]
     assert "mean of the types: .2222" in out  # (2/3 + 0 + 0) / 3
+
+
+def test_an_entry_of_the_table_is_found_by_a_process_that_composed_nothing(data: Path) -> None:
+    path = lines(data.parent / "h.jsonl", *ANSWERS)
+    done = subprocess.run([sys.executable, "-m", "memlab", "judge", str(path), *words(data, "--judge", "contains")],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def rule(messages: list[dict[str, str]]) -> str:
