@@ -131,7 +131,7 @@ def test_check_counts_what_it_read(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "chats", tmp_path / "chats" / "100K"):
         finding = inspect(path)
         assert (finding.benchmark, finding.problems) == ("beam_100k", [])
-        assert finding.facts[0].startswith("6 questions over 1 corpora, 3 sessions, 6 turns")
+        assert finding.facts[0].startswith("6 questions over 1 corpus, 3 sessions, 6 turns")
         assert ("1 questions that cite an id of several messages, not scored: 100K/1:information_extraction:1"
                 in finding.facts)
     add_chat(tmp_path / "chats" / "100K" / "1", batches()[:1])

@@ -131,7 +131,7 @@ def test_its_name_identity_and_types(tmp_path: Path) -> None:
 def test_check_counts_what_it_read_and_show_prints_a_question(tmp_path: Path) -> None:
     finding = inspect(tale(tmp_path))
     assert (finding.benchmark, finding.problems) == ("fairytaleqa", [])
-    assert finding.facts[0].startswith("4 questions over 1 corpora, 3 sessions, 4 turns")
+    assert finding.facts[0].startswith("4 questions over 1 corpus, 3 sessions, 4 turns")
     printed = show(FairytaleQA(path=tmp_path).load(), "fox:3")
     assert "It was late. All slept." in printed
     (tmp_path / "questions" / "train" / "fox-questions.csv").write_text("question\n")

@@ -111,7 +111,7 @@ def test_check_counts_what_it_read(tmp_path: Path) -> None:
     write(tmp_path / "Chat_1_A_B.json", chat())
     finding = inspect(tmp_path)
     assert (finding.benchmark, finding.problems) == ("realtalk", [])
-    assert finding.facts[0].startswith("5 questions over 1 corpora, 2 sessions, 5 turns")
+    assert finding.facts[0].startswith("5 questions over 1 corpus, 2 sessions, 5 turns")
     assert inspect(tmp_path / "Chat_1_A_B.json").facts == finding.facts
 
 
