@@ -62,8 +62,6 @@ class Database:
 
     def open(self) -> None:
         """Lock the database, which is made if missing, and finish what a killed process has begun."""
-        if "\0" in str(self.folder):
-            raise MemlabError("a folder's name cannot contain the character NUL", where=repr(str(self.folder)))
         self._process = os.getpid()
         with self.errors():
             if not self.path.exists() and is_memory(self.folder):

@@ -112,6 +112,7 @@ def _digest(number: int, content: object) -> bytes:
 
 
 ROLES = ("user", "assistant")
+_AS_TURNS = 'write turns as [("user", text)] or [Turn("user", text, speaker)]'
 
 
 @dataclass(frozen=True)
@@ -153,6 +154,8 @@ class Session:
     def __init__(self, said_on: datetime | date | str | None, turns: Iterable[Turn | Sequence[str | None]],
                  name: str | None = None) -> None:
         object.__setattr__(self, "said_on", None if said_on is None else read_moment(said_on, "session, said_on"))
+        if isinstance(turns, str) or not isinstance(turns, Iterable):
+            raise MemlabError(f"expected a list of turns, got {type(turns).__name__}", where="session", fix=_AS_TURNS)
         object.__setattr__(self, "turns", tuple(t if isinstance(t, Turn) else _turn(t) for t in turns))
         if not (name is None or isinstance(name, str)):
             raise MemlabError(f"expected text, got {type(name).__name__}", where="session, name")
@@ -160,9 +163,8 @@ class Session:
 
 
 def _turn(parts: Sequence[str | None]) -> Turn:
-    if isinstance(parts, str) or len(parts) not in (2, 3):
-        raise MemlabError(f"{parts!r:.60} is no turn", where="session",
-                          fix='write turns as [("user", text)] or [Turn("user", text, speaker)]')
+    if isinstance(parts, str) or not isinstance(parts, Sequence) or len(parts) not in (2, 3):
+        raise MemlabError(f"{parts!r:.60} is no turn", where="session", fix=_AS_TURNS)
     role, text, *speaker = parts
     return Turn(role, text, *speaker)  # type: ignore[arg-type]  # checked by Turn itself
 
