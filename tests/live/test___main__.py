@@ -16,7 +16,7 @@ from memlab.live.database import FILE
 from memlab.live.store import LiveStore
 from memlab.memory import Memory, Session, Turn
 from tests.live.test_faults import PIPELINE, SECRET, WORDS, filled
-from tests.test_memory_folder import everything
+from tests.test_memory_forgotten import everything
 from tests.token_words import TokenWords
 
 
