@@ -187,6 +187,16 @@ def test_a_backup_replaces_nothing(tmp_path: Path) -> None:
     assert len(Memory(tmp_path / "there")) == 1
 
 
+@pytest.mark.parametrize("name", ["file:a?mode=memory", "it's 100%", os.fsdecode(b"a\xff")])
+def test_a_backup_to_a_folder_of_any_name(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Memory(f"{name}1") as memory:
+        memory.add(CAT)
+        memory.backup(name)
+    assert len(Memory(name)) == 1
+    assert {path.name for path in tmp_path.iterdir()} == {name, f"{name}1"}
+
+
 @pytest.mark.parametrize("files", [("memory.db", "memory.db-wal"), ("memory.db-wal", "memory.db"), ("memory.db",)])
 def test_a_copy_made_while_the_memory_changes_opens_or_is_refused(tmp_path: Path, files: tuple[str, ...]) -> None:
     """Each file is copied at another moment, as ``cp -r`` may do."""

@@ -99,7 +99,7 @@ class Scan:
 def scan(folder: Path, gone: Sequence[Said], kept: Iterable[Said]) -> Scan:
     """Look for all that belongs to some sessions alone, at each byte of each file."""
     found, words = Scan(), {part for said in gone for part in said.words()}
-    shared = {int(ids[0]) for ids in TokenWords().token_ids([said.text for said in kept])}
+    shared = {int(number) for ids in TokenWords().token_ids([said.text for said in kept]) for number in ids}
     rows = {row: kind for said in gone for row, kind in said.rows(shared).items()}
     firsts = np.unique(np.frombuffer(b"".join(row[:8] for row in rows), "<u8"))
     found.needles = len(words) + len(rows)

@@ -165,7 +165,7 @@ class Database:
                             copy.chmod(0o600)
                 (temporary / FILE).touch(0o600)
                 with self._lock:  # unlike SQLite's own backup, without what deleted rows left in its pages
-                    self._open().execute("VACUUM INTO ?", (str(temporary / FILE),))
+                    self._open().execute("VACUUM INTO CAST(? AS TEXT)", (os.fsencode((temporary / FILE).absolute()),))
 
     def _checkpoint(self) -> None:
         """Move all commits into the database, and empty the file beside it."""
