@@ -96,7 +96,7 @@ def pipeline() -> Pipeline:
 def work(folder: str, run: int, sessions: int, each: float, report: Connection) -> None:
     """Use a memory in this process until it is killed, or told to end by the file ``end`` beside it."""
     memory, lock, numbers = Memory(Path(folder), pipeline()), threading.Lock(), dict[int, str]()
-    end = Path(f"{folder}.end")
+    end, pruned = Path(f"{folder}.end"), set[int]()
 
     def tell(kind: str, *values: Any) -> None:
         with lock:
@@ -124,7 +124,8 @@ def work(folder: str, run: int, sessions: int, each: float, report: Connection) 
         day = OLD if draw.random() < 0.2 else NEW
         number = memory.add(Session(day, [("user", f"{mark} {' '.join(draw.choices(VOCABULARY, k=30))}")], mark))
         with lock:
-            numbers[number] = mark
+            if number not in pruned:  # meanwhile
+                numbers[number] = mark
         tell("added", mark, day == OLD)
         time.sleep(0.02 if len(numbers) < sessions else 0.5)
 
@@ -133,6 +134,8 @@ def work(folder: str, run: int, sessions: int, each: float, report: Connection) 
             known = sorted(numbers)
         if count % 10 == 9:
             gone = memory.prune(NOW)["session"].to_list()
+            with lock:
+                pruned.update(gone)
         else:
             gone = draw.sample(known, min(1 + len(known) // 100, len(known)))
             for number in gone:
@@ -142,7 +145,7 @@ def work(folder: str, run: int, sessions: int, each: float, report: Connection) 
             with lock:
                 mark = numbers.pop(number, "")
             tell("forgotten", mark)
-        time.sleep(0.2)
+        time.sleep(0.2 if len(numbers) >= sessions else 2.0)
 
     def back_up(_: random.Random, count: int) -> None:
         time.sleep(each * 0.6)
@@ -253,7 +256,7 @@ def soak(folder: Path, minutes: float, sessions: int) -> list[Ledger]:
         rss = rss or lasting.rss()
         running.wait(kill=True)
         killed.compare(killed.folder, {*killed.added}, {*killed.forgotten}, "kills")
-        for copy in folder.glob("killed.copy*"):  # of a backup that was under way
+        for copy in (*folder.glob("killed.copy*"), *folder.glob(".killed.copy*")):  # a backup that was under way
             shutil.rmtree(copy)
         print(f"{max(0.0, end - time.monotonic()) / 60:.1f} minutes left: {dict(killed.counts)}", flush=True)
         if time.monotonic() >= end:
