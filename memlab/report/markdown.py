@@ -133,7 +133,12 @@ def _reason(arm: str, question: str, reason: sections.Reason) -> str:
 
 def _causes(causes: sections.CauseTable) -> str:
     head = ["cause", f"wrong answers, of {causes.wrong} sampled", f"right answers, of {causes.right} sampled"]
-    return escape(causes.words) + ".\n\n" + table(head, [[escape(c), str(n), str(m)] for c, n, m in causes.rows])
+    parts = [escape(causes.words) + ".", table(head, [[escape(c), str(n), str(m)] for c, n, m in causes.rows])]
+    if causes.by_type:
+        parts += ["Wrong answers by question type:", table(
+            ["cause", *(f"{escape(kind)} (n = {n})" for kind, n in causes.types)],
+            [[escape(cause), *map(str, counts)] for cause, counts in causes.by_type])]
+    return "\n\n".join(part.strip("\n") for part in parts)
 
 
 def _verdict(comparison: Comparison, found: Opening) -> str:
