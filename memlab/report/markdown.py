@@ -9,7 +9,7 @@ from memlab.evaluate.compare import Comparison
 from memlab.evaluate.curves import CurvePoint
 from memlab.evaluate.summary import calibration_error
 from memlab.harness.results import ArmRun
-from memlab.report import arm_settings, differing, effects, sections, units, view_model
+from memlab.report import arm_settings, differing, effects, published, sections, units, view_model
 from memlab.report.opening import Opening, opening
 from memlab.text.display import EMPTY, clean, format_count, format_number, one_line
 
@@ -47,6 +47,13 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], numbers_from: int 
     return "\n".join("| " + " | ".join(row) + " |" for row in [head, rule, *rows]) + "\n"
 
 
+def plain(one: sections.PlainTable) -> str:
+    """Return a table of texts with its caption and remark."""
+    body = table([escape(name) for name in one.head], [[escape(cell) for cell in row] for row in one.rows],
+                 one.numbers_from)
+    return "\n\n".join(part for part in (f"{escape(one.caption)}:", body.strip("\n"), escape(one.remark)) if part)
+
+
 def document(comparison: Comparison, arms: Sequence[ArmRun], older: Sequence[str] = ()) -> str:
     """Render the report; it has the order of the HTML page, and figures in place of the charts."""
     found = opening(comparison)
@@ -75,6 +82,8 @@ def document(comparison: Comparison, arms: Sequence[ArmRun], older: Sequence[str
     if turns := sections.turn_metrics(comparison):
         parts += ["## Turns, as other benchmarks print them", table(["arm", *sections.COLUMNS], [
             [escape(name), *cells] for name, cells in turns]) + "\n" + sections.TURNS]
+    if beside := published.report_tables(comparison):
+        parts += ["## Published figures", *map(plain, beside)]
     parts += _learned(arms)
     if causes := sections.causes(arms):
         parts += ["## Why answers are wrong", *map(_reached, sections.reached(arms)), *map(_causes, causes)]

@@ -19,6 +19,18 @@ from memlab.report import units
 from memlab.report.arm_settings import slot_names
 from memlab.text.display import format_number, format_signed, is_number, one_line
 
+
+@dataclass(frozen=True)
+class PlainTable:
+    """A table of texts: heads and rows, a remark below it, and the first column of numbers."""
+
+    caption: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    remark: str = ""
+    numbers_from: int = 1
+
+
 DECLINE = "no evidence: to decline"
 VIEW_MEANINGS = {"any": "evidence counts as shown when any piece of it is", "all": "only when all of it is"}
 
