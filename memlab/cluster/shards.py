@@ -33,6 +33,7 @@ from memlab.search.late_interaction import WeightedLate
 from memlab.slots import LANES, LAST_RANKED, LAST_WRITTEN
 from memlab.stage import learns, spec_digest
 from memlab.store import Store
+from memlab.store.completions import Totals, merge_totals
 from memlab.tables import OPTIONAL, Tables, merge_texts
 
 
@@ -187,13 +188,15 @@ def run_part(arm: Arm, store: Store, part: int, of: int) -> Path:
     mine = load_part(arm.dataset, part, of)
     seconds: dict[str, float] = {"data": time.perf_counter() - start}
     costs: dict[str, float] = {}
-    tables = arm.pipeline.run(mine, store, seconds.__setitem__, until=LAST_RANKED, costs=costs)
+    replies: dict[str, Totals] = {}
+    tables = arm.pipeline.run(mine, store, seconds.__setitem__, until=LAST_RANKED, costs=costs, replies=replies)
     if not learns(arm.pipeline.select):  # a part has not all questions
         arm.pipeline.run(tables, store, after=LAST_RANKED)
     new_texts = tables["texts"].join(mine["texts"], on="text_id", how="anti")
     rows = {name: mine[name].height for name in ("turns", "sessions")} | {
         name: tables[name].height for name in ID_TABLES.values()}
-    record = {"rows": rows, "seconds": seconds, "costs": costs, "made": store.made - before}
+    record = {"rows": rows, "seconds": seconds, "costs": costs, "replies": replies,
+              "made": store.made - before}
     _write_part(folder, {name: tables[name] for name in _merged_tables(arm.pipeline)} | {"texts": new_texts}, record)
     return folder
 
@@ -235,7 +238,7 @@ def merge_parts(arm: Arm, of: int) -> Ranked:
         seconds.update(record["seconds"])
         costs.update(record["costs"])
     return Ranked(tables, dict(seconds), sum((Counter(record["made"]) for record in records), Counter()),
-                  dict(costs))
+                  dict(costs), merge_totals([record["replies"] for record in records]))
 
 
 def run_all(arm: Arm, store: Store, of: int) -> Ranked:

@@ -35,6 +35,7 @@ from memlab.runtime.redaction import redact
 from memlab.slots import LAST_RANKED
 from memlab.stage import Stage, learns, spec, spec_digest
 from memlab.store import Store
+from memlab.store.completions import Totals
 from memlab.tables import Tables
 from memlab.text.token_counter import TokenCounter
 from memlab.text.transcript import render_turns
@@ -68,13 +69,14 @@ class Learned(Protocol):
 class Ranked:
     """An arm's tables up to the slot ``LAST_RANKED``, with the seconds of each slot and the counts of what was made.
 
-    ``costs`` are those of ``Pipeline.run``.
+    ``costs`` and ``replies`` are those of ``Pipeline.run``.
     """
 
     tables: Tables
     seconds: dict[str, float]
     made: Counter[str]
     costs: dict[str, float] = field(default_factory=dict)
+    replies: dict[str, Totals] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,8 @@ class Arm:
         if self.is_finished():
             return folder
         start, before = time.perf_counter(), Counter(store.made)
-        seconds, costs = (dict(ranked.seconds), dict(ranked.costs)) if ranked else ({}, {})
+        seconds, costs, replies = ((dict(ranked.seconds), dict(ranked.costs), dict(ranked.replies)) if ranked
+                                   else ({}, {}, {}))
         if ranked:
             before.subtract(ranked.made)
         tables = ranked.tables if ranked else load(self.dataset)
@@ -161,7 +164,8 @@ class Arm:
             if watch:
                 watch(slot, spent)
 
-        tables = self.pipeline.run(tables, store, note, after=LAST_RANKED if ranked else None, costs=costs)
+        tables = self.pipeline.run(tables, store, note, after=LAST_RANKED if ranked else None, costs=costs,
+                                   replies=replies)
         total = time.perf_counter() - start + (sum(ranked.seconds.values()) if ranked else 0.0)
         matched = self._run_baseline(tables, store, ranked) if self.adaptive() and tables["ranking"].height else None
         start = time.perf_counter()
@@ -172,7 +176,7 @@ class Arm:
         write_manifest(folder, {
             **self._description(tables, store), "questions": questions.height, "twin": matched,
             "seconds": {slot: round(spent, 4) for slot, spent in seconds.items()}, "total_seconds": round(total, 3),
-            "costs": {slot: round(spent, 6) for slot, spent in costs.items()},
+            "costs": {slot: round(spent, 6) for slot, spent in costs.items()}, "replies": replies,
             "haystack": haystack(tables, self.pipeline.tokens),
             "made": {what: store.made[what] - before[what] for what in sorted({*store.made, *before})},
             **manifest.environment()})
