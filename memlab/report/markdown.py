@@ -9,7 +9,7 @@ from memlab.evaluate.compare import Comparison
 from memlab.evaluate.curves import CurvePoint
 from memlab.evaluate.summary import calibration_error
 from memlab.harness.results import ArmRun
-from memlab.report import arm_settings, differing, effects, published, sections, units, view_model
+from memlab.report import arm_settings, costs, differing, effects, published, sections, units, view_model
 from memlab.report.opening import Opening, opening
 from memlab.text.display import EMPTY, clean, format_count, format_number, one_line
 
@@ -87,6 +87,8 @@ def document(comparison: Comparison, arms: Sequence[ArmRun], older: Sequence[str
     parts += _learned(arms)
     if causes := sections.causes(arms):
         parts += ["## Why answers are wrong", *map(_reached, sections.reached(arms)), *map(_causes, causes)]
+    if spent := costs.cost_tables(comparison, arms):
+        parts += ["## Cost and latency", *map(plain, spent)]
     if by_value := arm_settings.by_value(arms):
         parts += ["## Settings", "Those in which the arms differ:", table(
             ["setting", "value", "arms that have it"],
