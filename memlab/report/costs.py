@@ -19,7 +19,7 @@ def cost_tables(comparison: Comparison, arms: Sequence[ArmRun]) -> list[PlainTab
     prices, reader, reply = price_table()
     beside = bool(report_tables(comparison))
     found = [costs(comparison, arms, prices, beside), reading(comparison, arms, reader, reply, beside),
-             latencies(arms, beside), replies(arms)]
+             latencies(arms, beside), replies(arms, prices)]
     return [one for one in found if one.rows]
 
 
@@ -34,10 +34,10 @@ def costs(comparison: Comparison, arms: Sequence[ArmRun], prices: dict[str, Pric
             spent.writing + spent.question * arm.manifest["questions"])
         rows.append((arm.name, *map(format_number, (spent.replies, spent.read, spent.written)),
                      *map(dollars, (spent.writing, spent.question, per(spent.question, complete(summary)),
-                                    per(spent.question, _value(summary, judge)), whole))))
+                                    per(spent.question, _value(summary, judge)), whole, _million(spent.question)))))
     if beside:
-        rows += [(f"{row['author']}, printed: {row['what']}", *[EMPTY] * 4, dollars(row["dollars"]), *[EMPTY] * 3)
-                 for row in figures()["costs"]]
+        rows += [(f"{row['author']}, printed: {row['what']}", *[EMPTY] * 4, dollars(row["dollars"]), *[EMPTY] * 3,
+                  dollars(_million(row["dollars"]))) for row in figures()["costs"]]
     dated = "; ".join(f"{name} {price.input:g} and {price.output:g} ({price.date}, {price.source})"
                       for name, price in prices.items())
     remark = ("US dollars; 0 for an arm that asks no chat model. Judges are not counted. Prices per million tokens "
@@ -45,7 +45,8 @@ def costs(comparison: Comparison, arms: Sequence[ArmRun], prices: dict[str, Pric
     if unpriced:
         remark += f" No price is known for {', '.join(sorted(unpriced))} (conf/prices.yaml): no cost is given."
     return PlainTable("Cost of replies", ("arm", "replies", "tokens read", "tokens written", "writing, in all",
-                                          "a question", "a complete evidence", "a right answer", "the whole run"),
+                                          "a question", "a complete evidence", "a right answer", "the whole run",
+                                          "a million questions"),
                       tuple(rows), remark)
 
 
@@ -57,13 +58,13 @@ def reading(comparison: Comparison, arms: Sequence[ArmRun], reader: Price, reply
         tokens = summary["tokens_mean"]
         cost = None if tokens is None else reader.dollars(tokens, reply)
         rows.append((arm.name, format_count(tokens), dollars(cost), dollars(per(cost, complete(summary))),
-                     dollars(None if cost is None else 500 * cost)))
+                     dollars(None if cost is None else 500 * cost), dollars(_million(cost))))
     if beside:
         rows += [(f"{row['author']}, printed: {row['what']}", EMPTY, dollars(row["dollars"]), EMPTY,
-                  dollars(500 * row["dollars"])) for row in figures()["costs"]]
+                  dollars(500 * row["dollars"]), dollars(_million(row["dollars"]))) for row in figures()["costs"]]
     return PlainTable(
         "If a hosted reader read each context", ("arm", "context tokens", "a question", "a complete evidence",
-                                                 "500 questions"), tuple(rows),
+                                                 "500 questions", "a million questions"), tuple(rows),
         f"A stand-in, not a measurement: {reader.input:g} dollars a million tokens read and {reader.output:g} written "
         f"({reader.date}, {reader.source}), the context alone and a reply of {reply} tokens. Tokens are those of the "
         "run's own counter.")
@@ -87,14 +88,15 @@ def latencies(arms: Sequence[ArmRun], beside: bool) -> PlainTable:
         "machine and its load.")
 
 
-def replies(arms: Sequence[ArmRun]) -> PlainTable:
-    """Return the seconds in which chat models replied."""
+def replies(arms: Sequence[ArmRun], prices: dict[str, Price]) -> PlainTable:
+    """Return the tokens, dollars and seconds of replies by slot and chat model."""
     rows = [(arm.name, slot, model,
              *(format_number(int(of[name])) for name in ("replies", "prompt_tokens", "completion_tokens")),
+             dollars(prices[model].dollars(of["prompt_tokens"], of["completion_tokens"]) if model in prices else None),
              *(seconds(of.get(name)) for name in ("p50", "p95")))
             for arm in arms for slot, model, of in costing.replies(arm.manifest)]
     return PlainTable("Replies of chat models", ("arm", "slot", "model", "replies", "tokens read", "tokens written",
-                                                 "seconds, p50", "seconds, p95"), tuple(rows),
+                                                 "dollars", "seconds, p50", "seconds, p95"), tuple(rows),
                       "Seconds are those of each reply when it was made, beside others at a time.", 3)
 
 
@@ -130,6 +132,10 @@ def seconds(value: float | None) -> str:
     ('0.46', '–')
     """
     return f"{value:.2f}" if is_number(value) else EMPTY
+
+
+def _million(value: float | None) -> float | None:
+    return None if value is None else 1e6 * value
 
 
 def _places(value: float) -> int:

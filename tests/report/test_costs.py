@@ -30,8 +30,8 @@ def test_figures_are_those_of_the_manifest_and_the_prices(report: ReportFiles, a
     rows = {row[0]: row[1:] for row in spent.rows}
     assert rows["gap"][:5] == ("60", "66,000", "3,000", "0", "0.0033")
     assert rows["gap"][5] == f"{.00325 / share:.4f}"
-    assert rows["gap"][6:] == ("–", "0.20")  # no judge; sixty questions
-    assert rows["fixed_5"] == ("0", "0", "0", "0", "0", "0", "–", "0")
+    assert rows["gap"][6:] == ("–", "0.20", "3,250.00")  # no judge; sixty questions
+    assert rows["fixed_5"] == ("0", "0", "0", "0", "0", "0", "–", "0", "0")
     tokens = report.comparison["arms"]["fixed_5"]["tokens_mean"]
     assert tokens is not None
     cost = tokens * 2.5e-6 + 50 * 1e-5
@@ -39,13 +39,13 @@ def test_figures_are_those_of_the_manifest_and_the_prices(report: ReportFiles, a
     assert float(row[2]) == round(cost, 4)
     assert float(row[4]) == round(500 * cost, 2)
     assert waits.rows == (("gap", "–", "–", "100", "–", "–", "510", "–", "–", "610"),)
-    assert asked.rows == (("gap", "rerank", "gpt-4o", "60", "66,000", "3,000", "0.45", "0.91"),)
+    assert asked.rows == (("gap", "rerank", "gpt-4o", "60", "66,000", "3,000", "0.20", "0.45", "0.91"),)
 
 
 def test_a_model_without_a_price_is_named(report: ReportFiles, arms: tuple[ArmRun, ...]) -> None:
     own = with_manifest(arms[0], replies={"answer": {"Qwen/Qwen2.5-7B": REPLIES["rerank"]["gpt-4o"]}})
     spent = cost_tables(report.comparison, [own])[0]
-    assert spent.rows[0][1:] == ("60", "66,000", "3,000", "0", "–", "–", "–", "–")
+    assert spent.rows[0][1:] == ("60", "66,000", "3,000", "0", "–", "–", "–", "–", "–")
     assert "No price is known for Qwen/Qwen2.5-7B" in spent.remark
     assert price_table()[0].keys() == {"gpt-4o"}
 
@@ -56,7 +56,8 @@ def test_printed_figures_stand_beside_published_systems(report: ReportFiles, arm
     timed = [with_manifest(arms[0], costs={"dense": 6.0})]
     spent, reading, waits = cost_tables(both, timed)
     assert [row[5] for row in spent.rows[1:]] == ["0.00024", "0.00014", "0.0080", "0.0096"]
-    assert reading.rows[-1][-1] == "4.78"
+    assert [row[-1] for row in spent.rows[1:3]] == ["240.00", "140.00"]  # a month of a million, as printed
+    assert reading.rows[-1][-2:] == ("4.78", "9,560.00")
     assert waits.rows[1][1:] == ("5.0", "100", "150", "50.0", "5.0", "500", "–", "–", "900")
     assert waits.rows[-1][3] == "14.6"
     for shown in (document(both, timed), page(both, timed)):
