@@ -45,8 +45,8 @@ def costs(comparison: Comparison, arms: Sequence[ArmRun], prices: dict[str, Pric
     if unpriced:
         remark += f" No price is known for {', '.join(sorted(unpriced))} (conf/prices.yaml): no cost is given."
     return PlainTable("Cost of replies", ("arm", "replies", "tokens read", "tokens written", "writing, in all",
-                                          "a question", "a complete evidence", "a right answer", "the whole run",
-                                          "a million questions"),
+                                          "per question", "per complete evidence", "per right answer",
+                                          "the whole run", "a million questions"),
                       tuple(rows), remark)
 
 
@@ -63,8 +63,9 @@ def reading(comparison: Comparison, arms: Sequence[ArmRun], reader: Price, reply
         rows += [(f"{row['author']}, printed: {row['what']}", EMPTY, dollars(row["dollars"]), EMPTY,
                   dollars(500 * row["dollars"]), dollars(_million(row["dollars"]))) for row in figures()["costs"]]
     return PlainTable(
-        "If a hosted reader read each context", ("arm", "context tokens", "a question", "a complete evidence",
-                                                 "500 questions", "a million questions"), tuple(rows),
+        "If a hosted reader read each context", ("arm", "context tokens", "per question",
+                                                 "per complete evidence", "500 questions", "a million questions"),
+        tuple(rows),
         f"A stand-in, not a measurement: {reader.input:g} dollars a million tokens read and {reader.output:g} written "
         f"({reader.date}, {reader.source}), the context alone and a reply of {reply} tokens. Tokens are those of the "
         "run's own counter.")
@@ -106,14 +107,14 @@ def complete(summary: ArmSummary) -> float | None:
 
 
 def dollars(value: float | None) -> str:
-    """Write dollars with two significant digits below a cent.
+    """Write dollars: whole ones from 100 on, two places from ten cents on, two significant digits below.
 
-    >>> dollars(0.0), dollars(0.00024), dollars(0.0079), dollars(4.78), dollars(None)
-    ('0', '0.00024', '0.0079', '4.78', '–')
+    >>> dollars(0.0), dollars(0.00024), dollars(0.0079), dollars(4.78), dollars(2975.7), dollars(None)
+    ('0', '0.00024', '0.0079', '4.78', '2,976', '–')
     """
     if not is_number(value):
         return EMPTY
-    return "0" if value == 0 else f"{value:,.2f}" if value >= 0.1 else f"{value:.{_places(value)}f}"
+    return "0" if value == 0 else f"{value:,.{0 if value >= 100 else 2 if value >= 0.1 else _places(value)}f}"
 
 
 def milliseconds(value: float | None) -> str:

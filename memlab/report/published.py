@@ -101,8 +101,8 @@ def targets(comparison: Comparison) -> PlainTable:
         rows.append((name, *cells))
     return PlainTable(
         "Targets of Gimli's author", ("arm", *(f"{t['figure']} > {t['above']:g}" for t in wanted)), tuple(rows),
-        "Figures of sessions over this data; the author's are for its own labelled set. P@5 cannot exceed a fifth of a "
-        "question's pieces of evidence: .2 with one piece.")
+        "Figures of sessions over this data; the author's are for its own labelled set. With n sessions of "
+        "evidence P@5 is n / 5 at most: .2 with one.")
 
 
 def errors() -> PlainTable:

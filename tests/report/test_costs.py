@@ -30,7 +30,7 @@ def test_figures_are_those_of_the_manifest_and_the_prices(report: ReportFiles, a
     rows = {row[0]: row[1:] for row in spent.rows}
     assert rows["gap"][:5] == ("60", "66,000", "3,000", "0", "0.0033")
     assert rows["gap"][5] == f"{.00325 / share:.4f}"
-    assert rows["gap"][6:] == ("–", "0.20", "3,250.00")  # no judge; sixty questions
+    assert rows["gap"][6:] == ("–", "0.20", "3,250")  # no judge; sixty questions
     assert rows["fixed_5"] == ("0", "0", "0", "0", "0", "0", "–", "0", "0")
     tokens = report.comparison["arms"]["fixed_5"]["tokens_mean"]
     assert tokens is not None
@@ -56,8 +56,8 @@ def test_printed_figures_stand_beside_published_systems(report: ReportFiles, arm
     timed = [with_manifest(arms[0], costs={"dense": 6.0})]
     spent, reading, waits = cost_tables(both, timed)
     assert [row[5] for row in spent.rows[1:]] == ["0.00024", "0.00014", "0.0080", "0.0096"]
-    assert [row[-1] for row in spent.rows[1:3]] == ["240.00", "140.00"]  # a month of a million, as printed
-    assert reading.rows[-1][-2:] == ("4.78", "9,560.00")
+    assert [row[-1] for row in spent.rows[1:3]] == ["240", "140"]  # a month of a million, as printed
+    assert reading.rows[-1][-2:] == ("4.78", "9,560")
     assert waits.rows[1][1:] == ("5.0", "100", "150", "50.0", "5.0", "500", "–", "–", "900")
     assert waits.rows[-1][3] == "14.6"
     for shown in (document(both, timed), page(both, timed)):
