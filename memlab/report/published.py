@@ -63,9 +63,9 @@ def answers(comparison: Comparison | None = None) -> PlainTable:
                          _percent(from_types(row)), *(_percent(row.get(kind)) for kind in kinds), *run))
     return PlainTable(
         "Answers, percent right, as printed by the authors",
-        ("system", "printed by, on", "overall", "overall from types", *kinds,
+        ("system", "printed by, on", "overall", "from types", *kinds,
          *((f"this run, {judge.partition('/')[2]}",) if judge else ())), tuple(rows),
-        "Overall from types: what the figures by type give over LongMemEval's 500 questions.", 2)
+        "From types: what the figures by type give over LongMemEval's 500 questions.", 2)
 
 
 def protocols(comparison: Comparison | None = None) -> PlainTable:

@@ -27,7 +27,7 @@ def comparison(data: str = "longmemeval_s", arms: dict[str, dict[str, float]] | 
 def test_the_docs_hold_the_file() -> None:
     text = (ROOT / "docs/systems.md").read_text(encoding="utf-8")
     assert runpy.run_path(str(ROOT / "experiments/systems/published.py"))["page"](text) == text
-    assert "| Mastra Observational Memory | RAG Memory Provider v1, LongMemEval | 94.87 |" in text
+    assert "| Mastra Observational Memory | rag_v1, LongMemEval | 94.87 |" in text
 
 
 def test_rows_by_type_are_weighed_by_the_sizes_of_the_types() -> None:
@@ -41,10 +41,10 @@ def test_rows_by_type_are_weighed_by_the_sizes_of_the_types() -> None:
 
 def test_an_arm_stands_beside_the_figure_that_its_author_prints() -> None:
     rows = {row[0]: row[1:] for row in retrieval(comparison()).rows}
-    assert rows["RAG Memory Provider v1, MRR"] == ("no: what counts as relevant is not said", "0.906",
+    assert rows["rag_v1, MRR"] == ("no: what counts as relevant is not said", "0.906",
                                                    "0.931 (rag_v1_local)")
     assert rows["OltraMem, hit@10"][1:] == ("98.0 %", "100.0 % (oltramem)")
-    assert rows["RAG Memory Provider v1, hit@10"][-1] == "–"
+    assert rows["rag_v1, hit@10"][-1] == "–"
     assert {row[1] for row in retrieval(comparison(data="locomo")).rows} == {"no: other data"}
 
 
@@ -55,7 +55,7 @@ def test_accuracies_of_a_judge_stand_beside_the_printed_ones() -> None:
     last = {row[:2]: row[-1] for row in table.rows}
     assert last["MemoryStack", "MemoryStack, LongMemEval-S"] == "50.0 % (memorystack)"
     assert last["OltraMem", "OltraMem, LoCoMo"] == "25.0 % (oltramem)"
-    assert last["Supermemory", "RAG Memory Provider v1, LongMemEval"] == "–"
+    assert last["Supermemory", "rag_v1, LongMemEval"] == "–"
 
 
 @pytest.mark.parametrize(("value", "cell"), [(.8, "0.800, not met"), (.801, "0.801, met")])
