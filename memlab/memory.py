@@ -178,7 +178,7 @@ class Memory:
         tables = self._run(self._question_pipeline, question, now, k)
         results = self._results(tables, k)
         self._count(tables, results.filter("selected"))
-        return SearchResult.of(tables, results)
+        return SearchResult.of(tables, results, {number: name for name, number in self._sessions.names.items()})
 
     @_side_by_side
     def history(self, topic: str, now: When = None, k: int | None = None) -> pl.DataFrame:

@@ -11,6 +11,7 @@ from pathlib import Path
 from memlab.chats.folder import SESSIONS, ImportSettings, common_settings, update_folder
 from memlab.chats.formats import FORMATS, ChatExport, load
 from memlab.chats.merge import Changes
+from memlab.chats.refusal import whole_export
 from memlab.chats.sessions import ChatSession, Cut, parse_cut, to_sessions
 from memlab.chats.source import MAX_MB
 from memlab.chats.whatsapp import DateOrder
@@ -19,7 +20,7 @@ from memlab.runtime.clock import has_offset, time_zone
 from memlab.runtime.help_text import Parser
 from memlab.runtime.machine import enough_memory
 from memlab.runtime.paths import path_argument, text_argument
-from memlab.runtime.shell import data_path
+from memlab.runtime.shell import data_path, word
 from memlab.runtime.terminal import print
 from memlab.text.display import sanitise
 
@@ -83,6 +84,8 @@ def _import(options: argparse.Namespace) -> None:
     print(f"{sanitise(str(options.path))}: {export.format.title}")
     for line in _facts(export, sessions, cut, settings):
         print(f"  {sanitise(line)}")
+    if whole := whole_export(options.path):
+        print(f"  this is one channel; for all of them, with people's names: memlab import {word(str(whole))}")
     print(f"{_changes_in_words(changes)}: {sanitise(str(folder / SESSIONS))}")
     print(f'next: memlab ask data=custom {data_path(str(folder))} "your question"', secret=True)
 

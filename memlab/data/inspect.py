@@ -22,6 +22,7 @@ from memlab.data.longmemeval import LongMemEval
 from memlab.data.realtalk import RealTalk
 from memlab.errors import Faults, MemlabError
 from memlab.runtime.foreign import whole_number
+from memlab.runtime.paths import nearest
 from memlab.tables import SESSION, Tables, with_text
 from memlab.text.display import sanitise
 
@@ -40,7 +41,8 @@ class Finding:
 def inspect(path: Path, timezone: str = "UTC") -> Finding:
     """Inspect a benchmark file, or a folder or .jsonl file of the user's own, whose days are those of ``timezone``."""
     if not path.exists():
-        raise MemlabError("no such file or folder", where=str(path))
+        near = nearest(path)
+        raise MemlabError("no such file or folder", where=str(path), fix=f"did you mean {near}?" if near else "")
     if not (path.is_file() or path.is_dir()):
         raise MemlabError("it is no plain file and no folder", where=str(path))
     try:
