@@ -30,7 +30,7 @@ from memlab.runtime.terminal import as_flags, print
 from memlab.store import Store, store_at
 from memlab.text.display import sanitise, sanitise_lines
 
-_SOURCE = "Proposals come from what people say of themselves in English; ask your own questions about the rest."
+_SOURCE = "Proposals come from what people state in English; ask your own questions about the rest."
 _FLAGS = {"chat": "--chat", "chat.": "--chat."}
 
 
