@@ -53,7 +53,7 @@ class Tally:
     _kinds: dict[str, Counter[str]] = field(default_factory=dict)
 
     def add(self, what: str, count: int = 1, kind: str = "") -> None:
-        """Count something, in words that follow a number; ``kind`` is the export's name for it."""
+        """Count something, in words that a number follows; ``kind`` is the export's name for it."""
         if count:
             self._kinds.setdefault(what, Counter())[kind] += count
 

@@ -33,6 +33,7 @@ from memlab.runtime.foreign import read_json
 from memlab.runtime.machine import OF_A_RUN, enough_memory
 from memlab.stage import spec_digest
 from memlab.store import store_at
+from memlab.text.display import plural
 
 POLL, PATIENCE = 10.0, 600.0
 """Maximum seconds between two requests to SLURM (fewer in the first minutes of a sweep), and seconds to wait for a
@@ -59,7 +60,7 @@ def submit(launcher: Slurm, arms: Sequence[Arm], arguments: Sequence[str], store
         out.print(f"  [dim]{escape(arms[number].name)}: under way in job {running[0].id}[/dim]")
     for task in dict.fromkeys(job.step.task for job in jobs):
         ids = [job.id for job in jobs if job.step.task == task]
-        out.print(f"  {task}: {len(ids)} job{'s' if len(ids) > 1 else ''}, {_span(ids)}")
+        out.print(f"  {task}: {plural(len(ids), 'job')}, {_span(ids)}")
     return snapshot
 
 

@@ -49,7 +49,7 @@ def agreement(row: ContrastResult) -> str:
         return ""
     sign = row["direction"] if difference == 0 else "greater" if difference > 0 else "less"
     same = agree if sign == row["direction"] else differing - agree
-    return f"{sign} in {same} of {plural(row['groups'], 'group')}"
+    return f"{sign} in {same} of {plural(row['groups'] or 0, 'group')}"
 
 
 def opponent(row: ContrastResult) -> str:

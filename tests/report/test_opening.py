@@ -10,6 +10,7 @@ import pytest
 from memlab.config.instantiate import CONF
 from memlab.evaluate.compare import ArmResult, Comparison, compare
 from memlab.evaluate.contrast import UNKNOWN, Contrast
+from memlab.evaluate.whole import Smaller
 from memlab.report.opening import opening
 
 METRIC = "selected/turn/recall_all"
@@ -123,13 +124,13 @@ def test_level_is_said_of_the_same_value_or_an_interval_within_two_points_alone(
 
 
 def test_where_the_best_has_everything_a_smaller_budget_is_advised() -> None:
-    budget = {"limit": 1000, "unit": "tokens", "setting": "rank.select.tokens", "advised": 250}
-    full = {**of({"a": arm(share(1.)), "b": arm(share(.9))}), "smaller": budget}
+    budget: Smaller = {"limit": 1000, "unit": "tokens", "setting": "rank.select.tokens", "advised": 250}
+    full: Comparison = {**of({"a": arm(share(1.)), "b": arm(share(.9))}), "smaller": budget}
     words = " ".join(opening(full).sure)
     assert "The best has everything within 1,000 tokens" in words
     assert "compare again with less, such as rank.select.tokens=250." in words
     assert "compare again" not in " ".join(opening({**full, "smaller": None}).sure)
-    less = {**of({"a": arm(share(.9)), "b": arm(share(.5))}), "smaller": budget}
+    less: Comparison = {**of({"a": arm(share(.9)), "b": arm(share(.5))}), "smaller": budget}
     assert "compare again" not in " ".join(opening(less).sure)
 
 
