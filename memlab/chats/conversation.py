@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from memlab.chats.source import ExportFile
 from memlab.errors import MemlabError
 from memlab.runtime.clock import read_moment
+from memlab.text.display import shorten
 
 Role = Literal["user", "assistant"]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -155,8 +156,7 @@ def merge_assistant(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
 
 def first_words(messages: Iterable[ChatMessage], width: int = 40) -> str:
     """Return the beginning of the first text as a title."""
-    text = " ".join(next((m.text for m in messages if m.text), "").split())
-    return text if len(text) <= width else text[:width].rsplit(" ", 1)[0]
+    return shorten(" ".join(next((m.text for m in messages if m.text), "").split()), width)
 
 
 def path_to(leaf: str | None, parents: Mapping[str, str | None]) -> list[str]:

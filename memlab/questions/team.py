@@ -1,4 +1,4 @@
-"""What people of a team state about things: dates, owners, prices, numbers and decisions, as questions. English only.
+"""Statements of a team about things: dates, owners, prices, numbers and decisions, as questions. English only.
 
 "The launch moved to 12 May" is asked about as "When is the launch?". A date that is moved, or a price that is raised,
 gives the same question as the one before it, so that ``memlab.questions.propose`` can take the latest.

@@ -182,6 +182,18 @@ def plural(n: int, one: str, many: str = "") -> str:
     return f"{n:,} {one if n == 1 else many or f'{one}s'}"
 
 
+def shorten(text: str, width: int) -> str:
+    """Return a text of at most ``width`` characters, cut after a word and marked where it was longer.
+
+    >>> shorten("The launch moved to May", 15), shorten("The launch", 10), shorten("a" * 9, 5)
+    ('The launch…', 'The launch', 'aaaa…')
+    """
+    if len(text) <= width:
+        return text
+    head = text[:width - 1] if text[width - 1] == " " else text[:width - 1].rpartition(" ")[0] or text[:width - 1]
+    return f"{head.rstrip(' ,;:')}…"
+
+
 def html_table(columns: Sequence[str], rows: Iterable[Sequence[object]], caption: str = "") -> str:
     """Return a table of texts; markup in them is shown as it is written.
 
