@@ -89,5 +89,6 @@ def _corpus(dataset: Dataset, corpora: dict[int, str], own: pl.DataFrame, wanted
     embedded = isinstance(dataset, Synthetic)
     hint = ("; your own chats: data=custom data.path=FOLDER, of memlab import; or choose a generated life with "
             if embedded else "; choose one with ")
-    raise Faults([f"{'the embedded' if embedded else 'these'} data have {len(corpora)} corpora, and this is none of "
+    raise Faults([f"{'the embedded' if embedded else 'these'} data have {len(corpora)} corpora (each the "
+                  "sessions of one memory), and this is none of "
                   f"their questions{hint}corpus=NAME: {listed}"])
