@@ -28,7 +28,7 @@ from memlab.runtime.help_text import Parser
 from memlab.runtime.paths import path_argument
 from memlab.runtime.terminal import print
 from memlab.store import Store
-from memlab.text.display import sanitise
+from memlab.text.display import plural, sanitise
 
 _SHOWN = 5  # ids named before "and n more"
 
@@ -61,7 +61,7 @@ def _run(args: argparse.Namespace, fields: dict[str, str]) -> int:
     answers = with_answers(tables, file.hypotheses)
     judged = cases(answers)
     if args.sheet:
-        print(f"{write_sheet(args.sheet, judged)} rows to label: {sanitise(str(args.sheet))}")
+        print(f"{plural(write_sheet(args.sheet, judged), 'row')} to label: {sanitise(str(args.sheet))}")
     table = judge.run(answers.only(judge.reads), Store(args.store))["verdicts"]
     id_of = {question: name for name, question in question_of.items()}
     out = args.file.with_name(args.file.name + ".verdicts.jsonl")

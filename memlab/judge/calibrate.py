@@ -35,7 +35,7 @@ from memlab.runtime.terminal import print
 from memlab.stage import Stage
 from memlab.store import Store
 from memlab.tables import Notes, Tables, add_texts, frame, text_hash
-from memlab.text.display import sanitise, sanitise_lines
+from memlab.text.display import plural, sanitise, sanitise_lines
 
 Share = dict[str, float | int | None]
 """A share in a report: value, low, high (95 %), n; value, low and high are null if n is 0."""
@@ -282,7 +282,7 @@ def _run(args: argparse.Namespace, fields: dict[str, str]) -> int:
     labels = read_sheet(args.labels).right if args.labels else None
     if args.sheet:
         sampled = random.Random(args.seed).sample(items, min(args.sheet_size, len(items)))  # noqa: S311
-        print(f"{write_sheet(args.sheet, sampled)} rows to label: {sanitise(str(args.sheet))}")
+        print(f"{plural(write_sheet(args.sheet, sampled), 'row')} to label: {sanitise(str(args.sheet))}")
     notes = Notes()
     for name, verdicts in judge_answers(judge, tables, kit, Store(args.store), notes).items():
         summary = calibrate(kit, verdicts, args.seed)

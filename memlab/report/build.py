@@ -20,7 +20,7 @@ from memlab.errors import MemlabError
 from memlab.evaluate.compare import ArmResult, Comparison, VerdictCounts, compare
 from memlab.evaluate.contrast import Contrast
 from memlab.evaluate.evidence import PREFIX
-from memlab.evaluate.whole import whole
+from memlab.evaluate.whole import smaller, whole
 from memlab.harness.arm import Arm
 from memlab.harness.results import ArmRun, failure_file, finished_arms
 from memlab.harness.staleness import own_source
@@ -199,7 +199,8 @@ def comparison_of(folder: Path, arms: Sequence[ArmRun], contrasts: Sequence[Cont
     for name, base in oracle_bases(arms).items():
         comparison["arms"][name]["oracle_of"] = base
     systems = [arm for arm in arms if not arm.oracle and not arm.name.endswith(".twin")]
-    comparison["whole"] = whole([arm.manifest["pipeline"].get("select") for arm in systems], first["haystack"])
+    selections = [arm.manifest["pipeline"].get("select") for arm in systems]
+    comparison["whole"], comparison["smaller"] = whole(selections, first["haystack"]), smaller(selections)
     comparison["shared_seconds"] = sum(arm.shared_seconds for arm in arms)
     comparison["act"] = [list(pair) for pair in act(comparison, arms)]
     for arm in arms:
