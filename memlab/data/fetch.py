@@ -14,7 +14,8 @@ import httpx
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from memlab.data import benchmarks, readers
-from memlab.errors import MemlabError
+from memlab.errors import DiskFault, MemlabError
+from memlab.runtime.files import atomic_write, disk_faults, make_folder
 from memlab.runtime.foreign import whole_number
 
 BASE = "MEMLAB_DATA_BASE"
@@ -63,8 +64,9 @@ def _fetch_file(entry: benchmarks.OfficialFile, source: str, target: Path, quiet
     if not target.exists():
         part = target.with_name(target.name + ".part")
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            _download(url, part, quiet)
+            with disk_faults(target):
+                make_folder(target.parent)
+                _download(url, part, quiet)
         except httpx.ConnectError as fault:
             raise MemlabError(f"there is no connection ({fault})", where=url, fix=_by_hand(entry, target)) from fault
         except httpx.TransportError as fault:
@@ -72,13 +74,13 @@ def _fetch_file(entry: benchmarks.OfficialFile, source: str, target: Path, quiet
                               fix=f"run the same command again to continue, or {_by_hand(entry, target)}") from fault
         except (httpx.HTTPError, httpx.InvalidURL) as fault:
             raise MemlabError(f"cannot be fetched ({fault})", where=url, fix=_by_hand(entry, target)) from fault
+        except DiskFault:
+            raise
         except MemlabError as fault:
             raise type(fault)(fault.what, where=fault.where, fix=_by_hand(entry, target)) from fault
-        except OSError as fault:
-            raise MemlabError(f"cannot be written ({fault.strerror or fault})", where=str(part),
-                              fix="free disk space or correct permissions, then run the same command again") from fault
         _verify(entry, part, target)
-        part.replace(target)
+        with disk_faults(target):
+            part.replace(target)
         _etag(part).unlink(missing_ok=True)
     else:
         _verify(entry, target, target)
@@ -95,7 +97,7 @@ def _verify(entry: benchmarks.OfficialFile, file: Path, target: Path) -> None:
     """Compare a file with its checksum, or record it; a wrong ``.part`` is removed, so that a retry starts over."""
     expected, actual = checksum(entry, target), readers.sha256(file)
     if expected is None:
-        target.with_name(target.name + ".sha256").write_text(f"{actual}  {target.name}\n")
+        atomic_write(target.with_name(target.name + ".sha256"), f"{actual}  {target.name}\n")
     elif actual != expected:
         if file != target:
             file.unlink()
@@ -139,7 +141,7 @@ def _download(url: str, part: Path, quiet: bool) -> None:
             raise MemlabError("the server sent another range than requested", where=url)
         tag = reply.headers.get("ETag", "")
         if tag and not tag.startswith("W/"):  # If-Range allows strong tags only
-            _etag(part).write_text(tag)
+            atomic_write(_etag(part), tag)
         else:
             _etag(part).unlink(missing_ok=True)
         _write(reply, part, start if resumed else 0, quiet)

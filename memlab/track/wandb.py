@@ -30,8 +30,9 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from memlab.errors import MemlabError
+from memlab.errors import MemlabError, error_message
 from memlab.harness.results import ArmRun, read_arm
+from memlab.runtime.files import disk_faults, make_folder
 from memlab.runtime.paths import expand
 from memlab.stage import LocalPath, Names, stage
 from memlab.text.display import one_line
@@ -181,7 +182,7 @@ class WandbTrack:
             record.write({**wanted, "mode": self.mode, "where": where})
             return where
         except Exception as error:  # no error of tracking may cost a finished arm
-            warnings.warn(f"{folder.name} was not published to W&B ({type(error).__name__}: {error}); "
+            warnings.warn(f"{folder.name} was not published to W&B ({error_message(error)}); "
                           "its run folder is complete", stacklevel=2)
             return None
 
@@ -201,7 +202,8 @@ class WandbTrack:
         place = record.folder.resolve()
         experiment, data = place.parent.parent.name, place.parent.name
         root = self.dir or place.parents[2]
-        root.mkdir(parents=True, exist_ok=True)
+        with disk_faults(root):
+            make_folder(root)
         marks = ["oracle"] if arm and arm.oracle else ["failed"] if record.failed else []
         tags = [one_line(t)[:TAG] for t in dict.fromkeys([*self.tags, experiment, data, *marks])]
         name = arm.name if arm else place.name.rpartition("-")[0] or place.name
@@ -299,4 +301,5 @@ def sync(records: list[PublishRecord], project: str | None = None, entity: str |
 def _mark_synced(offline: Path) -> None:
     """Set the client's own mark that an offline run was sent; its folder may be gone by now."""
     for file in offline.glob("*.wandb"):
-        file.with_suffix(".wandb.synced").touch()
+        with suppress(OSError):
+            file.with_suffix(".wandb.synced").touch()

@@ -316,7 +316,7 @@ def test_no_network_says_where_to_put_the_file(known: str, tmp_path: Path) -> No
 
 def test_a_folder_that_cannot_be_written(server: Server, known: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(MemlabError, match="cannot be written"):
+    with pytest.raises(MemlabError, match="/file: a file is there, where a folder is needed"):
         fetch(known, base=server.base, folder=tmp_path / "file" / "below", quiet=True)
 
 
