@@ -17,7 +17,7 @@ from safetensors.numpy import save_file
 
 from memlab.errors import DiskFault, MemlabError, disk_fault, error_message
 from memlab.runtime.files import atomic_dir, atomic_write, disk_faults
-from tests.faults.limits import full_disk, largest_file
+from tests.faults.limits import largest_file, small_disk
 
 NUMBERS = np.random.default_rng(0).random(20_000)
 
@@ -80,8 +80,7 @@ WRITERS = [numpy, parquet, safetensors, sqlite, copied_folder,
 
 @pytest.mark.parametrize("write", WRITERS)
 def test_what_libraries_raise_on_a_full_disk_is_one_sentence(tmp_path: Path, write: Callable[[Path], Any]) -> None:
-    with full_disk(tmp_path / "disk") as disk:
-        (disk / "much").unlink()
+    with small_disk(tmp_path / "disk", "64k") as disk:
         with pytest.raises(DiskFault) as raised, disk_faults(disk / "file", other="choose another with out=DIR"):
             write(disk / "file")
     assert str(raised.value) == (f"{disk / 'file'}: cannot be written: the disk is full. Fix: free some space there, "

@@ -27,20 +27,19 @@ def largest_file(size: int) -> Iterator[None]:
 
 
 @contextmanager
-def full_disk(place: Path) -> Iterator[Path]:
-    """A disk of 64 kB without a free byte, and the file ``much`` that holds them; skips without root's rights."""
+def small_disk(place: Path, size: str = "8m") -> Iterator[Path]:
+    """A disk of its own; skips without root's rights."""
     place.mkdir(parents=True, exist_ok=True)
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", place], capture_output=True).returncode:
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", place], capture_output=True).returncode:
         pytest.skip("no disk can be mounted here: that takes root's rights")
     try:
-        fill(place)
         yield place
     finally:
         subprocess.run(["umount", "--lazy", place], check=True)
 
 
 def fill(place: Path) -> None:
-    """Leave no byte on a disk."""
+    """Leave no byte on a disk: the file ``much`` takes them."""
     with (place / "much").open("wb", buffering=0) as out, suppress(OSError):
         while out.write(bytes(1024)):
             pass
