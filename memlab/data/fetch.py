@@ -14,7 +14,7 @@ import httpx
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from memlab.data import benchmarks, readers
-from memlab.errors import DiskFault, MemlabError
+from memlab.errors import MemlabError
 from memlab.runtime.files import atomic_write, disk_faults, make_folder
 from memlab.runtime.foreign import whole_number
 
@@ -62,26 +62,23 @@ def _fetch_file(entry: benchmarks.OfficialFile, source: str, target: Path, quiet
     """Download one file unless it is there, verify it and return its path."""
     url = f"{source}/{entry.file}"
     if not target.exists():
-        part = target.with_name(target.name + ".part")
-        try:
-            with disk_faults(target):
+        part, by_hand = target.with_name(target.name + ".part"), _by_hand(entry, target)
+        with disk_faults(target, other="choose another place with MEMLAB_HOME=DIR"):
+            try:
                 make_folder(target.parent)
                 _download(url, part, quiet)
-        except httpx.ConnectError as fault:
-            raise MemlabError(f"there is no connection ({fault})", where=url, fix=_by_hand(entry, target)) from fault
-        except httpx.TransportError as fault:
-            raise MemlabError(f"the download broke off ({fault or type(fault).__name__})", where=url,
-                              fix=f"run the same command again to continue, or {_by_hand(entry, target)}") from fault
-        except (httpx.HTTPError, httpx.InvalidURL) as fault:
-            raise MemlabError(f"cannot be fetched ({fault})", where=url, fix=_by_hand(entry, target)) from fault
-        except DiskFault:
-            raise
-        except MemlabError as fault:
-            raise type(fault)(fault.what, where=fault.where, fix=_by_hand(entry, target)) from fault
-        _verify(entry, part, target)
-        with disk_faults(target):
+            except httpx.ConnectError as fault:
+                raise MemlabError(f"there is no connection ({fault})", where=url, fix=by_hand) from fault
+            except httpx.TransportError as fault:
+                raise MemlabError(f"the download broke off ({fault or type(fault).__name__})", where=url,
+                                  fix=f"run the same command again to continue, or {by_hand}") from fault
+            except (httpx.HTTPError, httpx.InvalidURL) as fault:
+                raise MemlabError(f"cannot be fetched ({fault})", where=url, fix=by_hand) from fault
+            except MemlabError as fault:
+                raise type(fault)(fault.what, where=fault.where, fix=by_hand) from fault
+            _verify(entry, part, target)
             part.replace(target)
-        _etag(part).unlink(missing_ok=True)
+            _etag(part).unlink(missing_ok=True)
     else:
         _verify(entry, target, target)
     return target
@@ -141,7 +138,7 @@ def _download(url: str, part: Path, quiet: bool) -> None:
             raise MemlabError("the server sent another range than requested", where=url)
         tag = reply.headers.get("ETag", "")
         if tag and not tag.startswith("W/"):  # If-Range allows strong tags only
-            atomic_write(_etag(part), tag)
+            _etag(part).write_text(tag)
         else:
             _etag(part).unlink(missing_ok=True)
         _write(reply, part, start if resumed else 0, quiet)

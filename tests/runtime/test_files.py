@@ -69,8 +69,8 @@ def test_a_folder_is_whole_open_to_others_and_never_replaced(tmp_path: Path) -> 
 
 def test_a_folder_that_cannot_take_its_name_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "arm").write_text("a file")
-    with pytest.raises(DiskFault, match=f"^{tmp_path / 'arm'}: cannot be written: a file is there.*, or give out=DIR"), \
-            atomic_dir(tmp_path / "arm", other="give out=DIR"):
+    told = f"^{tmp_path / 'arm'}: cannot be written: a file is there, where a folder is needed.*, or give out=DIR"
+    with pytest.raises(DiskFault, match=told), atomic_dir(tmp_path / "arm", other="give out=DIR"):
         pass
     assert [path.name for path in tmp_path.iterdir()] == ["arm"]
 

@@ -62,6 +62,15 @@ def test_a_real_ctrl_c_during_imports(form: list[str], module: str) -> None:
     assert started.returncode in (INTERRUPTED, -signal.SIGINT)  # which a shell gives as 130
 
 
+def test_an_output_that_cannot_be_written_is_a_sentence() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "-m", "memlab", "--version"], stdout=full, stderr=subprocess.PIPE,
+                              text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("memlab: the output, or a file: the disk is full. Fix: free some space there")
+    assert len(done.stderr.splitlines()) == 1
+
+
 @pytest.mark.parametrize("error", [
     "OSError(errno.ENOSPC, 'x', 'runs/a')", "OSError('runs/a: No space left on device (os error 28)')",
     "RuntimeError('I/O error: No space left on device')", "OSError(errno.EDQUOT, 'x', 'runs/a')",
