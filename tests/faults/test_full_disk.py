@@ -33,7 +33,7 @@ from tests.data.official_records import record, turn, write
 from tests.faults.limits import fill, largest_file, read_only, small_disk
 from tests.questions.test_site import ask as ask_site
 from tests.questions.test_site import change, make_site
-from tests.small import LIVES, words
+from tests.small import LIVES, on_lives, words
 from tests.store.worker import DigestEmbedder, some_texts
 
 
@@ -172,6 +172,14 @@ def test_a_place_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFi
     assert after == before
     if fault in ("limit", "read-only"):
         assert command.main(line) == 0  # the same line goes on where it can be written
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", ["full", "read-only", "file"])
+def test_a_home_that_cannot_be_written_stops_no_run(tmp_path: Path, memlab_home: Path, fault: str) -> None:
+    with fault_of(fault, memlab_home, lambda: None):
+        assert run.main(on_lives(tmp_path)) == 0
+    assert list((tmp_path / "runs").rglob("report.html"))
 
 
 @pytest.mark.parametrize("fault", ["full", "limit", "read-only"])
