@@ -120,7 +120,7 @@ def _fault_number(error: BaseException) -> int:
     if behind is not None and (number := _fault_number(behind)) in _FULL:
         return number
     text = str(error)
-    if found := _NUMBER.search(text):
+    if (found := _NUMBER.search(text)) and int(found[1]) != errno.ENOENT:  # perhaps of a file that was to be read
         return int(found[1])
     by_words = [number for number in _FULL if os.strerror(number) in text]
     return next(iter([*by_words, *(number for number, words in _WORDS if words.search(text))]), 0)

@@ -133,7 +133,8 @@ def test_a_folder_that_is_removed_meanwhile_is_told(tmp_path: Path) -> None:
 
 def test_other_files_and_other_errors_keep_their_names(tmp_path: Path) -> None:
     for error in (FileNotFoundError(errno.ENOENT, "x", "code.py"), ConnectionRefusedError(errno.ECONNREFUSED, "x"),
-                  ValueError("a full disk"), MemlabError("No space left on device")):
+                  ValueError("a full disk"), MemlabError("No space left on device"),
+                  ValueError("No such file or directory (os error 2)")):
         assert disk_fault(error) is None
         with pytest.raises(type(error)) as raised, disk_faults(tmp_path):
             raise error

@@ -7,6 +7,7 @@ is elsewhere.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import warnings
 from collections.abc import Callable, Iterator
@@ -172,6 +173,18 @@ def test_a_place_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFi
     assert after == before
     if fault in ("limit", "read-only"):
         assert command.main(line) == 0  # the same line goes on where it can be written
+
+
+def test_a_first_import_that_a_full_disk_cut_short_can_be_repeated(tmp_path: Path) -> None:
+    (tmp_path / "chat.json").write_text('[{"role": "user", "content": "I adopted a beagle."}]')
+    with small_disk(tmp_path / "place") as place:
+        fill(place)
+        os.truncate(place / "much", (place / "much").stat().st_size - 4096)  # room for one of two files
+        line = [str(tmp_path / "chat.json"), "--out", str(place)]
+        assert import_chats(line) == 1
+        (place / "much").unlink()
+        assert import_chats(line) == 0
+        assert {file.name for file in place.iterdir()} == {"sessions.jsonl", "import.json"}
 
 
 @pytest.mark.slow
