@@ -24,6 +24,7 @@ import re
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import polars as pl
@@ -32,7 +33,7 @@ from rich.table import Table
 from rich.text import Text
 
 from memlab.config.overrides import HELP
-from memlab.errors import Faults, MemlabError
+from memlab.errors import DiskFault, Faults, MemlabError, error_message
 from memlab.harness.question import MAX_RANKS, ask_data
 from memlab.harness.sweep import OF_RUNS, read
 from memlab.live.database import is_memory
@@ -41,6 +42,7 @@ from memlab.live.shown import Shown, body_of, first_results
 from memlab.memory import Memory
 from memlab.runtime.clock import read_moment
 from memlab.runtime.console import Console
+from memlab.runtime.files import atomic_write
 from memlab.runtime.help_text import page
 from memlab.runtime.machine import enough_memory
 from memlab.runtime.paths import expand, home
@@ -127,11 +129,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         _out.print("\ninterrupted; what models made is kept")
         return 130
     except Exception as error:  # of a model or its server: one line here, the traceback in a file
-        _out.print(f"[red]memlab:[/red] {escape(sanitise_lines(f'{type(error).__name__}: {error}'))}", soft_wrap=True)
-        trace = home() / "ask.failed.txt"
-        trace.parent.mkdir(parents=True, exist_ok=True)
-        trace.write_text(traceback.format_exc(), encoding="utf-8")
-        _out.print(f"  details: {escape(str(trace))}", soft_wrap=True)
+        _out.print(f"[red]memlab:[/red] {escape(sanitise_lines(error_message(error)))}", soft_wrap=True)
+        with suppress(DiskFault):
+            trace = home() / "ask.failed.txt"
+            atomic_write(trace, traceback.format_exc().encode(errors="replace"))
+            _out.print(f"  details: {escape(str(trace))}", soft_wrap=True)
         return 1
     return 0
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from memlab.errors import MemlabError
 from memlab.live.lock import FolderLock, inode
-from memlab.runtime.files import TEMPORARY, atomic_dir, make_folder, os_errors
+from memlab.runtime.files import TEMPORARY, atomic_dir, disk_faults, make_folder
 
 FILE = "memory.db"
 FORMAT = 5
@@ -180,8 +180,7 @@ class Database:
     def errors(self) -> Iterator[None]:
         """Raise errors of SQLite and of the system as MemlabError."""
         try:
-            with os_errors("the memory cannot be used", self.folder, kept="what was added before is kept",
-                           fix="check its permissions, or free some space there"):
+            with disk_faults(self.folder, "the memory cannot be used"):
                 yield
         except sqlite3.Error as error:
             raise self._error(error) from error
