@@ -134,7 +134,7 @@ def tone(contrast: ContrastResult) -> str:
 def marks(comparison: Comparison, arm: str, metric: str) -> tuple[tuple[str, str], ...]:
     """Mark a figure: ▲ ▼ a declared contrast that holds after correction, △ ▽ an exploratory one with p < .05."""
     signs: dict[str, list[str]] = {}
-    lists: tuple[tuple[Listed, str], ...] = (("contrasts", "declared, p corrected"), ("exploratory", "other, p uncorrected"))
+    lists: tuple[tuple[Listed, str], ...] = (("contrasts", "declared, corrected p"), ("exploratory", "exploratory, p"))
     for listed, label in lists:
         for contrast in comparison[listed]:
             sign, difference = _SIGNS.get((tone(contrast), listed)), contrast["difference"]
