@@ -38,6 +38,7 @@ from memlab.runtime.machine import OF_A_RUN, enough_memory
 from memlab.runtime.redaction import redact
 from memlab.runtime.terminal import clean_logs
 from memlab.store import Store, store_at
+from memlab.text.display import plural
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,8 @@ def run_arm(arm: Arm, store: Store, out: Console, ranked: Callable[[], Ranked] |
         if details := keep_traceback(failure_file(arm.folder()), error):
             out.print(f"    {escape(details)}")
         return False
-    made = ", ".join(f"{n:,} {what}" for what, n in in_plan_terms(store.made - before).items())
+    made = ", ".join(plural(n, "reply" if what == "replies" else what.removesuffix("s"), what)
+                     for what, n in in_plan_terms(store.made - before).items())
     out.print(f"  [green]{escape(arm.name)}[/green]: {time.perf_counter() - start:.1f} s "
               f"({f'{made} made' if made else 'no model was asked anything new'})")
     return True

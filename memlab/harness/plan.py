@@ -280,8 +280,9 @@ def print_plan(sweep: Sweep, store: Store, out: Console) -> None:
     out.print(f"folders: {', '.join(dict.fromkeys(str(arm.arms_folder()) for arm in sweep.arms))}/<arm>-<hash>")
     if sweep.unready:
         out.print("not counted below: the arms whose models are not here")
-    out.print(f"in all: {total.texts:,} texts ({total.characters:,} characters, about "
-              f"{total.characters // 4:,} tokens), at most {total.pairs:,} pairs and {total.replies:,} replies")
+    out.print(f"in all: {plural(total.texts, 'text')} ({total.characters:,} characters, about "
+              f"{total.characters // 4:,} tokens), at most {plural(total.pairs, 'pair')} and "
+              f"{plural(total.replies, 'reply', 'replies')}")
     out.print(_time(total, rates(Path(str(sweep.settings.out)))))
     todo = [arm for arm in sweep.arms if arm.name in sweep.unready or not arm.is_finished()]
     print_cards(sweep.settings, [(arm, None if _made_by_models(arm) else before_search(arm, store)) for arm in todo],
