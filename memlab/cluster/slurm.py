@@ -123,7 +123,7 @@ def _accounted_states(ids: list[str]) -> dict[str, JobState]:
 def _controller_state(job: str) -> JobState:
     """Return the state that the controller reports; it remembers an ended job for some minutes."""
     output = _output_of("scontrol", "-o", "show", "job", job) or ""
-    fields = dict(re.findall(r"(\w+)=(\S+)", output))
+    fields = dict(re.findall(r"\b(\w+)=(\S+)", output))
     if "JobState" not in fields:
         return LOST
     node = fields.get("NodeList", "").replace("(null)", "")

@@ -124,7 +124,7 @@ COLUMNS = ("item", "question", "gold", "response", "label")
 
 _LABELS = {"yes": True, "y": True, "right": True, "true": True, "1": True,
            "no": False, "n": False, "wrong": False, "false": False, "0": False}
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
 
 
 class Labels(NamedTuple):

@@ -131,9 +131,9 @@ def _mentions(text: str) -> Iterator[str]:
 _SUBJECT = r"(?:I|I'm|I've|I'd|I'll|we|we've|we're|my|it|he|she|they|it's|there|is|was|are)\b"
 _CLAUSE = re.compile(
     r", +(?!(?:19|20)\d\d\b)|"
-    rf" +(?=(?:and|but|so|because|since|as|while|when|after|before|which|who|whom|where|although|though|if|until|"
+    rf"(?<! ) +(?=(?:and|but|so|because|since|as|while|when|after|before|which|who|whom|where|although|though|if|until|"
     rf"unless|whether|whenever|that) {_SUBJECT})|"
-    r" +and (?=(?:even |just |also |then |recently )?[a-z]{2,14}(?:ed|ght|ew|old) )")
+    r"(?<! ) +and (?=(?:even |just |also |then |recently )?[a-z]{2,14}(?:ed|ght|ew|old) )")
 _LEAD = re.compile(
     r"(?:oh|by the way|btw|also|actually|well|and|but|so|because|since|as|though|although|anyway|plus|then|now|yeah|"
     r"yes|"
