@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import wraps
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, SupportsIndex, TypeVar
 
@@ -42,11 +43,12 @@ from memlab.pipeline import Pipeline
 from memlab.runtime.clock import time_zone
 from memlab.runtime.files import SharedLock
 from memlab.runtime.machine import release_freed_memory
+from memlab.runtime.paths import expand
 from memlab.slots import PER_SESSION
 from memlab.stage import EmptyStage, Stage
 from memlab.store import Store
 from memlab.tables import Tables, add_texts, frame
-from memlab.text.display import html_table, paragraphs, replace_surrogates
+from memlab.text.display import html_table, paragraphs, plural, replace_surrogates
 
 __all__ = ["Answer", "Memory", "Session", "Turn"]
 
@@ -89,6 +91,13 @@ def _side_by_side(method: Callable[Concatenate[Memory, _P], _R]) -> Callable[Con
     return locked
 
 
+def _folder(place: str | Path, where: str) -> Path:
+    """Return the path of a folder, with ``~`` replaced; raise MemlabError for what is none."""
+    if not isinstance(place, str | os.PathLike) or isinstance(os.fspath(place), bytes):
+        raise MemlabError(f"{place!r:.60} is no folder", where=where, fix="give its path as text or as a Path")
+    return expand(place)
+
+
 class Memory:
     """A folder of sessions, and a pipeline that searches them; loaded on first use.
 
@@ -112,7 +121,12 @@ class Memory:
         if pipeline is not None and not isinstance(pipeline, Pipeline):
             raise MemlabError(f"expected a Pipeline, given {type(pipeline).__name__}", where="Memory, pipeline",
                               fix='preset("system=best") returns one (from memlab import preset)')
-        self.folder = Path(folder)
+        if store is not None and not isinstance(store, Store):
+            raise MemlabError(f"expected a Store, given {type(store).__name__}", where="Memory, store",
+                              fix="give memlab.Store(FOLDER), or leave it out")
+        if isinstance(often, bool) or not isinstance(often, int) or often < 0:
+            raise MemlabError(f"{often!r:.40} is no number of times", where="Memory, often", fix="give 0 or more")
+        self.folder = _folder(folder, "Memory, folder")
         self.pipeline = results.without_judges(pipeline or Pipeline())
         self._question_pipeline = self.pipeline.without(*PER_SESSION)
         self._ranking_pipeline = results.ranking_alone(self._question_pipeline)
@@ -178,7 +192,7 @@ class Memory:
         tables = self._run(self._question_pipeline, question, now, k)
         results = self._results(tables, k)
         self._count(tables, results.filter("selected"))
-        return SearchResult.of(tables, results)
+        return SearchResult.of(tables, results, {number: name for name, number in self._sessions.names.items()})
 
     @_side_by_side
     def history(self, topic: str, now: When = None, k: int | None = None) -> pl.DataFrame:
@@ -201,11 +215,13 @@ class Memory:
             raise MemlabError(f"expected a number or a name, got {type(session).__name__}", where="session")
         number = self._sessions.number(session)
         turns_of_session = self._sessions.turns[number]
-        forgotten = None if turns is None else set(turns)
-        if forgotten is not None and (not forgotten or not forgotten <= turns_of_session):
-            raise MemlabError(f"session {number} has no turns {sorted(forgotten - turns_of_session)}", where="turns",
-                              fix=f"give some of {sorted(turns_of_session)}")
-        self._forget({number: forgotten})
+        forgotten: list[Any] | None = None if turns is None else list(turns) if isinstance(turns, Iterable) else []
+        if forgotten is not None and not (forgotten and all(
+                not isinstance(turn, bool) and isinstance(turn, Integral) and turn in turns_of_session
+                for turn in forgotten)):
+            raise MemlabError(f"session {number} has no turns {forgotten or turns!r:.80}", where="turns",
+                              fix=f"give a list with some of {sorted(turns_of_session)!r:.200}")
+        self._forget({number: None if forgotten is None else set(forgotten)})
 
     @_alone
     def prune(self, now: When = None) -> pl.DataFrame:
@@ -230,8 +246,9 @@ class Memory:
 
         The copy holds the sessions, their vectors and the replies of chat models; search indexes are made again.
         """
+        place = _folder(folder, "backup")
         with self._lock.shared(self._is_loaded, self._load):
-            self._database.backup(Path(folder))
+            self._database.backup(place)
 
     @_alone
     def sessions(self) -> pl.DataFrame:
@@ -246,7 +263,7 @@ class Memory:
         """Describe the memory; one that is not in use is not loaded for it."""
         if self._process != os.getpid():
             return f"<Memory in {self.folder}, not loaded>"
-        return f"<Memory in {self.folder}, {len(self):,} session{'s' * (len(self) != 1)}>"
+        return f"<Memory in {self.folder}, {plural(len(self), 'session')}>"
 
     def _repr_html_(self) -> str:
         if self._process != os.getpid():

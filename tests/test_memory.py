@@ -271,7 +271,7 @@ def test_a_memory_is_shown_without_loading_it(tmp_path: Path) -> None:
     (None, [("bot", "Hi")], "there is no role 'bot'.*assistant, user"),
     (None, [("user", 3)], "expected text, got int"),
     (None, ["Hi"], "'Hi' is no turn"),
-    (None, "Hi", "'H' is no turn"),
+    (None, "Hi", "expected a list of turns, got str"),
 ])
 def test_a_session_that_is_none(said_on: object, turns: object, fault: str) -> None:
     with pytest.raises(MemlabError, match=fault):

@@ -1,11 +1,9 @@
-"""The folder of a live memory: one process at a time, closed to others, whole copies, and nothing forgotten in it."""
+"""The folder of a live memory: one process at a time, closed to others, and whole copies."""
 
 from __future__ import annotations
 
 import fcntl
 import os
-import random
-import re
 import shutil
 import stat
 import subprocess
@@ -224,70 +222,3 @@ def test_a_copy_made_while_the_memory_changes_opens_or_is_refused(tmp_path: Path
             with Memory(target) as copied:
                 assert len(copied) == len(names) + 1
     assert refused <= 2
-
-
-def everything(folder: Path) -> bytes:
-    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
-
-
-def spoken(number: int, draw: random.Random) -> tuple[str, str, str]:
-    """The text, the name and the date of a session: each is in no other."""
-    text = f"zebra{number:05d}q " + " ".join(f"filler{draw.randrange(50)}" for _ in range(draw.choice((1, 5, 40, 400))))
-    return text, f"name{number:05d}q", f"{1000 + number}-03-04"
-
-
-def left_of(folder: Path, gone: list[tuple[str, str, str]], kept: list[tuple[str, str, str]]) -> list[str]:
-    """What is left of forgotten sessions: words, names, dates, and vectors of texts and tokens."""
-    held = everything(folder)
-    parts = {part.decode() for part in re.findall(rb"zebra\d{5}q|name\d{5}q|\d{4}-03-04", held)}
-    found = [part for text, name, day in gone for part in (text.split()[0], name, day) if part in parts]
-    matcher = TokenWords()
-    shared = {int(ids[0]) for ids in matcher.token_ids([text for text, _, _ in kept])}  # ids are not unique
-    for text, _, _ in gone[::25]:
-        if WORDS.vector(f"user: {text}").tobytes() in held or WORDS.vector(text).tobytes() in held:
-            found.append(f"vector of {text[:12]}")
-        ((_, (ids,), (tokens,)),) = matcher.token_vectors([text.split()[0]], "document")
-        if int(ids[0]) not in shared and tokens.tobytes() in held:
-            found.append(f"token vector of {text[:12]}")
-    return found
-
-
-AT_NIGHT = [pytest.mark.slow, pytest.mark.nightly]
-LEXICAL = Pipeline(lexical=BM25(), prune=Age(days=90))
-
-
-def forget_half(folder: Path, pipeline: Pipeline, seed: int, count: int) -> None:
-    """Fill a memory, forget half of it, some one by one and the others in one transaction, and look for what is left.
-    """
-    draw = random.Random(seed)
-    said = [spoken(number, draw) for number in range(count)]
-    gone = set(draw.sample(range(count), count // 2))
-    alone = sorted(gone)[::20]
-    # pruning leaves out what is 90 days older than the day of the question: here, all that is to go
-    dates = [said[n][2] if n in gone else "3000-01-01" for n in range(count)]
-    with Memory(folder, pipeline) as memory:
-        for number, ((text, name, _), day) in enumerate(zip(said, dates)):
-            memory.add(Session(day, [("user", text)], name))
-            if number == count // 2:
-                memory.search(text.split()[0], "3000-01-02")
-        memory.search("filler1", "3000-01-02")
-        for number in alone:
-            memory.forget(number)
-        assert left_of(folder, [said[n] for n in alone], [said[n] for n in range(count) if n not in alone]) == []
-        assert memory.prune("3000-01-02").height == len(gone) - len(alone)
-        kept = [said[n] for n in range(count) if n not in gone]
-        assert left_of(folder, [said[n] for n in gone], kept) == []
-        assert len(memory) == count - len(gone)
-        assert kept[0][0].encode() in everything(folder)
-    assert left_of(folder, [said[n] for n in gone], kept) == []
-
-
-@pytest.mark.parametrize(("seed", "sessions"), [pytest.param(0, 200, marks=pytest.mark.slow), *(
-    pytest.param(seed, 1000, marks=AT_NIGHT) for seed in range(20))])
-def test_no_byte_of_a_forgotten_session_is_left(tmp_path: Path, seed: int, sessions: int) -> None:
-    forget_half(tmp_path, LEXICAL, seed, sessions)
-
-
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=AT_NIGHT) for seed in range(1, 20))])
-def test_no_byte_of_a_forgotten_vector_is_left(tmp_path: Path, seed: int) -> None:
-    forget_half(tmp_path, PIPELINE, seed, 120)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from memlab.errors import MemlabError
 from memlab.live import database
-from memlab.memory import Memory, Session
+from memlab.memory import Memory, Session, Turn
 from memlab.pipeline import Pipeline
 from memlab.search.dense import Dense
 from tests.search.world import WordEmbedder
@@ -43,14 +44,78 @@ def test_a_number_of_results_that_is_none_is_refused(tmp_path: Path, k: Any) -> 
                 ask("cat", "2023-06-01", k)
 
 
-def test_questions_and_numbers_of_other_types_are_refused(tmp_path: Path) -> None:
+ODD: list[Any] = [None, 5, -1, 2**63, 10**30, 5.5, float("nan"), True, "text", "", "\0", "\ud800", b"x", object(),
+                  print, Session, {}, {1}, {"a": 1}, [], [5], [None], ["x", 5], [[1]], [{}], [True], [0.0], [2**70],
+                  [{"role": "user"}], [{"role": "user", "content": 5}], [{"role": 5, "content": "x"}]]
+MESSAGES = [{"role": "user", "content": "Hi"}]
+CALLS: dict[str, Callable[[Memory, Any], object]] = {
+    "add": lambda memory, odd: memory.add(odd),
+    "add, said_on": lambda memory, odd: memory.add(MESSAGES, odd),
+    "add, name": lambda memory, odd: memory.add(MESSAGES, None, odd),
+    "search": lambda memory, odd: memory.search(odd),
+    "search, now": lambda memory, odd: memory.search("cat", odd),
+    "search, k": lambda memory, odd: memory.search("cat", None, odd),
+    "look": lambda memory, odd: memory.look(odd, odd, odd),
+    "history": lambda memory, odd: memory.history(odd, odd, odd),
+    "answer": lambda memory, odd: memory.answer(odd, odd),
+    "forget": lambda memory, odd: memory.forget(odd),
+    "forget, turns": lambda memory, odd: memory.forget("cat", odd),
+    "prune": lambda memory, odd: memory.prune(odd),
+    "backup": lambda memory, odd: memory.backup(odd),
+    "Memory": lambda _, odd: Memory(odd, lexical()),
+    "Memory, pipeline": lambda memory, odd: Memory(memory.folder, odd),
+    "Memory, store": lambda memory, odd: Memory(memory.folder, None, odd),
+    "Memory, often": lambda memory, odd: Memory(memory.folder, often=odd),
+    "Memory, timezone": lambda memory, odd: Memory(memory.folder, timezone=odd),
+    "Session": lambda _, odd: Session(odd, []),
+    "Session, turns": lambda _, odd: Session(None, odd),
+    "Session, turn": lambda _, odd: Session(None, [odd]),
+    "Session, parts": lambda _, odd: Session(None, [(odd, odd)]),
+    "Session, name": lambda _, odd: Session(None, [], odd),
+    "Turn": lambda _, odd: Turn(odd, "Hi"),
+    "Turn, text": lambda _, odd: Turn("user", odd, odd)}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_an_odd_argument_is_taken_or_refused_in_a_sentence(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+                                                           ) -> None:
+    monkeypatch.chdir(tmp_path)
+    refused = 0
+    with Memory(tmp_path / "memory", lexical()) as memory:
+        for odd in ODD:
+            if not memory.sessions()["name"].is_in(["cat"]).any():  # a turns of None are all
+                memory.add(CAT)
+            try:
+                CALLS[name](memory, odd)
+            except MemlabError as error:
+                assert str(error)  # noqa: PT017  (either outcome is right)
+                refused += 1
+    assert refused >= 10
+
+
+NO_FOLDER: Any = None
+TEXT: Any = "b"
+
+
+@pytest.mark.parametrize(("call", "sentence"), [
+    (lambda memory: memory.search(3), "question: expected text, got int"),
+    (lambda memory: memory.add(None), "session: expected a list of messages, got NoneType. Fix: write"),
+    (lambda memory: memory.add("text"), "session: expected a list of messages, got str. Fix: write"),
+    (lambda memory: memory.forget(0.0), "session: expected a number or a name"),
+    (lambda memory: memory.forget(["cat"]), "session: expected a number or a name"),
+    (lambda memory: memory.forget(False), "session: expected a number or a name"),
+    (lambda memory: memory.forget("cat", 5), r"session 0 has no turns 5. Fix: give a list with some of \[0, 1\]"),
+    (lambda memory: memory.forget("cat", [0, 2]), r"session 0 has no turns \[0, 2\]. Fix: give a list"),
+    (lambda memory: memory.backup(None), "backup: None is no folder. Fix: give its path"),
+    (lambda _: Session("2023-05-20", "Hi"), "expected a list of turns, got str. Fix: write turns as"),
+    (lambda _: Memory(NO_FOLDER), "Memory, folder: None is no folder"),
+    (lambda _: Memory("a", store=TEXT), "Memory, store: expected a Store, given str"),
+    (lambda _: Memory("a", often=TEXT), "Memory, often: 'b' is no number of times")])
+def test_a_wrong_argument_is_named(tmp_path: Path, call: Callable[[Memory], object], sentence: str) -> None:
     with Memory(tmp_path, lexical()) as memory:
         memory.add(CAT)
-        with pytest.raises(MemlabError, match="question: expected text, got int"):
-            memory.search(3)  # type: ignore[arg-type]
-        for number in (["cat"], 0.0, False):
-            with pytest.raises(MemlabError, match="session: expected a number or a name"):
-                memory.forget(number)  # type: ignore[arg-type]
+        with pytest.raises(MemlabError, match=sentence):
+            call(memory)
         assert len(memory) == 1
 
 

@@ -26,7 +26,7 @@ from memlab.harness.arm import Arm, Ranked, load
 from memlab.harness.run_tables import lane_embedders, truncation_mask
 from memlab.models.protocols import Embedder, Role, TokenMatcher, models_in
 from memlab.pipeline import Pipeline
-from memlab.runtime.files import atomic_dir, os_errors, write_json
+from memlab.runtime.files import atomic_dir, write_json, write_parquet
 from memlab.runtime.foreign import read_json
 from memlab.search.hits import of_kinds
 from memlab.search.late_interaction import WeightedLate
@@ -203,10 +203,9 @@ def run_part(arm: Arm, store: Store, part: int, of: int) -> Path:
 
 def _write_part(folder: Path, frames: dict[str, pl.DataFrame], record: dict[str, Any]) -> None:
     """Write a part completely or not at all."""
-    fix = "free some space there and run the same command again"
-    with os_errors("a shard cannot be written", folder.parent, fix), atomic_dir(folder) as temporary:
+    with atomic_dir(folder) as temporary:
         for name, frame in frames.items():
-            frame.write_parquet(temporary / f"{name}.parquet")
+            write_parquet(frame, temporary / f"{name}.parquet")
         write_json(temporary / "part.json", record)
 
 

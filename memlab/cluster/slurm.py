@@ -22,6 +22,7 @@ from memlab.cluster.snapshot import SERVE, Job, Snapshot
 from memlab.cluster.worker import StepCall
 from memlab.errors import MemlabError
 from memlab.harness.arm import Arm
+from memlab.runtime.files import disk_faults
 from memlab.stage import Names, stage
 
 COMPLETED, OUT_OF_MEMORY = "COMPLETED", "OUT_OF_MEMORY"
@@ -122,7 +123,7 @@ def _accounted_states(ids: list[str]) -> dict[str, JobState]:
 def _controller_state(job: str) -> JobState:
     """Return the state that the controller reports; it remembers an ended job for some minutes."""
     output = _output_of("scontrol", "-o", "show", "job", job) or ""
-    fields = dict(re.findall(r"(\w+)=(\S+)", output))
+    fields = dict(re.findall(r"\b(\w+)=(\S+)", output))
     if "JobState" not in fields:
         return LOST
     node = fields.get("NodeList", "").replace("(null)", "")
@@ -234,7 +235,7 @@ class Slurm:
                                  python=self.python or shlex.quote(sys.executable))
         executor.update_parameters(**self._parameters(snapshot, steps, after))
         try:
-            with executor.batch():
+            with disk_faults(snapshot.logs), executor.batch():
                 jobs = [executor.submit(StepCall(str(snapshot.folder), str(step))) for step in steps]
         except (FailedJobError, FailedSubmissionError, OSError) as error:
             reason = " ".join(str(error).split())[-400:]

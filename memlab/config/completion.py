@@ -40,6 +40,7 @@ WORDS = {
     "submit": "-m --multirun",
     "status": "--out",
     "store": "info verify compact prune --store --model --older",
+    "memory": "backup check export memory= out= --memory --out",
     "track": "sync --mode --project --entity --texts --tag",
     "score": "--experiment --lint --data --path --ascending --by-rank --ties",
     "scenarios": "--top",
@@ -51,7 +52,7 @@ WORDS = {
 OF_RUNS = ("demo", "run", "ask", "train", "submit", "score")
 """Commands that take the settings of a run."""
 
-WITHOUT_FILES = ("explain", "serve", "status", "store", "doctor", "completion")
+WITHOUT_FILES = ("explain", "serve", "status", "store", "memory", "doctor", "completion")
 """Commands whose words are no files."""
 
 _KINDS = re.compile(r"[\w.+-]+(?: (?:\||or) [\w.+-]+)+")

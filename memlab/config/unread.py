@@ -25,7 +25,7 @@ Place = tuple[str, ...]
 HYDRA = ("launcher", "mode", "sweeper", "overrides", "runtime", "searchpath")
 """Settings of Hydra's that memlab reads, and those that Hydra writes while it composes."""
 
-_NAME = re.compile(r"\.*[^\W\d][\w./@-]*")
+_NAME = re.compile(r"(?<!\.)\.*[^\W\d][\w./@-]*")
 
 
 @cache

@@ -24,7 +24,7 @@ from memlab.tables import Tables
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "commonsense"}
 
 _SESSION = re.compile(r"session_(\d{1,9})")
-_ID = r"D\s*:?\s*(\d{1,9})\s*[:;]\s*(\d{1,9})(?!\d)"  # "D17;39" stands for D17:39
+_ID = r"D\s*+(?::\s*+)?(\d{1,9})\s*[:;]\s*(\d{1,9})(?!\d)"  # "D17;39" stands for D17:39
 _CITED = re.compile(rf"{_ID}(?:\s*[-–]\s*(?:{_ID}|(\d{{1,9}})(?!\d)))?")
 _DATE = "%d.%m.%Y, %H:%M:%S"
 

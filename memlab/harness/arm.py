@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import re
 import time
@@ -30,7 +29,7 @@ from memlab.models.local.embedder import SentenceEmbedder
 from memlab.models.protocols import models_in, origins
 from memlab.pipeline import Pipeline
 from memlab.rank.adaptive_k import TokenMatchedK, token_matched_k
-from memlab.runtime.files import atomic_dir, os_errors, sweep_leftovers, write_json
+from memlab.runtime.files import atomic_dir, sweep_leftovers, write_json, write_parquet
 from memlab.runtime.redaction import redact
 from memlab.slots import LAST_RANKED
 from memlab.stage import Stage, learns, spec, spec_digest
@@ -216,13 +215,11 @@ class Arm:
 
     def _write(self, folder: Path, tables: Tables, questions: pl.DataFrame, curve: pl.DataFrame | None) -> None:
         """Write the run folder under a temporary name and rename it: two processes may finish one arm at once."""
-        with os_errors("the run folder cannot be written", folder.parent, "free some space there, or choose another "
-                       "place with out=DIR, and run the same line again", "vectors and scores are kept in the store"):
-            sweep_leftovers(folder)
-            with atomic_dir(folder) as temporary:
-                self._fill(temporary, tables, questions)
-                if curve is not None:
-                    curve.write_parquet(temporary / "curve.parquet")
+        sweep_leftovers(folder)
+        with atomic_dir(folder, other="choose another place with out=DIR") as temporary:
+            self._fill(temporary, tables, questions)
+            if curve is not None:
+                write_parquet(curve, temporary / "curve.parquet")
 
     def _fill(self, folder: Path, tables: Tables, questions: pl.DataFrame) -> None:
         ranked = tables["ranking"].join(tables["units"].select("unit", "level", "session", "turns"), on="unit")
@@ -233,9 +230,7 @@ class Arm:
                   "shown": snippets(kept, tables), "classes": tables["classes"]}
         frames |= {name: tables[name] for name in ("attribution", "reasons") if name in tables and tables[name].height}
         for name, frame in frames.items():
-            buffer = io.BytesIO()
-            frame.write_parquet(buffer)
-            (folder / f"{name}.parquet").write_bytes(buffer.getbuffer())  # polars would hide the error of a full disk
+            write_parquet(frame, folder / f"{name}.parquet")
         write_trec(tables, folder, name=self.name)
         write_json(folder / "metrics.json", averages(questions))
 

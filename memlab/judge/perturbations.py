@@ -164,7 +164,7 @@ def list_items(answer: str) -> list[str]:
     """
     if _TIME.search(answer) or any(mark in answer for mark in ".;:()") or is_polar(answer):
         return []
-    parts = [part.strip() for part in re.split(r",\s+and\s+|,\s+|\s+and\s+", answer)]
+    parts = [part.strip() for part in re.split(r",\s+and\s+|,\s+|(?<!\s)\s+and\s+", answer)]
     if len(parts) < 2 or any(not p or len(p.split()) > 4 or _CLAUSE & set(p.lower().split()) for p in parts):
         return []
     distinct = {normalise_locomo(part) for part in parts}

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from memlab.errors import MemlabError
 from memlab.live.lock import FolderLock, inode
-from memlab.runtime.files import TEMPORARY, atomic_dir, make_folder, os_errors
+from memlab.runtime.files import TEMPORARY, atomic_dir, disk_faults, make_folder
 
 FILE = "memory.db"
 FORMAT = 5
@@ -62,8 +62,6 @@ class Database:
 
     def open(self) -> None:
         """Lock the database, which is made if missing, and finish what a killed process has begun."""
-        if "\0" in str(self.folder):
-            raise MemlabError("a folder's name cannot contain the character NUL", where=repr(str(self.folder)))
         self._process = os.getpid()
         with self.errors():
             if not self.path.exists() and is_memory(self.folder):
@@ -148,26 +146,26 @@ class Database:
                 self.run("UPDATE counter SET cleared = 1", ())
 
     def backup(self, folder: Path) -> None:
-        """Copy the last commit, and the files of the store but for indexes, to a new folder."""
-        if folder.resolve().is_relative_to(self.folder.resolve()) or (folder.exists() and any(folder.iterdir())):
-            raise MemlabError("a backup replaces nothing", where=str(folder), fix="give a new folder, or an empty one")
-        with self.errors(), atomic_dir(folder) as temporary:
-            temporary.chmod(0o700)
-            for path in sorted(self.folder.glob("store/*/*/*")):
-                copy = temporary / path.relative_to(self.folder)
-                if path.is_file() and not path.name.endswith(TEMPORARY):
-                    make_folder(copy.parent)
-                    with suppress(FileNotFoundError):  # a question has just merged it: its vectors are made again
-                        shutil.copyfile(path, copy)
-                        copy.chmod(0o600)
-            (temporary / FILE).touch(0o600)
-            copied = sqlite3.connect(temporary / FILE)
-            try:
-                with self._lock:
-                    self._open().backup(copied)
-                copied.execute("PRAGMA journal_mode = DELETE")
-            finally:
-                copied.close()
+        """Copy the last commit, and the files of the store but for indexes, to a new folder.
+
+        Vectors are left out while some of them may belong to what is forgotten (``is_cleared``).
+        """
+        with self.errors("the backup cannot be written", folder):
+            if folder.resolve().is_relative_to(self.folder.resolve()) or (folder.exists() and any(folder.iterdir())):
+                raise MemlabError("a backup replaces nothing", where=str(folder),
+                                  fix="give a new folder, or an empty one")
+            with atomic_dir(folder) as temporary:
+                temporary.chmod(0o700)
+                for path in sorted(self.folder.glob("store/*/*/*") if self.is_cleared() else ()):
+                    copy = temporary / path.relative_to(self.folder)
+                    if path.is_file() and not path.name.endswith(TEMPORARY):
+                        make_folder(copy.parent)
+                        with suppress(FileNotFoundError):  # a question has just merged it: its vectors are made again
+                            shutil.copyfile(path, copy)
+                            copy.chmod(0o600)
+                (temporary / FILE).touch(0o600)
+                with self._lock:  # unlike SQLite's own backup, without what deleted rows left in its pages
+                    self._open().execute("VACUUM INTO ?", (str(temporary / FILE),))
 
     def _checkpoint(self) -> None:
         """Move all commits into the database, and empty the file beside it."""
@@ -177,14 +175,14 @@ class Database:
                               fix="close the memory, and whatever else reads this file")
 
     @contextmanager
-    def errors(self) -> Iterator[None]:
+    def errors(self, problem: str = "the memory cannot be used", where: Path | None = None) -> Iterator[None]:
         """Raise errors of SQLite and of the system as MemlabError."""
+        place = where or self.folder
         try:
-            with os_errors("the memory cannot be used", self.folder, kept="what was added before is kept",
-                           fix="check its permissions, or free some space there"):
+            with disk_faults(place, problem):
                 yield
         except sqlite3.Error as error:
-            raise self._error(error) from error
+            raise self._error(error, problem, place) from error
         except UnicodeDecodeError as error:  # SQLite's message about a damaged table
             raise self.damage_error() from error
 
@@ -280,7 +278,7 @@ class Database:
         return MemlabError(f"{FILE} is damaged, or was copied while the memory was in use", where=str(self.folder),
                            fix="bring it back from a copy (Memory.backup makes one at any time)")
 
-    def _error(self, error: sqlite3.Error) -> MemlabError:
+    def _error(self, error: sqlite3.Error, problem: str, place: Path) -> MemlabError:
         name = getattr(error, "sqlite_errorname", "")
         if name.startswith("SQLITE_BUSY"):
             return self._folder_lock.in_use()
@@ -288,5 +286,5 @@ class Database:
             return MemlabError(f"{FILE} is no live memory", where=str(self.folder), fix="choose another folder")
         if name.startswith("SQLITE_CORRUPT") or str(error).startswith("no such table"):
             return self.damage_error()
-        return MemlabError(f"the memory cannot be used: {error} (what was added before is kept)",
-                           where=str(self.folder), fix="check its permissions, or free some space there")
+        return MemlabError(f"{problem}: {error} (what was added before is kept)", where=str(place),
+                           fix="check its permissions, or free some space there")

@@ -74,7 +74,8 @@ class FolderLock:
     def in_use(self) -> MemlabError:
         """Return the error that another memory holds the folder."""
         return MemlabError(f"this memory is in use by {self._holder()}", where=str(self._folder),
-                           fix="close it there (Memory.close()), or end that process: one at a time")
+                           fix="close it there (Memory.close()), or end that process: one at a time. "
+                               "Memory.backup(folder) makes a copy there meanwhile")
 
     def _holder(self) -> str:
         """Describe the process that holds the folder."""

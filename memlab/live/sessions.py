@@ -35,12 +35,7 @@ class SessionRows:
 
         Raises MemlabError if sessions are missing.
         """
-        rows: list[tuple[Any, ...]] = self._database.rows("SELECT id, content, digest FROM sessions ORDER BY id")
-        entries = [Entry.of_row(json.loads(content)) for number, content, digest in rows
-                   if digest == _digest(number, content)]
-        damaged = [number for number, content, digest in rows if digest != _digest(number, content)]
-        digests = [digest for number, content, digest in rows if digest == _digest(number, content)]
-        total = len(digests), reduce(xor, map(_number, digests), 0)
+        entries, damaged, total = self.read()
         if damaged:
             warnings.warn(f"{self._database.path}: session {', '.join(map(str, damaged))} is damaged (the disk may be "
                           "faulty) and is dropped", stacklevel=2)
@@ -49,9 +44,20 @@ class SessionRows:
                     self._database.note_forgotten()
                     self._database.run("DELETE FROM sessions WHERE id = ?", *((number,) for number in damaged))
                     self._database.run(_SET_TOTAL, total)
-        elif self._database.rows(_TOTAL) != [total]:
-            raise self._database.damage_error()
         return entries
+
+    def read(self) -> tuple[list[Entry], list[int], tuple[int, int]]:
+        """Return all entries by number, the numbers of damaged rows, and how many are whole, with their digest.
+
+        Changes nothing. Raises MemlabError if sessions are missing.
+        """
+        rows: list[tuple[Any, ...]] = self._database.rows("SELECT id, content, digest FROM sessions ORDER BY id")
+        whole = [(content, digest) for number, content, digest in rows if digest == _digest(number, content)]
+        damaged = [number for number, content, digest in rows if digest != _digest(number, content)]
+        total = len(whole), reduce(xor, (_number(digest) for _, digest in whole), 0)
+        if not damaged and self._database.rows(_TOTAL) != [total]:
+            raise self._database.damage_error()
+        return [Entry.of_row(json.loads(content)) for content, _ in whole], damaged, total
 
     def next(self) -> int:
         """Return the number of the next session, which is beyond all that are there."""
@@ -106,6 +112,7 @@ def _digest(number: int, content: object) -> bytes:
 
 
 ROLES = ("user", "assistant")
+_AS_TURNS = 'write turns as [("user", text)] or [Turn("user", text, speaker)]'
 
 
 @dataclass(frozen=True)
@@ -147,6 +154,8 @@ class Session:
     def __init__(self, said_on: datetime | date | str | None, turns: Iterable[Turn | Sequence[str | None]],
                  name: str | None = None) -> None:
         object.__setattr__(self, "said_on", None if said_on is None else read_moment(said_on, "session, said_on"))
+        if isinstance(turns, str) or not isinstance(turns, Iterable):
+            raise MemlabError(f"expected a list of turns, got {type(turns).__name__}", where="session", fix=_AS_TURNS)
         object.__setattr__(self, "turns", tuple(t if isinstance(t, Turn) else _turn(t) for t in turns))
         if not (name is None or isinstance(name, str)):
             raise MemlabError(f"expected text, got {type(name).__name__}", where="session, name")
@@ -154,9 +163,8 @@ class Session:
 
 
 def _turn(parts: Sequence[str | None]) -> Turn:
-    if isinstance(parts, str) or len(parts) not in (2, 3):
-        raise MemlabError(f"{parts!r:.60} is no turn", where="session",
-                          fix='write turns as [("user", text)] or [Turn("user", text, speaker)]')
+    if isinstance(parts, str) or not isinstance(parts, Sequence) or len(parts) not in (2, 3):
+        raise MemlabError(f"{parts!r:.60} is no turn", where="session", fix=_AS_TURNS)
     role, text, *speaker = parts
     return Turn(role, text, *speaker)  # type: ignore[arg-type]  # checked by Turn itself
 

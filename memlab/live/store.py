@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from memlab.errors import MemlabError
 from memlab.live.database import Database
 from memlab.models.protocols import Floats, Ints, Role
-from memlab.runtime.files import TEMPORARY, os_errors
+from memlab.runtime.files import TEMPORARY, disk_faults
 from memlab.store.index import SegmentIndex
 from memlab.store.segment import DAMAGED, key_columns, store_errors
 from memlab.store.store import SavedCodes, Store
@@ -115,6 +115,19 @@ def forget_codes(database: Database) -> None:
     database.run("DELETE FROM token_centroids", ())
 
 
+def damaged_codes(database: Database) -> bool:
+    """Return whether some centroids or codes do not match their digest."""
+    trained = {}
+    centroids: list[tuple[Any, ...]] = database.rows("SELECT name, trained_for, dim, digest, content FROM "
+                                                     "token_centroids")
+    for name, trained_for, dim, digest, content in centroids:
+        if digest == _digest(trained_for, dim, content):
+            trained[name] = digest
+    codes: list[tuple[Any, ...]] = database.rows("SELECT name, key, digest, content FROM token_codes")
+    return len(trained) < len(centroids) or any(
+        name not in trained or digest != _digest(trained[name], key, content) for name, key, digest, content in codes)
+
+
 def _format(centroids: int) -> np.dtype[np.unsignedinteger]:
     """Return the format of the codes of so many centroids."""
     return np.dtype("<u2" if centroids <= 1 << 16 else "<u4")
@@ -182,7 +195,7 @@ class LiveStore(Store):
 
     def forget_indexes(self) -> None:
         """Remove the search indexes, since their vectors have changed."""
-        with os_errors("the search indexes cannot be removed", self.root), suppress(FileNotFoundError):
+        with disk_faults(self.root, "the search indexes cannot be removed"), suppress(FileNotFoundError):
             if not self._database.read_only:
                 shutil.rmtree(self.root / "indexes")
 

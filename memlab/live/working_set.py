@@ -44,7 +44,7 @@ def session_of_messages(messages: Iterable[Mapping[str, Any]], said_on: datetime
     (Turn(role='user', text='I adopted a cat.', speaker=None),)
     """
     turns, dates = [], []
-    if isinstance(messages, str | Mapping):
+    if isinstance(messages, str | Mapping) or not isinstance(messages, Iterable):
         raise MemlabError(f"expected a list of messages, got {type(messages).__name__}", where="session",
                           fix='write [{"role": "user", "content": "..."}]')
     for index, value in enumerate(messages):

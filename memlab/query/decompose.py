@@ -100,17 +100,17 @@ _EMPTY = frozenset(re.findall(r"\w+", """
 _WORD = re.compile(r"[\w'’-]+")
 _MASK = re.compile(r"\btitle(\d+)\b")
 _QUOTED = re.compile(r"(?<!\w)(?:'[^']+(?:'\w[^']*)*'|\"[^\"]+\"|“[^”]+”|‘[^’]+’)(?!\w)")
-_THE_DAY = re.compile(r"(?:the|my|our)?\s*(?:day|date|time|moment|week)\b(?:\s+(?:that|when|on which))?\s+",
+_THE_DAY = re.compile(r"(?:the|my|our)? ?(?:day|date|time|moment|week)\b(?: (?:that|when|on which))? ",
                       re.IGNORECASE)
 _MEASURED = re.compile(r"\b(?:how (?:much|many|long)|total|number of|amount|average|sum|percentage|including)\b",
                        re.IGNORECASE)
 
-_CHOICE = re.compile(r"^(?:which|who|what|did|was|were|is|do|does)\b.*?[,:]\s*(?P<a>[^,:]+?),?\s+or\s+(?P<b>[^,]+)$",
+_CHOICE = re.compile(r"^(?:which|who|what|did|was|were|is|do|does)\b.*?[,:] ?(?P<a>[^,:]+?),? or (?P<b>[^,]+)$",
                      re.IGNORECASE)
-_BETWEEN = re.compile(r"\bbetween\s+(?P<rest>.+)$", re.IGNORECASE)
+_BETWEEN = re.compile(r"\bbetween (?P<rest>.+)$", re.IGNORECASE)
 _CLAUSES = tuple(re.compile(p, re.IGNORECASE) for p in (
-    r"\bsince\s+(?P<a>.+?)\s+when\s+(?P<b>.+)$",
-    r"^how long had\s+(?P<a>.+?)\s+when\s+(?P<b>.+)$",
+    r"\bsince (?P<a>.+?) when (?P<b>.+)$",
+    r"^how long had (?P<a>.+?) when (?P<b>.+)$",
     r"^how (?:many \w+|long|much \w+) (?:before|after) (?P<a>.+?) (?:did|do|does) (?P<b>.+)$",
     r"^(?P<a>.+?) (?:before|after) (?P<b>(?:\w+ing|i|we|he|she|they) .+)$",
     r"^(?P<a>.+?),? (?:compared (?:to|with)|(?<!other )(?<!rather )than) (?P<b>.+)$",
@@ -118,8 +118,8 @@ _CLAUSES = tuple(re.compile(p, re.IGNORECASE) for p in (
 _NOUN = rf"(?:(?!\b{_AUX}\b)[\w'’ -])+?"
 _COUNTED = re.compile(rf"^(?P<head>how many(?: (?:different|total|new))?) (?P<a>{_NOUN}) (?:and|or) (?P<b>{_NOUN}) "
                       rf"(?P<rest>{_AUX} .+)$", re.IGNORECASE)
-_LISTED = re.compile(r"^(?P<head>.+\b(?:including|on|for|of|in|from|at|to|with|finish|read|watch|visit))\s+"
-                     r"(?P<a>[^?]+?),?\s+and\s+(?P<b>[^?]+?)(?:\s+(?:combined|altogether|in total|together))?$",
+_LISTED = re.compile(r"^(?P<head>.+\b(?:including|on|for|of|in|from|at|to|with|finish|read|watch|visit)) "
+                     r"(?P<a>[^?]+?),? and (?P<b>[^?]+?)(?: (?:combined|altogether|in total|together))?$",
                      re.IGNORECASE)
 _NAMED = re.compile(rf"^(?P<head>.*\b(?i:{_AUX}) )(?:both )?(?P<a>[A-Z][a-z]+) and (?P<b>[A-Z][a-z]+) (?:both )?"
                     r"(?P<rest>[a-z].+)$")
@@ -205,7 +205,7 @@ def _list(question: str, kind: str) -> list[str]:  # noqa: ARG001
     if not match or not _MEASURED.search(question):
         return []
     head = match["head"]
-    items = [*re.split(r",\s*", match["a"]), match["b"]]
+    items = [*re.split(r", ?", match["a"]), match["b"]]
     verbs = rf"\b(?:{_AUX}|and|or|when|if|while)\b"
     clause = rf"^(?:{_AUX}|then|how|what|when|it|i|we|they|he|she|receive|get|buy|go)\b"
     if any(re.search(verbs, item, re.IGNORECASE) for item in items[:-1]) or re.search(clause, items[-1], re.IGNORECASE):

@@ -107,7 +107,7 @@ def _stating() -> dict[tuple[str, str], list[str]]:
     for name, choice in sorted(own_choices(CONF).items()):
         text = (choice.path.read_text(encoding="utf-8") if choice.settings is None else
                 f"{CONFIGURED}: {choice.settings.get(CONFIGURED)}")
-        if match := re.search(r"^_target_: *[\w.]*?(\w+) *$", text, re.MULTILINE):
+        if match := re.search(r"^_target_: *(?:[\w.]*\.)?(\w+) *$", text, re.MULTILINE):
             stating[name.split("/")[-2], match[1]].append(name)
     return stating
 

@@ -186,7 +186,7 @@ def _arms(comparison: Comparison, found: Opening) -> str:
             f" ({escape(b)})" for b in badges)
         body.append([name, *("".join(sign for sign, _ in c.marks) + " " * bool(c.marks) + c.text
                              + (f" ({c.detail})" if c.detail else "") for c in row.cells)])
-    legend = ("In brackets the 95 % interval. ▲ ▼ higher or lower in a declared contrast (adjusted p &lt; .05), "
+    legend = ("In brackets the 95 % interval. ▲ ▼ higher or lower in a declared contrast (corrected p &lt; .05), "
               "△ ▽ exploratory. Tokens and K are means per question; time is that of the arm's own stages.")
     if compared := view_model.compared_arms(comparison):
         legend += f" Compared: {escape(compared)}."

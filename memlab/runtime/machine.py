@@ -6,6 +6,7 @@ import ctypes
 import gc
 import os
 import re
+import resource
 import signal
 import sys
 import threading
@@ -62,6 +63,9 @@ OF_A_RUN = "take fewer questions (data.limit=100), or rank the corpora in parts 
 _TORCH = re.compile(r"DefaultCPUAllocator: can't allocate memory|backend out of memory|STATUS_ALLOC_FAILED")
 """Parts of torch's RuntimeErrors that have no class of their own: of CPUs, of Apple's GPUs and of CUDA's libraries."""
 
+_UNMAPPED = "failed to map segment from shared object"
+"""What the loader of libraries says where the process may not have their memory."""
+
 
 @contextmanager
 def enough_memory(fix: str, where: str = "") -> Iterator[None]:
@@ -85,6 +89,8 @@ def is_lack(error: BaseException) -> bool:
     >>> is_lack(MemoryError()), is_lack(RuntimeError("no such file"))
     (True, False)
     """
+    if isinstance(error, ImportError) and _UNMAPPED in str(error):  # or its folder is for no programs
+        return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
     named = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
     return named or isinstance(error, RuntimeError) and bool(_TORCH.search(str(error)))
 

@@ -10,7 +10,7 @@ from memlab.runtime.terminal import encodable
 from memlab.text.display import sanitise
 
 _PLAIN = re.compile(r"(?!(?:true|false|null|nan|inf)\Z)(?:\.{0,2}/|[a-z_])[\w./:@-]*", re.ASCII | re.IGNORECASE)
-_BEFORE_MARK = re.compile(r'(\\*)("|\$\{|\Z)')
+_BEFORE_MARK = re.compile(r'(?<!\\)(\\*)("|\$\{|\Z)')
 
 
 def setting(key: str, value: str) -> str:

@@ -8,7 +8,6 @@ are shown without notes.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import ClassVar, Literal
 
@@ -20,8 +19,6 @@ from memlab.tables import Tables, add_texts, with_text
 from memlab.text.temporal.resolve import TRIGGER, find_expressions
 
 Into = Literal["key", "key_and_value"]
-_NOTES = re.compile(r"(?:\n\[[^\[\]\n]+ = [^\[\]\n]+\])+\Z")
-
 
 @stage
 class ResolveDates:
@@ -82,8 +79,15 @@ def split_notes(text: str) -> tuple[str, str]:
     >>> split_notes("It broke yesterday\n[yesterday = 2023-05-19]")
     ('It broke yesterday', '\n[yesterday = 2023-05-19]')
     """
-    notes = _NOTES.search(text) if text.endswith("]") else None
-    return (text[: notes.start()], notes[0]) if notes else (text, "")
+    at = len(text)
+    while (start := text.rfind("\n", 0, at)) >= 0 and _is_note(text[start + 1 : at]):
+        at = start
+    return text[:at], text[at:]
+
+
+def _is_note(line: str) -> bool:
+    inside = line[1:-1]
+    return line[:1] == "[" and line[-1:] == "]" and " = " in inside[1:-1] and not {"[", "]"} & {*inside}
 
 
 def note(pairs: Iterable[tuple[str, str]]) -> str | None:

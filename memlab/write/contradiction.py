@@ -172,7 +172,7 @@ def terms_of(what: str, limit: int = 6) -> frozenset[str]:
     >>> sorted(terms_of("the old blue boats in summer"))
     ['blue', 'boat', 'old']
     """
-    words = re.findall(r"[\w'$:-]*\w", _TAIL.sub("", f"{what} ").lower())[:limit]
+    words = re.findall(r"(?<![\w'$:-])[\w'$:-]*\w", _TAIL.sub("", f"{what} ").lower())[:limit]
     return frozenset(w[:-1] if len(w) > 3 and w.endswith("s") and not w.endswith("ss") else w
                      for w in words if w not in STOP and not w.endswith("ly"))
 

@@ -17,6 +17,7 @@ import numpy as np
 from memlab import run
 from memlab.errors import MemlabError
 from memlab.harness.results import read_arm
+from memlab.live.__main__ import check
 from memlab.memory import Memory, Session
 from memlab.models.protocols import Message, Prompt
 from memlab.report.build import build
@@ -48,7 +49,7 @@ def everything(folder: Path) -> bytes:
 
 
 class LiveMemory:
-    """An addition, a forgetting or a pruning of a live memory: nothing finished is lost, nothing forgotten is kept."""
+    """A change or a backup of a live memory: nothing finished is lost or forgotten is kept, no copy is a part."""
 
     def __init__(self, action: str) -> None:
         self.action = action
@@ -62,6 +63,8 @@ class LiveMemory:
                 memory.add(Session("2023-06-01", [("user", "I bought a tent.")], "new"))
             elif self.action == "forget":
                 memory.forget("secret")
+            elif self.action == "backup":
+                memory.backup(folder / "copy")
             else:
                 memory.prune("2023-06-15")
 
@@ -73,10 +76,20 @@ class LiveMemory:
         assert {"kept", "also kept"} <= names
         assert b"Oslo" in held
         assert any(WORDS.vector(text).tobytes() in held for text in ("user: I live in Oslo.", "I live in Oslo."))
-        if self.action == "add":
+        if self.action == "backup":
+            assert (folder / "copy").exists() or not done
+            if (folder / "copy").exists():
+                assert not check(folder / "copy").damaged
+                with Memory(folder / "copy", PIPELINE) as copy:
+                    assert set(copy.sessions()["name"]) == names == {"kept", "secret", "also kept"}
+        elif self.action == "add":
             assert "secret" in names
             assert not done or "new" in names
-            return
+        else:
+            self.check_forgotten(names, counted, held, done)
+
+    def check_forgotten(self, names: set[str], counted: set[int], held: bytes, done: bool) -> None:
+        """Raise AssertionError unless the session is there whole, or nothing of it is."""
         assert not done or "secret" not in names
         tokens = np.concatenate([rows for _, _, (rows,) in TokenWords().token_vectors([SECRET], "document")])
         vectors = [WORDS.vector(text) for text in (SECRET, f"user: {SECRET}")]
@@ -227,5 +240,6 @@ def command(line: list[str]) -> tuple[int, str]:
 
 SCENARIOS: dict[str, Scenario] = {
     "memory_add": LiveMemory("add"), "memory_forget": LiveMemory("forget"), "memory_prune": LiveMemory("prune"),
+    "memory_backup": LiveMemory("backup"),
     "run": Experiment(), "report": Report(), "vectors": Vectors(), "compaction": Compaction(), "pruning": Pruning(),
     "replies": Replies()}

@@ -2,7 +2,7 @@
 
 strace injects the faults into the main thread, so that the writes of SQLite and of Python are among them, and what
 follows the writes of other threads: syncing and renaming. By default some calls of each scenario are tried, fewer where
-it is a whole command; MEMLAB_NIGHTLY=1 tries every one.
+it is a whole command; MEMLAB_NIGHTLY=1 tries every one. ``pytest -s`` prints a row of a table for each test.
 """
 
 from __future__ import annotations
@@ -130,7 +130,8 @@ def some_of(points: list[tuple[str, int]], most: int) -> list[tuple[str, int]]:
 
 @pytest.mark.parametrize("fault", ["error=ENOSPC", "signal=KILL"])
 @pytest.mark.parametrize("scenario", [pytest.param("report", marks=pytest.mark.nightly), "memory_add", "memory_forget",
-                                      "memory_prune", "run", "vectors", "compaction", "pruning", "replies"])
+                                      "memory_prune", "memory_backup", "run", "vectors", "compaction", "pruning",
+                                      "replies"])
 def test_a_fault_at_each_call_that_writes(worker: Worker, tmp_path: Path, scenario: str, fault: str) -> None:
     whole = tmp_path / "whole"
     whole.mkdir()
@@ -143,6 +144,7 @@ def test_a_fault_at_each_call_that_writes(worker: Worker, tmp_path: Path, scenar
     points = points_of(calls)
     assert len(points) >= 3
     tried = some_of(points, COMMAND_POINTS if scenario in ("run", "report") else POINTS)
+    ends: Counter[int] = Counter()
     for name, number in tried:
         folder = tmp_path / f"{name}{number}"
         shutil.copytree(whole, folder, symlinks=True)
@@ -152,4 +154,7 @@ def test_a_fault_at_each_call_that_writes(worker: Worker, tmp_path: Path, scenar
             assert status in defined, (name, number, raised)
         worker.do("check", scenario, folder, done=status == DONE)
         shutil.rmtree(folder)
-    print(f"{scenario}, {fault}: {len(tried)} of {len(points)} points")
+        ends[status] += 1
+    others = ends.total() - ends[DONE] - ends[NAMED] - ends[KILLED]
+    print(f"| {scenario} | {fault} | {len(tried)} of {len(points)} points | {ends[DONE]} done | "
+          f"{ends[NAMED]} refused | {ends[KILLED]} killed | {others} others |")

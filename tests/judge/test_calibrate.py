@@ -121,6 +121,7 @@ def test_no_cell_of_the_sheet_is_a_formula(tmp_path: Path) -> None:
     assert all("\x1b" not in cell and row[-1] == "" for row in rows[1:] for cell in row)
     assert rows[6][3] == CASES[5].response
     assert safe_cell("a=b") == "a=b"
+    assert safe_cell("＝1+1") == "'＝1+1"  # as Excel reads it in Japanese and Chinese
     with pytest.raises(MemlabError, match="already, perhaps with labels"):
         write_sheet(path, CASES)
 

@@ -196,7 +196,7 @@ Store(Path(sys.argv[1])).completions(scripted(), prompts(100))
 
 def test_a_full_disk_is_told_and_costs_no_stored_reply(tmp_path: Path) -> None:
     said = begin(SHORT_OF_SPACE, tmp_path).communicate(timeout=600)[1]
-    assert "the store cannot be written: the limit on file sizes is reached (what was stored before is kept)" in said
+    assert "cannot be written: the limit on file sizes is reached. Fix: " in said
     chat, store = scripted(), Store(tmp_path)
     store.completions(chat, prompts(100))
     assert 10 < store.found["completions"] == 100 - len(chat.asked)

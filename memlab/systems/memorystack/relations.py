@@ -51,7 +51,7 @@ _KINDS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
 _FAVOURITE = r"(?:fav(?:ou?rite)?|go-?\s?to|default|usual|(?:top|first|number\sone)\s(?:choice|pick)|number\sone)"
 _TAKEN = r"(?:is|are|has\sbecome|have\sbecome|became)(?:\s(?:now|definitely|really|currently|easily|probably|still))*"
 _WHEN = r"(?:now|lately|nowadays|currently|instead|recently|by\sfar|these\sdays|at\sthe\smoment|right\snow)"
-_KIND = rf"(?:\s(?P<kind>(?!{_WHEN}\b)[\w -]+?))?"
+_KIND = rf"(?:\s(?P<kind>(?!{_WHEN}\b)[\w -]{{1,400}}?))?"
 _LEAD = re.compile(rf"^{_WHEN}(?:\s|\W*$)", re.I)
 _OWNER = r"(?P<who>[Mm]y|[Oo]ur|(?:[Tt]he\s)?[\w-]+(?:'s))"
 _HAVING = re.compile(r"^(?:to\s)?(?:eat|drink|play|listen|cook|order|watch|read|wear)(?:ing)?\s(?:to\s)?", re.I)
@@ -72,7 +72,7 @@ _IS_FAVOURITE = re.compile(rf"^(?P<what>.+?)(?:\s{_TAKEN}|'s)\s{_OWNER}\s(?:new\
                            rf"{_FAVOURITE}{_KIND}(?:\s{_WHEN})*\W*$")
 _SWITCHED = re.compile(rf"^{WHO}{ADVERBS}\s(?:switched|moved|changed)\s(?:over\s)?(?:from\s.+\s)?to\s(?P<what>.+)$")
 _PREFERS = re.compile(rf"^{WHO}{ADVERBS}\s(?:prefers?|preferring)\s(?P<what>.+)$")
-_LIKES = re.compile(rf"^{WHO}{ADVERBS}\s(?:(?:like|love|enjoy|adore)s?|(?:been\s)?(?:really\s|more\s|much\s)*"
+_LIKES = re.compile(rf"^{WHO}(?>{ADVERBS})\s(?:(?:like|love|enjoy|adore)s?|(?:been\s)?(?:really\s|more\s|much\s)*"
                     r"(?:into|fond\sof|hooked\son|obsessed\swith|crazy\sabout|all\sabout))\s(?P<what>.+)$")
 
 
@@ -133,7 +133,7 @@ def _kind_within(terms: frozenset[str], what: str) -> frozenset[str]:
     for kind, (nouns, known) in _KINDS.items():
         if (terms & nouns and not _ACTIVITY.match(what)) or (terms and terms <= known):
             return frozenset({kind})
-    words = re.findall(r"[\w'-]*\w", what)
+    words = re.findall(r"(?<![\w'-])[\w'-]*\w", what)
     last = terms_of(words[-1]) if 1 < len(words) <= 3 and not _ACTIVITY.match(what) else frozenset()
     return last & terms
 

@@ -1,0 +1,189 @@
+"""Copies and checks of a live memory: ``memlab memory backup | check | export``.
+
+One process at a time uses a memory, so each command is refused while another process has it open; that process makes a
+copy itself, with ``Memory.backup(folder)``. The commands change nothing: a damaged session is named here, and dropped
+by the next use of the memory in Python.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from memlab.chats.sessions import distinct
+from memlab.errors import MemlabError
+from memlab.live.database import FILE, Database, is_memory
+from memlab.live.pruning import Accesses
+from memlab.live.sessions import Entry, SessionRows
+from memlab.live.store import damaged_codes
+from memlab.runtime.files import atomic_path
+from memlab.runtime.help_text import Parser
+from memlab.runtime.paths import expand, path_argument
+from memlab.runtime.terminal import as_flags, print
+from memlab.store.__main__ import info, verify
+
+STDOUT = Path("-")
+"""The file that stands for the standard output."""
+
+
+@dataclass(frozen=True)
+class Health:
+    """What a memory holds, and what of it is damaged, a line for each part.
+
+    stored: rows of the store, by kind and model, as ``memlab.store.__main__.info`` returns them. lost: whether a
+    session is among the damaged parts; all others are made again. cleared: whether all that was forgotten is erased.
+    """
+
+    sessions: int
+    turns: int
+    stored: pl.DataFrame
+    damaged: list[str]
+    lost: bool
+    cleared: bool
+
+
+@contextmanager
+def opened(folder: Path) -> Iterator[Database]:
+    """Hold the database of a memory that is there; raise MemlabError if it cannot be used, or another process does."""
+    if not is_memory(folder):
+        raise MemlabError(f"there is no live memory: the folder has no {FILE}", where=str(folder),
+                          fix="give memory=FOLDER, the folder of a Memory")
+    database = Database(folder)
+    try:
+        database.open()
+        yield database
+    finally:
+        database.close()
+
+
+def check(folder: Path) -> Health:
+    """Read every row, segment and reply of a memory, and compare it with its digest; changes nothing.
+
+    Raises MemlabError if the database cannot be read, or if sessions are missing.
+    """
+    with opened(folder) as database:
+        return _check(database)
+
+
+def _check(database: Database) -> Health:
+    if database.rows("PRAGMA integrity_check(1)") != [("ok",)]:
+        raise database.damage_error()
+    entries, lost, _ = SessionRows(database).read()
+    damaged = [f"session {number}: its text does not match its digest; the next use drops it" for number in lost]
+    if Accesses(database).frame().height != database.number("SELECT count(*) FROM accesses"):
+        damaged.append("access counts: some are no numbers, and are not used")
+    if damaged_codes(database):
+        damaged.append("the index of token vectors: it is made again")
+    store = database.folder / "store"
+    damaged += [f"{path.relative_to(database.folder)}: it does not match its digest; what it held is computed again"
+                for path in verify(store)]
+    return Health(len(entries), sum(len(entry.numbers) for entry in entries), info(store), damaged, bool(lost),
+                  database.is_cleared())
+
+
+def backup(folder: Path, out: Path) -> Health:
+    """Copy a memory to a new or empty folder, and return what the copy holds; raise MemlabError if it lacks anything.
+
+    A memory with a damaged session is not copied: its owner may want to save what is left of it.
+    """
+    with opened(folder) as database:
+        before = _check(database)
+        if before.lost:
+            raise MemlabError("; ".join(before.damaged), where=str(folder),
+                              fix="open the memory in Python, which drops damaged sessions; a copy by cp -r keeps them")
+        database.backup(out)
+    after = check(out)
+    if after.lost or (after.sessions, after.turns) != (before.sessions, before.turns):
+        raise MemlabError("the copy is not whole: sessions are missing or damaged", where=str(out),
+                          fix="remove it and copy again, to another disk if this repeats")
+    return after
+
+
+def export(folder: Path) -> tuple[list[str], list[int]]:
+    """Return the sessions of a memory as lines that ``data=custom`` reads, and the numbers of damaged ones."""
+    with opened(folder) as database:
+        entries, lost, _ = SessionRows(database).read()
+    names = distinct(entry.session.name or f"session {entry.id}" for entry in entries if entry.session)
+    return [_line(folder.resolve().name or "memory", name, entry) for name, entry in zip(names, entries)], lost
+
+
+def _line(corpus: str, name: str, entry: Entry) -> str:
+    row = entry.row()
+    turns = [{"role": role, **({"speaker": speaker} if speaker else {}), "text": text}
+             for _, role, speaker, text in row["turns"]]
+    line = json.dumps({"corpus": corpus, "session": name, "said_on": row["said_on"], "turns": turns})
+    return line.replace("\x7f", "\\u007f")  # ASCII that a terminal shows: no character of a text ends the line
+
+
+def write(lines: Sequence[str], out: Path) -> None:
+    """Write lines to a new file that only its owner can read."""
+    if out.exists():
+        raise MemlabError("the file is there already", where=str(out), fix="give a new one, or remove it first")
+    with atomic_path(out) as temporary:
+        temporary.touch(0o600)
+        temporary.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def _show(folder: Path, health: Health) -> None:
+    print(f"{folder}: {health.sessions:,} sessions, {health.turns:,} turns")
+    for row in health.stored.iter_rows(named=True):
+        print(f"{row['kind']} of {row['model']}: {row['rows']:,} rows, {row['bytes']:,} bytes")
+    if not health.cleared:
+        print("what was forgotten last is not erased yet, since a process was ended meanwhile; the next use erases it")
+    print("\n".join(f"damaged: {line}" for line in health.damaged) or "all of it is whole")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; return its exit status: 1 for damage, or if it cannot be done, 2 for a mistake in the command."""
+    given = as_flags(sys.argv[1:] if arguments is None else arguments, {"memory": "--memory", "out": "--out"})
+    parser = Parser(prog="memlab memory", description="Copy, check or export a live memory that no other process uses.",
+                    epilog="Examples:\n\n"
+                           "    memlab memory check memory=ann\n"
+                           "    memlab memory backup memory=ann out=ann-copy\n"
+                           "    memlab memory export memory=ann out=sessions.jsonl\n\n"
+                           "While a process uses a memory, that process copies it: Memory.backup(folder).")
+    parser.add_argument("command", choices=["backup", "check", "export"],
+                        help="backup: a whole copy in a new folder, checked; check: compare every session, vector and "
+                             "reply with its digest; export: sessions as JSON lines, as data=custom reads them")
+    parser.add_argument("--memory", type=path_argument, required=True, help="its folder (also memory=FOLDER)")
+    parser.add_argument("--out", type=path_argument, help="backup: a new folder; export: a new file, or - for standard "
+                                                          "output (also out=PLACE)")
+    options = parser.parse_args(given)
+    if (options.out is None) != (options.command == "check"):
+        parser.error("check writes nothing: leave out= away" if options.out else f"give out=, the place of the "
+                     f"{options.command}")
+    folder = expand(options.memory)
+    if not is_memory(folder):
+        parser.error(f"there is no live memory in {folder}")
+    try:
+        return _run(options.command, folder, options.out and expand(options.out))
+    except MemlabError as error:
+        print(f"memlab: {error}", file=sys.stderr)
+        return 1
+
+
+def _run(command: str, folder: Path, out: Path) -> int:
+    if command == "export":
+        lines, lost = export(folder)
+        if out == STDOUT:
+            for line in lines:
+                print(line, secret=True)
+        else:
+            write(lines, out)
+            print(f"{out}: {len(lines):,} sessions")
+        for number in lost:
+            print(f"memlab: session {number} is damaged and left out", file=sys.stderr)
+        return int(bool(lost))
+    health = backup(folder, out) if command == "backup" else check(folder)
+    _show(out or folder, health)
+    return int(bool(health.damaged))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,225 @@
+"""No byte of what a memory forgot is in any file of its folder: texts, names, dates, vectors, token vectors, keys.
+
+Half of the sessions are forgotten, some one by one and the others in one transaction; or a process is killed meanwhile,
+and the next one opens the memory.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import random
+import re
+import shutil
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from memlab.memory import Memory, Session
+from memlab.pipeline import Pipeline
+from memlab.search.bm25 import BM25
+from memlab.search.dense import Dense
+from memlab.search.faiss_index import HNSW
+from memlab.search.late_index import LateIndex
+from memlab.store.segment import key_columns
+from memlab.tables import text_hash
+from memlab.write.prune import Age
+from tests.examples import NIGHTLY
+from tests.search.world import WordEmbedder
+from tests.token_words import TokenWords
+
+WORDS = WordEmbedder()
+AT_NIGHT = [pytest.mark.slow, pytest.mark.nightly]
+PRECISIONS = ("fp32", "fp16", "int8")
+ASKED = "3000-01-02"
+"""The day of questions and of pruning: all that is older than 90 days goes."""
+
+
+def pipeline(precision: str) -> Pipeline:
+    late = LateIndex(matcher=TokenWords(), exact_below=0, centroids=4, precision=precision)  # type: ignore[arg-type]
+    dense = Dense(embedder=WORDS, index=HNSW(exact_below=0))
+    return Pipeline(lexical=BM25(), dense=dense, late=late, prune=Age(days=90))
+
+
+def everything(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+@dataclass(frozen=True)
+class Said:
+    """A session whose text, name and date are in no other."""
+
+    number: int
+    text: str
+    day: str
+
+    @classmethod
+    def all(cls, seed: int, count: int) -> list[Said]:
+        draw = random.Random(seed)
+        return [cls(n, f"zebra{n:05d}q " + " ".join(f"filler{draw.randrange(50)}" for _ in range(
+            draw.choice((1, 5, 40, 400)))), f"{1000 + n}-03-04") for n in range(count)]
+
+    @property
+    def name(self) -> str:
+        return f"name{self.number:05d}q"
+
+    def words(self) -> list[bytes]:
+        return [part.encode() for part in (self.text.split()[0], self.name, self.day)]
+
+    def rows(self, shared: set[int]) -> dict[bytes, str]:
+        """The bytes of its vectors and of the keys of its texts -> what they are; shared: ids of tokens of others."""
+        found: dict[bytes, str] = {}
+        for text in (self.text, f"user: {self.text}"):
+            vector = WORDS.vector(text)
+            found |= {vector.tobytes(): "vector", vector.astype("<f2").tobytes(): "vector, fp16",
+                      key_columns(pl.Series([text_hash(text)])).tobytes(): "key"}
+        ((_, (ids,), (tokens,)),) = TokenWords().token_vectors([self.text.split()[0]], "document")
+        if int(ids[0]) not in shared:  # ids are not unique
+            found |= {tokens.tobytes(): "token vector", tokens.astype("<f2").tobytes(): "token vector, fp16"}
+        return found
+
+
+@dataclass
+class Scan:
+    """What was looked for, and where."""
+
+    files: int = 0
+    bytes: int = 0
+    needles: int = 0
+    hits: Counter[str] = field(default_factory=Counter)
+
+
+def scan(folder: Path, gone: Sequence[Said], kept: Iterable[Said]) -> Scan:
+    """Look for all that belongs to some sessions alone, at each byte of each file."""
+    found, words = Scan(), {part for said in gone for part in said.words()}
+    shared = {int(ids[0]) for ids in TokenWords().token_ids([said.text for said in kept])}
+    rows = {row: kind for said in gone for row, kind in said.rows(shared).items()}
+    firsts = np.unique(np.frombuffer(b"".join(row[:8] for row in rows), "<u8"))
+    found.needles = len(words) + len(rows)
+    for path in (path for path in folder.rglob("*") if path.is_file()):
+        data = path.read_bytes()
+        found.files, found.bytes = found.files + 1, found.bytes + len(data)
+        found.hits["text"] += len(words & set(re.findall(rb"zebra\d{5}q|name\d{5}q|\d{4}-03-04", data)))
+        for shift in range(8):
+            numbers = np.frombuffer(data, "<u8", max(0, len(data) - shift) // 8, shift) if len(data) > shift else []
+            for at in np.flatnonzero(np.isin(numbers, firsts)) * 8 + shift:
+                for length in (16, 32, 64):
+                    found.hits[rows.get(data[at:at + length], "")] += 1
+    del found.hits[""]
+    return Scan(found.files, found.bytes, found.needles, +found.hits)
+
+
+def filled(folder: Path, precision: str, said: Sequence[Said], gone: set[int]) -> None:
+    with Memory(folder, pipeline(precision)) as memory:
+        for one in said:
+            memory.add(Session(one.day if one.number in gone else "3000-01-01", [("user", one.text)], one.name))
+            if one.number == len(said) // 2:
+                memory.search(one.text.split()[0], ASKED)
+        memory.search("filler1", ASKED)
+
+
+@pytest.mark.parametrize(("seed", "sessions"), [(0, 30), *(pytest.param(seed, 1000, marks=AT_NIGHT if seed > 1 else
+                                                                       pytest.mark.slow) for seed in range(20))])
+def test_no_byte_of_a_forgotten_session_is_left(tmp_path: Path, seed: int, sessions: int) -> None:
+    said, precision = Said.all(seed, sessions), PRECISIONS[seed % 3]
+    gone = set(random.Random(seed).sample(range(sessions), sessions // 2))
+    filled(tmp_path, precision, said, gone)
+    alone, kept = [said[n] for n in sorted(gone)[::10]], [one for one in said if one.number not in gone]
+    with Memory(tmp_path, pipeline(precision)) as memory:
+        memory.search("filler1", ASKED)
+        before = scan(tmp_path, [said[n] for n in gone], kept)
+        tokens = {"fp32": {"token vector"}, "fp16": {"token vector, fp16"}, "int8": set[str]()}[precision]
+        assert {"text", "vector", "key", *tokens} <= before.hits.keys()
+        assert list(tmp_path.glob("store/indexes/*"))
+        for one in alone:
+            memory.forget(one.number)
+        assert not scan(tmp_path, alone, [one for one in said if one not in alone]).hits
+        assert memory.prune(ASKED).height == len(gone) - len(alone)
+        open_ = scan(tmp_path, [said[n] for n in gone], kept)
+        assert len(memory) == len(kept)
+        memory.search("filler1", ASKED)
+    after = scan(tmp_path, [said[n] for n in gone], kept)
+    assert not open_.hits
+    assert not after.hits
+    assert scan(tmp_path, kept, []).hits["text"] >= len(kept)
+    print(f"seed {seed}, {precision}: {len(gone)} of {sessions} forgotten, {after.needles} needles in {open_.files} or "
+          f"{after.files} files, {after.bytes:,} bytes: 0 hits; before {sum(before.hits.values()):,}")
+
+
+def forget(folder: Path, precision: str, numbers: Sequence[int], ready: Connection) -> None:
+    """In a process of its own: forget sessions one by one, then prune; a report of each that is forgotten."""
+    with Memory(folder, pipeline(precision)) as memory:
+        memory.search("filler1", ASKED)
+        ready.send(-1)
+        for number in numbers:
+            memory.forget(number)
+            ready.send(number)
+        memory.prune(ASKED)
+        ready.send(-2)
+
+
+def reports(receiver: Connection) -> list[int]:
+    """All that a process reported before it ended."""
+    found = []
+    while receiver.poll():
+        try:
+            found.append(receiver.recv())
+        except EOFError:
+            break
+    return found
+
+
+def forgetting(context: Any, folder: Path, precision: str, numbers: Sequence[int], after: float | None
+               ) -> tuple[list[int], float]:
+    """Run ``forget``, killed so many seconds after it began; return its reports, and how long it took."""
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=forget, args=(folder, precision, numbers, sender))
+    process.start()
+    sender.close()
+    assert receiver.recv() == -1
+    start = time.monotonic()
+    if after is not None:
+        process.join(after)
+        process.kill()
+    process.join()
+    return reports(receiver), time.monotonic() - start
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=AT_NIGHT) for seed in range(1, 20))])
+def test_no_byte_is_left_after_a_kill_and_the_next_opening(tmp_path: Path, seed: int) -> None:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    sessions, kills, draw = 1000 if NIGHTLY else 60, 20 if NIGHTLY else 4, random.Random(seed)
+    said, precision = Said.all(seed, sessions), PRECISIONS[seed % 3]
+    gone = set(draw.sample(range(sessions), sessions // 2))
+    alone = sorted(gone)[::max(1, len(gone) // 12)]
+    filled(tmp_path / "whole", precision, said, gone)
+    shutil.copytree(tmp_path / "whole", tmp_path / "undisturbed")
+    reported, lasted = forgetting(context, tmp_path / "undisturbed", precision, alone, None)
+    assert reported == [*alone, -2]
+    seen: Counter[str] = Counter()
+    for kill in range(kills):
+        folder = tmp_path / f"kill{kill}"
+        shutil.copytree(tmp_path / "whole", folder)
+        reported, _ = forgetting(context, folder, precision, alone, draw.uniform(0, lasted))
+        with Memory(folder, pipeline(precision)) as memory:
+            names = set(memory.sessions()["name"])
+            left = [one for one in said if one.name in names]
+            forgotten = [one for one in said if one.name not in names]
+            result = scan(folder, forgotten, left)
+        assert not result.hits
+        assert {*reported} - {-2} <= {one.number for one in forgotten} <= gone
+        pruned = gone - {*alone} - {one.number for one in left}
+        assert pruned in (set(), gone - {*alone})  # all in one transaction
+        assert -2 not in reported or pruned
+        seen.update(files=result.files, forgotten=len(forgotten), needles=result.needles, unfinished=-2 not in reported)
+        shutil.rmtree(folder)
+    print(f"seed {seed}, {precision}: {kills} kills, {dict(seen)}: 0 hits")
