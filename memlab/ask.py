@@ -4,7 +4,7 @@
     memlab ask memory=FOLDER now=2023-06-01 "Which pet do I have?"
 
 Prints the answer if there is a reader (read/answer=reader chat=...), and the first five results: copies are merged, and
-the newest of those that hold the same words of the question is marked. Words are those of ``memlab run``, and:
+of results that say nearly the same with another value, the latest is marked. Words are those of ``memlab run``, and:
 
     corpus=NAME    the corpus whose sessions are searched (name or number); needed if the data have several, unless the
                    question is one of the data's own, by its words or its id
@@ -23,7 +23,8 @@ from __future__ import annotations
 import re
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import polars as pl
@@ -32,21 +33,22 @@ from rich.table import Table
 from rich.text import Text
 
 from memlab.config.overrides import HELP
-from memlab.errors import Faults, MemlabError
+from memlab.errors import DiskFault, Faults, MemlabError, error_message
 from memlab.harness.question import MAX_RANKS, ask_data
 from memlab.harness.sweep import OF_RUNS, read
 from memlab.live.database import is_memory
 from memlab.live.results import RESULT, SearchResult
-from memlab.live.shown import body_of, first_results
+from memlab.live.shown import Shown, body_of, first_results
 from memlab.memory import Memory
 from memlab.runtime.clock import read_moment
 from memlab.runtime.console import Console
+from memlab.runtime.files import atomic_write
 from memlab.runtime.help_text import page
 from memlab.runtime.machine import enough_memory
 from memlab.runtime.paths import expand, home
 from memlab.runtime.terminal import clean_logs
 from memlab.store.store import store_at
-from memlab.text.display import sanitise, sanitise_lines
+from memlab.text.display import plural, sanitise, sanitise_lines
 
 OWN = ("corpus", "now", "memory", "timezone")
 """Words that ``memlab.run`` does not have."""
@@ -127,11 +129,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         _out.print("\ninterrupted; what models made is kept")
         return 130
     except Exception as error:  # of a model or its server: one line here, the traceback in a file
-        _out.print(f"[red]memlab:[/red] {escape(sanitise_lines(f'{type(error).__name__}: {error}'))}", soft_wrap=True)
-        trace = home() / "ask.failed.txt"
-        trace.parent.mkdir(parents=True, exist_ok=True)
-        trace.write_text(traceback.format_exc(), encoding="utf-8")
-        _out.print(f"  details: {escape(str(trace))}", soft_wrap=True)
+        _out.print(f"[red]memlab:[/red] {escape(sanitise_lines(error_message(error)))}", soft_wrap=True)
+        with suppress(DiskFault):
+            trace = home() / "ask.failed.txt"
+            atomic_write(trace, traceback.format_exc().encode(errors="replace"))
+            _out.print(f"  details: {escape(str(trace))}", soft_wrap=True)
         return 1
     return 0
 
@@ -167,16 +169,15 @@ def _show(result: SearchResult) -> None:
     if result.answer is not None:
         _heading("Answer")
         _out.print(Text(sanitise_lines(result.answer) or "(blank)"))
-    found = first_results(result.question, result.results, RESULTS)
+    found = first_results(result.question, result.results, RESULTS, result.names)
     _heading("Found")
     if not found:
         _out.print("nothing was found")
     for n, one in enumerate(found, 1):
-        said = ", ".join([*(["no date"] if not one.days else [f"{one.days[-1]:%Y-%m-%d}"]), one.place])
         copies = f", said {one.copies} times" if one.copies > 1 else ""
-        _out.print(Text.assemble((f"{n}. ", "dim"), sanitise(one.text, TEXT),
-                                 "\n   ", ("the newest on its topic: ", "bold green") if one.newest else "",
-                                 (f"{said}{copies}", "dim")))
+        newer = f", newer than {', '.join(str(older + 1) for older in one.older)}, which says nearly the same"
+        _out.print(Text.assemble((f"{n}. ", "dim"), sanitise(one.text, TEXT), "\n   ",
+                                 (f"{_said(one)}{copies}", "dim"), (newer if one.older else "", "bold green")))
     hints = [] if result.answer is not None else [TO_ANSWER]
     hints += [f"{SIGNALS} shows the whole ranking, its scores and the context"] if found else []
     _out.print()
@@ -184,18 +185,24 @@ def _show(result: SearchResult) -> None:
         _out.print(Text(hint, "dim"), soft_wrap=True)
 
 
+def _said(one: Shown) -> str:
+    """Return the day and the session's name, which in an imported log begins with the day."""
+    day = f"{one.days[-1]:%Y-%m-%d}" if one.days else "no date"
+    return sanitise(one.place if one.place.startswith(day) else f"{day}, {one.place}")
+
+
 def _show_all(result: SearchResult) -> None:
     """Print the ranking with its signals, the graph, the context and the answer."""
     _heading("Ranking")
     shown = result.results.filter((pl.col("rank") <= MIN_RANKS) | pl.col("selected"))
-    _out.print(_ranking(shown) if shown.height else "nothing was found")
+    _out.print(_ranking(shown, result.names) if shown.height else "nothing was found")
     if shown.height:
         _out.print("[dim]with *: selected, and shown in the context; where: session:turns, both counted from 0; below "
-                   "each text its scores by search[/dim]")
+                   "each text its session's name and its scores by search[/dim]")
     if result.graph:
         _heading("Graph")
         _out.print(Text(sanitise_lines(result.graph)))
-    _heading(f"Context ({len(result.context)} item{'s' * (len(result.context) != 1)})")
+    _heading(f"Context ({plural(len(result.context), 'item')})")
     for item in result.context:
         _out.print(Text(_cut(sanitise_lines(item), ITEM) + "\n"))
     if result.answer is not None:
@@ -208,14 +215,14 @@ def _heading(text: str) -> None:
     _out.rule(text, align="left", style="dim")
 
 
-def _ranking(rows: pl.DataFrame) -> Table:
+def _ranking(rows: pl.DataFrame, names: Mapping[int, str]) -> Table:
     table = Table(box=None, padding=(0, 1, 0, 0), show_edge=False)
     for name, style in (("", "green"), ("rank", ""), ("score", ""), ("said on", "dim"), ("where", "dim")):
         table.add_column(name, style=style, justify="right" if name in ("rank", "score") else "left", no_wrap=True)
     table.add_column("text, signals", overflow="fold")
     for row in rows.iter_rows(named=True):
-        signals = "  ".join(f"{name} {value:.3f}" for name, value in row.items()
-                            if name not in RESULT and value is not None)
+        signals = "  ".join([*filter(None, [names.get(row["session"])]), *(
+            f"{name} {value:.3f}" for name, value in row.items() if name not in RESULT and value is not None)])
         table.add_row(
             "*" if row["selected"] else "", str(row["rank"]), f"{row['score']:.3f}",
             "" if row["said_on"] is None else f"{row['said_on']:%Y-%m-%d}", _where(row["session"], row["turns"]),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches
+from pathlib import Path
 
 CHANGES_RESULTS = False
 
@@ -46,6 +49,83 @@ class Faults(MemlabError):
         super().__init__(f"{count}:\n{lines}")
 
 
+class DiskFault(MemlabError):
+    """A file or folder that cannot be written; what was there before is as it was."""
+
+
+ELSEWHERE = "choose another place"
+"""The way out of a fault of a disk, where no setting says more."""
+
+_FULL = {errno.ENOSPC: ("the disk is full", "free some space there"),
+         errno.EDQUOT: ("the disk quota is used up", "free some space there"),
+         errno.EFBIG: ("the limit on file sizes is reached", "raise it (ulimit -f)")}
+_FAULTS = {
+    **_FULL,
+    **dict.fromkeys((errno.EACCES, errno.EPERM), ("permission denied", "allow reading and writing there")),
+    **dict.fromkeys((errno.EEXIST, errno.ENOTDIR), ("a file is there, where a folder is needed", "move the file away")),
+    errno.EISDIR: ("a folder is there, where a file is needed", "move the folder away"),
+    errno.ENOENT: ("its folder was removed meanwhile", "leave the folder there"),
+    errno.EROFS: ("the disk is read-only", "make it writable"),
+    errno.EIO: ("the disk has an error", "check the disk"),
+    errno.ESTALE: ("the network disk was changed meanwhile", "wait a moment"),
+    errno.ENAMETOOLONG: ("its name is too long", "shorten it"),
+    errno.ELOOP: ("its links lead in a circle", "remove the links")}
+"""The system's number of a fault -> what it is, and what to do."""
+
+_NUMBER = re.compile(r"\b(?:os error|errno) (\d+)[])]", re.IGNORECASE)
+_WORDS = (
+    (errno.ENOSPC, re.compile(r"database or disk is full"  # SQLite; NumPy; PyTorch
+                              r"|\b\d+ requested and \d+ written|PytorchStreamWriter failed|unexpected pos \d+ vs")),
+    (errno.EIO, re.compile(r"disk I/O error")),
+    (errno.EACCES, re.compile(r"attempt to write a readonly database")))
+"""How libraries name a fault without the system's number or words."""
+
+
+def disk_fault(error: BaseException, place: Path | None = None, problem: str = "cannot be written",
+               other: str = ELSEWHERE) -> DiskFault | None:
+    """Return what is to be said of a fault of a disk or a folder; None for another exception.
+
+    Args:
+        error: An exception of the system, or of a library that writes by itself.
+        place: What was being written. It is named in place of a file inside it, or of its temporary name.
+        problem: What could not be done with the place.
+        other: Another way out.
+
+    >>> print(disk_fault(OSError(errno.ENOSPC, "No space left on device", "a.json")))
+    a.json: the disk is full. Fix: free some space there, or choose another place, and try again; finished work is kept
+    """
+    if isinstance(error, MemlabError):
+        return error if isinstance(error, DiskFault) else None
+    number = _fault_number(error)
+    named = error.filename2 or error.filename if isinstance(error, OSError) else None
+    named = os.fsdecode(named) if isinstance(named, str | bytes | os.PathLike) else ""  # not the number of an open file
+    own = () if place is None else (str(place), os.path.join(place.parent, f".{place.name}."))
+    if place is not None and (not named or named.startswith(own)):
+        what, where = f"{problem}: ", str(place)
+    elif number in _FULL or (isinstance(error, OSError) and number in _FAULTS and number != errno.ENOENT):
+        what, where = "", named or "the output, or a file"
+    else:
+        return None
+    if number not in _FAULTS and not named:  # of a connection, or of no disk at all
+        return None
+    reason, remedy = _FAULTS.get(number) or (os.strerror(number), "check the disk")
+    return DiskFault(what + reason, where=where, fix=f"{remedy}, or {other}, and try again; finished work is kept")
+
+
+def _fault_number(error: BaseException) -> int:
+    """Return the system's number of a fault, from an exception or the full disk behind it; 0 where there is none."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno
+    behind = error.__cause__ or error.__context__
+    if behind is not None and (number := _fault_number(behind)) in _FULL:
+        return number
+    text = str(error)
+    if (found := _NUMBER.search(text)) and int(found[1]) != errno.ENOENT:  # perhaps of a file that was to be read
+        return int(found[1])
+    by_words = [number for number in _FULL if os.strerror(number) in text]
+    return next(iter([*by_words, *(number for number, words in _WORDS if words.search(text))]), 0)
+
+
 def natural_order(name: str) -> list[tuple[int, str]]:
     """Return a key that sorts names with numbers as people count.
 
@@ -70,5 +150,6 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def error_message(error: Exception) -> str:
-    """Return one line: the message of a MemlabError, or the message of another exception after its name."""
-    return str(error) if isinstance(error, MemlabError) else f"{type(error).__name__}: {error}"
+    """Return one line: the message of a MemlabError or of a fault of a disk, or that of another after its name."""
+    known = error if isinstance(error, MemlabError) else disk_fault(error)
+    return str(known or f"{type(error).__name__}: {error}")

@@ -48,7 +48,7 @@ from memlab.slots import PER_SESSION
 from memlab.stage import EmptyStage, Stage
 from memlab.store import Store
 from memlab.tables import Tables, add_texts, frame
-from memlab.text.display import html_table, paragraphs, replace_surrogates
+from memlab.text.display import html_table, paragraphs, plural, replace_surrogates
 
 __all__ = ["Answer", "Memory", "Session", "Turn"]
 
@@ -192,7 +192,7 @@ class Memory:
         tables = self._run(self._question_pipeline, question, now, k)
         results = self._results(tables, k)
         self._count(tables, results.filter("selected"))
-        return SearchResult.of(tables, results)
+        return SearchResult.of(tables, results, {number: name for name, number in self._sessions.names.items()})
 
     @_side_by_side
     def history(self, topic: str, now: When = None, k: int | None = None) -> pl.DataFrame:
@@ -263,7 +263,7 @@ class Memory:
         """Describe the memory; one that is not in use is not loaded for it."""
         if self._process != os.getpid():
             return f"<Memory in {self.folder}, not loaded>"
-        return f"<Memory in {self.folder}, {len(self):,} session{'s' * (len(self) != 1)}>"
+        return f"<Memory in {self.folder}, {plural(len(self), 'session')}>"
 
     def _repr_html_(self) -> str:
         if self._process != os.getpid():

@@ -14,7 +14,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 from pydantic import Field, model_validator
@@ -35,6 +35,7 @@ from memlab.search.dense import Dense
 from memlab.slots import AFTER_ANSWERS, LANES, SLOTS
 from memlab.stage import STRICT, EmptyStage, Hidden, Stage, declaration, name_of, spec_digest
 from memlab.store import Store
+from memlab.store.completions import Totals, totals
 from memlab.tables import GOLD, OPTIONAL, SCHEMAS, Tables, as_of, empty
 from memlab.text.token_counter import TokenCounter, Words, counter, counting
 from memlab.write.chunk import TurnChunker
@@ -149,11 +150,13 @@ class Pipeline:
         return self.replace(**{name: nothing(name) for name in slots})
 
     def run(self, tables: Tables, store: Store, watch: Callable[[str, float], None] | None = None, *,
-            after: str | None = None, until: str | None = None, costs: dict[str, float] | None = None) -> Tables:
+            after: str | None = None, until: str | None = None, costs: dict[str, float] | None = None,
+            replies: dict[str, Totals] | None = None) -> Tables:
         """Run every stage and return all tables. ``watch(slot, seconds)`` is called after each slot.
 
         ``costs`` gets the seconds that each slot's stage took when it ran, perhaps for another arm, without what the
         store keeps for later (calls to models, indexes): what an arm alone would spend that has all of that.
+        ``replies`` gets the totals of the replies of chat models to each slot's stage, of slots that asked one.
 
         ``until`` names the last slot to run. ``after`` names the last slot that an earlier call on the same data has
         run; ``tables`` are then its result. The stages see questions and corpora under other numbers, which tell
@@ -162,10 +165,10 @@ class Pipeline:
         stages = self.between(after, until)
         with counting(self.tokens):
             if tables["questions"].height < 2:  # there is no order to hide
-                return self._run(tables, store, watch, stages, costs)
+                return self._run(tables, store, watch, stages, costs, replies)
             numbering = Numbering.of(tables)
             hidden = numbering.hide(tables)
-            return numbering.show(self._run(hidden, store, watch, stages, costs), hidden, tables)
+            return numbering.show(self._run(hidden, store, watch, stages, costs, replies), hidden, tables)
 
     def between(self, after: str | None, until: str | None) -> list[tuple[str, Stage]]:
         """Return (slot, stage) of the slots after ``after`` up to and including ``until``."""
@@ -175,7 +178,8 @@ class Pipeline:
         return list(self.stages())[first:last]
 
     def _run(self, tables: Tables, store: Store, watch: Callable[[str, float], None] | None,
-             stages: Sequence[tuple[str, Stage]], costs: dict[str, float] | None) -> Tables:
+             stages: Sequence[tuple[str, Stage]], costs: dict[str, float] | None,
+             replies: dict[str, Totals] | None) -> Tables:
         tables = tables.updated({name: empty(name) for name in OPTIONAL if name not in tables})
         lanes: list[Tables] = []
         notes = [tables["notes"]]
@@ -183,7 +187,9 @@ class Pipeline:
             start = time.perf_counter()
             new, cost = _result_and_cost(stage, tables, store)
             if costs is not None:
-                costs[slot] = cost
+                costs[slot] = cost.seconds
+            if replies is not None and cost.replies:
+                replies[slot] = cost.replies
             notes += [new["notes"]] if "notes" in new else []
             if slot in LANES:
                 lanes.append(new)
@@ -194,8 +200,15 @@ class Pipeline:
         return tables.updated({"notes": pl.concat(notes)})
 
 
-_MEMO: OrderedDict[tuple[str, str], tuple[Tables, float]] = OrderedDict()
-"""Results of stages with the seconds that they took, notes included: each arm that shares a result has its notes."""
+class StageCost(NamedTuple):
+    """The seconds that a stage took, without those of cached results, and the replies that it was given."""
+
+    seconds: float
+    replies: Totals
+
+
+_MEMO: OrderedDict[tuple[str, str], tuple[Tables, StageCost]] = OrderedDict()
+"""Results of stages with what they cost, notes included: each arm that shares a result has its notes."""
 
 _MEMO_SIZE = 96
 
@@ -209,8 +222,8 @@ def apply(stage: Stage, tables: Tables, store: Store) -> Tables:
     return _result_and_cost(stage, tables, store)[0]
 
 
-def _result_and_cost(stage: Stage, tables: Tables, store: Store) -> tuple[Tables, float]:
-    """Return the result of a stage, and its seconds without those of cached results."""
+def _result_and_cost(stage: Stage, tables: Tables, store: Store) -> tuple[Tables, StageCost]:
+    """Return the result of a stage, and what it cost."""
     if not store.shares_results:
         return _run_stage(stage, tables, store)
     key = (spec_digest([stage, counter()]), tables.digest(stage.reads))
@@ -220,17 +233,19 @@ def _result_and_cost(stage: Stage, tables: Tables, store: Store) -> tuple[Tables
     return _remember(key, *_run_stage(stage, tables, store))
 
 
-def _run_stage(stage: Stage, tables: Tables, store: Store) -> tuple[Tables, float]:
+def _run_stage(stage: Stage, tables: Tables, store: Store) -> tuple[Tables, StageCost]:
     start, cached = time.perf_counter(), store.caching_seconds
+    store.replies.clear()
     result = stage.run(tables.only(stage.reads), store)
-    seconds = time.perf_counter() - start - (store.caching_seconds - cached)
+    cost = StageCost(time.perf_counter() - start - (store.caching_seconds - cached), totals(store.replies))
+    store.replies.clear()
     if set(result) - {"notes"} != set(stage.writes):
         raise MemlabError(f"{type(stage).__name__} returned {sorted(result)}, declared {sorted(stage.writes)}")
     for name in {"hits", "ranking"} & set(result):
         if result[name]["score"].is_nan().any():
             raise MemlabError(f"{type(stage).__name__} gives scores that are not a number (NaN)", where=f"table {name}",
                               fix="give every memory a number, or leave it out of the hits")
-    return result, seconds
+    return result, cost
 
 
 def concat_hits(lanes: Sequence[Tables], tables: Tables, store: Store) -> Tables:
@@ -243,15 +258,15 @@ def concat_hits(lanes: Sequence[Tables], tables: Tables, store: Store) -> Tables
     if lanes[-1]["hits"].height:
         refuse_later_days(tables.only(names).updated(lanes[-1]))
     hits = Tables(hits=pl.concat([lane["hits"] for lane in lanes]))
-    return _remember(key, hits, 0.0)[0] if store.shares_results else hits
+    return _remember(key, hits, StageCost(0.0, {}))[0] if store.shares_results else hits
 
 
-def _remember(key: tuple[str, str], result: Tables, seconds: float) -> tuple[Tables, float]:
+def _remember(key: tuple[str, str], result: Tables, cost: StageCost) -> tuple[Tables, StageCost]:
     result.name_by_origin(*key)  # cached with the tables, for later arms
-    _MEMO[key] = result, seconds
+    _MEMO[key] = result, cost
     if len(_MEMO) > _MEMO_SIZE:
         _MEMO.popitem(last=False)
-    return result, seconds
+    return result, cost
 
 
 def refuse_later_days(tables: Tables) -> None:

@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 import psutil
 
 from memlab.errors import MemlabError
-from memlab.runtime.files import atomic_path, os_errors
+from memlab.runtime.files import atomic_path, disk_faults
 from memlab.runtime.paths import home
 
 CHANGES_RESULTS = False
@@ -123,7 +123,7 @@ class Server:
 def records_folder() -> Path:
     """Return the folder of records and logs, ``$MEMLAB_HOME/serving``; it is created."""
     path = home() / "serving"
-    with os_errors("the folder cannot be made", path, fix="export MEMLAB_HOME=/a/folder/you/own"):
+    with disk_faults(path, other="export MEMLAB_HOME=/a/folder/you/own"):
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
         path.chmod(0o700)
     return path

@@ -21,6 +21,7 @@ from memlab.runtime.console import Console
 from memlab.runtime.help_text import Parser
 from memlab.runtime.paths import path_argument
 from memlab.runtime.terminal import as_flags, print
+from memlab.text.display import plural
 
 COLOURS = {"done": "green", "running": "cyan", "queued": "yellow", "failed": "red", "lost": "red"}
 
@@ -65,7 +66,7 @@ def newest(out: Path, exp: str | None) -> list[Snapshot]:
 def _print_unsubmitted(out: Path) -> int:
     """Print the number of finished arms in each folder if none of them was submitted."""
     for folder, arms in sorted(Counter(path.parents[1] for path in out.glob("*/*/*/manifest.json")).items()):
-        print(f"{arms} arm{'s' if arms > 1 else ''} finished in {folder}")
+        print(f"{plural(arms, 'arm')} finished in {folder}")
     print("no sweep was submitted: they ran without a launcher")
     return 0
 

@@ -134,6 +134,20 @@ def test_a_live_memory(capsys: pytest.CaptureFixture[str], folder: Path) -> None
     assert "there is no live memory" in told
 
 
+def test_a_result_names_its_session_as_the_data_do_and_says_what_it_is_newer_than(
+        capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    lines = [("2024-02-09 general", "2024-02-09", "The API limit is 600 requests per minute."),
+             ("retro", "2024-03-13", "The API limit is 900 requests per minute.")]
+    (tmp_path / "sessions.jsonl").write_text("".join(json.dumps(
+        {"corpus": "me", "session": name, "said_on": day, "turns": [{"role": "user", "speaker": "Ana", "text": text}]})
+        + "\n" for name, day, text in lines), "utf-8")
+    status, told = ask(capsys, "data=custom", f"data.path={tmp_path}", "search/dense=none", "write/chunk=turn",
+                       "What is the API limit?")
+    assert status == 0
+    assert re.search(r"600 requests per minute\.\n   2024-02-09 general\n", told)
+    assert re.search(r"900 requests per minute\.\n   2024-03-13, retro, newer than \d, which says", told)
+
+
 def test_days_are_those_of_the_zone(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     late = {"corpus": "me", "session": "late", "said_on": "2025-05-20T23:30:00-07:00",
             "turns": [{"role": "user", "text": "A cat."}]}

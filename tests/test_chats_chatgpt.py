@@ -72,7 +72,7 @@ def test_a_zip_of_several_files_is_read_like_its_folder(tmp_path: Path) -> None:
     files = {"conversations-000.json": [LISBON], "conversations-001.json": [other], "chat.html": "<html>"}
     rows, *_ = read(pack(tmp_path / "export.zip", files))
     assert [name for name, *_ in rows] == ["2024-03-01 Lisbon trip 🇵🇹",
-                                           "2024-03-01 What is the capital of France, by the"]
+                                           "2024-03-01 What is the capital of France, by the…"]
     assert read(write(tmp_path / "folder", files))[0] == rows
 
 

@@ -140,10 +140,10 @@ def test_a_page(tmp_path: Path) -> None:
     path = write(tmp_path, {"Takeout/Moja dejavnost/Aplikacije Gemini/Moja_dejavnost.html": SLOVENE})
     rows, counts, _ = read(path, split="day", zone="America/New_York")  # its times are local already
     assert rows == [
-        ("2025-11-05 What is wrong with 2 < 1? [image:", "2025-11-05 01:34", [
+        ("2025-11-05 What is wrong with 2 < 1? [image…", "2025-11-05 01:34", [
             ("user", None, "What is wrong\nwith 2 < 1?\n[image: slika.png]"),
             ("assistant", None, "See the docs (https://example.org/x).\n\n```\na\n  b\n```")]),
-        ("2025-11-07 What is wrong with 2 < 1? [image:", "2025-11-07 01:00", [
+        ("2025-11-07 What is wrong with 2 < 1? [image…", "2025-11-07 01:00", [
             ("user", None, "Second?"), ("assistant", None, "B")])]
     assert counts == {"activities of other products left out": 1,
                       "other activities left out (uses of the app, feedback, Canvas documents)": 2}
@@ -156,7 +156,7 @@ def test_a_page(tmp_path: Path) -> None:
 def test_times_of_pages(tmp_path: Path, when: str, said_on: str) -> None:
     prompt = "Prompted&nbsp;A log:<br>2024-01-31 10:00:00<br>12:00:00.5 on 1999"
     rows, *_ = read(write(tmp_path, {"MyActivity.html": page(cell(prompt, when, "<p>ok</p>", product="Gemini Apps"))}))
-    assert rows == [(f"{said_on[:10]} A log: 2024-01-31 10:00:00 12:00:00.5", said_on, [
+    assert rows == [(f"{said_on[:10]} A log: 2024-01-31 10:00:00 12:00:00.5…", said_on, [
         ("user", None, "A log:\n2024-01-31 10:00:00\n12:00:00.5 on 1999"), ("assistant", None, "ok")])]
 
 

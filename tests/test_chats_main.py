@@ -28,10 +28,10 @@ def test_an_export_becomes_a_folder_of_the_user_s_own(tmp_path: Path, capsys: py
     write(tmp_path, {"conversations.json": [LISBON]})
     assert main(["conversations.json"]) == 0
     printed = capsys.readouterr().out
-    assert "conversations.json: ChatGPT export\n  1 sessions, 4 turns, 156 characters, from 2024-03-01" in printed
+    assert "conversations.json: ChatGPT export\n  1 session, 4 turns, 156 characters, from 2024-03-01" in printed
     assert "turns: assistant 2, user 2" in printed
     assert "times are in UTC; --timezone changes it" in printed
-    assert "3 messages of other branches left out" in printed
+    assert "messages of other branches left out (edited questions, repeated answers): 3" in printed
     assert "data=custom data.path=chats-chatgpt" in printed
     (session,) = read_folder(tmp_path / "chats-chatgpt").sessions
     assert (session.corpus, session.session, session.said_on) == ("chatgpt", EXPECTED[0], datetime(2024, 3, 1, 9, 40))
@@ -58,7 +58,7 @@ def test_a_later_export_adds_what_is_new_and_questions_cite_the_same_turns(tmp_p
     cited = [{"session": "2024-03-01 Job", "turn": 0}]
     write(tmp_path, {"x/questions.jsonl": {"question": "1", "corpus": "me", "text": "Where?", "evidence": cited}})
     assert main(["b.json", "--out", "x"]) == 0
-    assert ("added 1 new sessions, and 1 turns of 1 that went on; 1 unchanged, 3 in all: x/sessions.jsonl"
+    assert ("added 1 new session, and 1 turn of 1 that went on; 1 unchanged, 3 in all: x/sessions.jsonl"
             in capsys.readouterr().out)
     content = read_folder(tmp_path / "x")
     assert not content.faults
@@ -104,10 +104,10 @@ def test_the_number_of_sessions_is_explained(tmp_path: Path, capsys: pytest.Capt
     assert main(["a.json"]) == 0
     printed = capsys.readouterr().out
     assert "4 sessions" in printed
-    assert ("they are 3 conversations: 1 of one session, 1 cut at midnight into 3 (--split conversation cuts nowhere), "
+    assert ("from 3 conversations: 1 of one session, 1 cut at midnight into 3 (--split conversation cuts nowhere), "
             "1 without a message") in printed
     assert main(["a.json", "--out", "x", "--split", "conversation"]) == 0
-    assert "they are 3 conversations: 2 of one session, 1 without a message" in capsys.readouterr().out
+    assert "from 3 conversations: 2 of one session, 1 without a message" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", ["my chats", "a,b=c", "[x]", "it's \"q\"", "täg", "${x}", "2024", "~", "???"])

@@ -14,6 +14,7 @@ from memlab.config.compose import compose
 from memlab.config.instantiate import make_dataset
 from memlab.data.inspect import inspect
 from memlab.errors import MemlabError
+from tests.chat_exports import write
 
 CHAT = [{"title": "Job", "create_time": 1.7e9, "current_node": "b", "conversation_id": "c", "mapping": {
     "a": {"id": "a", "message": None, "parent": None, "children": ["b"]},
@@ -45,6 +46,35 @@ def test_each_data_set_names_the_line_that_imports_an_export(name: str, form: st
                                 f"memlab import {quoted}")
 
 
+@pytest.mark.parametrize("name", ["custom", "documents", "locomo"])
+def test_one_channel_of_an_unpacked_slack_export_names_the_import_of_all(
+        name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    message = {"type": "message", "ts": "1709286000.000000", "user": "U1", "text": "We ship in May."}
+    write(tmp_path / "slack", {"users.json": [{"id": "U1", "name": "ann"}], "eng/2024-03-01.json": [message]})
+    channel = tmp_path / "slack" / "eng"
+    with pytest.raises(MemlabError) as error:
+        make_dataset(name, path=channel).load()
+    assert str(error.value) == (
+        f"{channel}: this is one channel of a Slack export, which is not read as it is. Fix: import all channels, with "
+        f"people's names: memlab import {tmp_path}/slack; or this one: memlab import {channel}")
+    assert main(["import", str(channel), "--out", str(tmp_path / "one")]) == 0
+    assert f"this is one channel; for all of them, with people's names: memlab import {tmp_path}/slack" in (
+        capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("name", ["custom", "documents", "locomo", "beir"])
+def test_a_missing_path_is_answered_with_its_neighbour_of_nearly_that_name(name: str, tmp_path: Path) -> None:
+    (tmp_path / "chats-slack").mkdir()
+    with pytest.raises(MemlabError) as error:
+        make_dataset(name, path=tmp_path / "chats-slak").load()
+    assert f"Fix: did you mean data.path={tmp_path}/chats-slack? Else " in str(error.value)
+    with pytest.raises(MemlabError) as error:
+        make_dataset(name, path=tmp_path / "letters").load()
+    assert "did you mean" not in str(error.value)
+    with pytest.raises(MemlabError, match="did you mean .*chats-slack"):
+        inspect(tmp_path / "chats-slak")
+
+
 def test_a_file_of_chats_is_no_benchmark(tmp_path: Path) -> None:
     (tmp_path / "conversations.json").write_text(json.dumps(CHAT))
     with pytest.raises(MemlabError, match=r"this is a ChatGPT export, .* memlab import .*conversations\.json"):
@@ -64,6 +94,7 @@ def test_a_path_without_data_says_which_data_are_chosen_and_how_to_choose(tmp_pa
     zipped = export(tmp_path / "export.zip")
     assert f"this is a ChatGPT export: memlab import {zipped}" in fault(zipped)
     (tmp_path / "sessions.jsonl").write_text("")
+    assert f"did you mean data=custom data.path={tmp_path}?" in fault(f"{tmp_path}x")
     assert fault(tmp_path).endswith(f"; write data=custom data.path={tmp_path}")
     with pytest.raises(MemlabError, match=r"this is a folder of sessions: .* Fix: data=custom data\.path="):
         make_dataset("locomo", path=tmp_path)

@@ -95,6 +95,17 @@ def test_a_change_and_a_deletion_as_events(tmp_path: Path) -> None:
     assert counts["messages that occur twice, taken once"] == 1
 
 
+def test_a_thread_is_named_by_its_first_words_cut_after_one(tmp_path: Path) -> None:
+    first = said(DAY1, ANN, "Postmortem of the outage on Monday evening, when the checkout returned errors",
+                 thread_ts=f"{DAY1:.6f}", reply_count=1)
+    rows, *_ = read(write(tmp_path, {"x/2024-03-01.json": [
+        first, said(DAY1 + 1, BOB, "Expired.", thread_ts=f"{DAY1:.6f}")]}))
+    assert [name for name, _, _ in rows] == ["2024-03-01 x, thread: Postmortem of the outage on Monday…"]
+    channel = "the project of the year " * 4
+    rows, *_ = read(write(tmp_path / "long", {f"{channel}/2024-03-01.json": [said(DAY1, ANN, "Hi")]}))
+    assert rows[0][0] == f"2024-03-01 {'the project of the year ' * 3}the…"
+
+
 def test_two_people_of_one_name_are_told_apart(tmp_path: Path) -> None:
     users = [{"id": "U1", "name": "ann", "profile": {"real_name": "Ann"}},
              {"id": "U2", "name": "ann2", "profile": {"real_name": "Ann"}}]

@@ -185,7 +185,7 @@ def test_a_full_disk_is_named_and_the_same_line_goes_on(worker: Worker, tmp_path
     log = tmp_path / "log"
     assert worker.run(words(tmp_path), log, largest=4096) == 1  # no file may be larger: as a full disk refuses
     told = log.read_text()
-    assert "the run folder cannot be written" in told
+    assert "cannot be written: the limit on file sizes is reached" in told
     assert "out=DIR" in told
     assert not list((tmp_path / "runs").rglob("manifest.json"))
     assert worker.run(words(tmp_path), log) == 0
@@ -338,7 +338,7 @@ def test_a_store_that_cannot_be_made_is_named(tmp_path: Path, capsys: pytest.Cap
     one = arm(tmp_path, lexical(dense=Dense(embedder=DigestEmbedder())))
     run_arm(one, Store(tmp_path / "store"), Console(soft_wrap=True))
     told = capsys.readouterr().out
-    assert "the store cannot be written" in told
+    assert "a file is there, where a folder is needed" in told
     assert "store=DIR" in told
 
 

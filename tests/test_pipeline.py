@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, ClassVar
 
 import polars as pl
@@ -14,6 +15,7 @@ from memlab import pipeline
 from memlab import tables as tables_module
 from memlab.errors import MemlabError
 from memlab.judge.rules import TokenF1
+from memlab.models.protocols import Message, Prompt
 from memlab.oracle.upper_bounds import OracleSelect
 from memlab.pipeline import Pipeline
 from memlab.rank.score import Score
@@ -24,6 +26,7 @@ from memlab.stage import EmptyStage, stage
 from memlab.store import Store
 from memlab.tables import SCHEMAS, Notes, Tables
 from memlab.write.chunk import TurnChunker
+from tests.chats import ScriptedChat
 from tests.small import lexical, lives
 
 RUNS: Counter[str] = Counter()
@@ -276,6 +279,38 @@ def test_the_memory_of_results_is_bounded(store: Store, monkeypatch: pytest.Monk
         lexical(chunk=CountedTurn(mark="bounded")).run(tables, store)
     assert RUNS["bounded"] == 2
     assert len(pipeline._MEMO) == 4
+
+
+@stage
+class Asking:
+    """Packs as another stage does, after so many prompts to a chat model, each of three words."""
+
+    chat: Any
+    prompts: int
+    reads: ClassVar = ByRank.reads
+    writes: ClassVar = ByRank.writes
+
+    def run(self, tables: Tables, store: Store) -> Tables:
+        store.completions(self.chat, [Prompt((Message("user", f"say it {i}"),)) for i in range(self.prompts)], Notes())
+        return ByRank().run(tables, store)
+
+
+def test_replies_of_chat_models_are_counted_by_slot_also_if_they_are_stored_or_shared(tmp_path: Path) -> None:
+    tables, chat = lives().load(), ScriptedChat(lambda _: "yes, of course")  # 3 words and a comma
+    two = {"scripted": {"replies": 2, "prompt_tokens": 6, "completion_tokens": 8, "seconds": 0.0, "p50": 0.0,
+                        "p95": 0.0}}
+    for _ in range(2):  # the second time the stage does not run, and with another store its replies are found
+        replies: dict[str, Any] = {}
+        lexical(pack=Asking(chat=chat, prompts=2)).run(tables, Store(tmp_path), replies=replies)
+        assert replies == {"pack": two}
+    pipeline._MEMO.clear()
+    found: dict[str, Any] = {}
+    lexical(pack=Asking(chat=chat, prompts=2)).run(tables, Store(tmp_path), replies=found)
+    assert found == {"pack": two}
+    assert len(chat.asked) == 2
+    silent: dict[str, Any] = {}
+    lexical().run(tables, Store(tmp_path), replies=silent)
+    assert silent == {}
 
 
 @stage

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import hydra
 import polars as pl
 import pytest
 
+from memlab.cluster import submit
 from memlab.config.compose import _compose_files, _hydra_alone
 from memlab.data.synthetic.dataset import Synthetic
 from memlab.harness import manifest
@@ -32,7 +34,7 @@ def folders(root: Path, place: str = "single/synthetic") -> list[str]:
 def test_one_arm_then_the_same_line_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words(tmp_path, "rank/select=gap")) == 0
     told = capsys.readouterr().out
-    assert "single on synthetic: 1 arm, 1 with a twin of constant K\n" in told
+    assert "single on synthetic: 1 arm, 1 with a twin of constant K at the same tokens\n" in told
     assert f"report: {tmp_path}/runs/single/synthetic/report.html" in told.splitlines()[-1]
     place = tmp_path / "runs" / "single" / "synthetic"
     assert folders(tmp_path) == ["gap+dense=none", "gap+dense=none.twin"]
@@ -107,6 +109,21 @@ def test_an_arm_that_finds_no_memory_is_named_with_what_to_make_smaller(
     assert folders(tmp_path) == ["k=3", "k=5"]
 
 
+def test_the_time_of_all_arms_is_told_before_and_after_each(tmp_path: Path, capsys: pytest.CaptureFixture[str],
+                                                             monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(submit, "WORTH_SAYING", 0.0)
+    line = ["-m", *LIVES, "rank.select.k=3,4,5", f"out={tmp_path}/runs", f"store={tmp_path}/store"]
+    assert main(line) == 0
+    told = capsys.readouterr().out
+    before, after = told.split("k=3: ")
+    assert re.search(r"all arms: \d+ texts to encode; how long that takes is said after the first\n", before)
+    assert re.findall(r"arm (\d) of 3 is done, at most about \d+ s left\n", after) == ["1", "2"]
+    assert main(line) == 0
+    again = capsys.readouterr().out
+    assert "texts to encode" not in again
+    assert "left\n" not in again
+
+
 def test_data_that_find_no_memory_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str],
                                             monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Synthetic, "load", lambda self: bytearray(1 << 60))
@@ -124,7 +141,8 @@ def test_an_experiment_and_one_of_its_arms(tmp_path: Path, capsys: pytest.Captur
     assert {"marginal", "by_type", "calibrated"} <= set(one["missing"])
     assert main(words(tmp_path, "+exp=adaptive_k", "rank/select=fixed_10,by_type")) == 0
     told = capsys.readouterr().out
-    assert "adaptive_k on synthetic: 2 arms, 1 with a twin of constant K\n" in told
+    assert ("adaptive_k on synthetic: 2 arms, 1 with a twin of constant K at the same tokens; an arm is one "
+            "configuration\n") in told
     assert folders(tmp_path, "adaptive_k/synthetic") == ["by_type", "by_type.twin", "fixed_10", "gap", "gap.twin"]
     comparison = json.loads((tmp_path / "runs/adaptive_k/synthetic/comparison.json").read_text())
     tested = {c["arm"]: c["p"] for c in comparison["contrasts"]}

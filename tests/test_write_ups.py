@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from memlab.harness.sweep import read
 from memlab.query.classify import PatternClassifier
 from memlab.rank.score import Score
 from memlab.rank.signals import Recency
@@ -69,6 +70,15 @@ def test_a_preset_has_the_constants_of_its_write_up(name: str, at: str) -> None:
 
 def test_v1_has_about_150_stop_words() -> None:
     assert 140 <= len(preset("rag_v1").lexical.stop_words) <= 160
+
+
+@pytest.mark.parametrize("name", ["rag_v1", "rag_v1_corrected"])
+def test_v1_repeats_requests_five_times_from_2_s_on_and_embeds_100_texts_at_a_time(name: str) -> None:
+    words = [f"system={name}", "embedder=text_embedding_3_small", "rank/rerank=llm_listwise", "track=none"]
+    (arm,) = read(words).arms
+    extract, embedder = arm.pipeline.extract, arm.pipeline.dense.embedder
+    assert (extract.chat.retries, extract.chat.first_wait) == (5, 2.0)
+    assert (embedder.batch, embedder.retries, embedder.dimensions) == (100, 3, 1536)
 
 
 @pytest.mark.parametrize("name", MEMORYSTACK)

@@ -1,11 +1,10 @@
-"""Packets for a GPU machine without a network: what a PyTorch image lacks, each of 60 MB at most.
+"""Packets for a GPU machine without a network: what a PyTorch image lacks, in pieces of 54 MB.
 
-    python experiments/gpu/pack.py FOLDER [DATA ...]
+    python experiments/gpu/pack.py FOLDER [FILE ...]
 
-makes ``packages.tar.xz`` (Python packages), ``model.tar.xz`` (the embedded encoder, its weights in fp16: half the
-bytes, and what a card computes with), ``faiss.tar.xz`` and ``libfaiss.tar.xz`` (FAISS for GPUs, which is optional and
-too large for one packet), and ``data.tar.xz`` (the data files named) in FOLDER, and prints their sizes. ``setup.sh``
-unpacks them there. Needs pip and a package registry.
+packs Python packages, the embedded encoder, FAISS for GPUs and the files named (data, pairs of a training) into one
+archive and cuts it into FOLDER/packet.00, packet.01 and so on. ``setup.sh`` puts them together there. Needs pip and a
+package registry.
 """
 
 from __future__ import annotations
@@ -19,7 +18,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-LIMIT = 60e6
+PIECE = 54_000_000
+"""Bytes of a packet."""
 
 PYTHON = "3.12"
 """The Python of the GPU machine; wheels are fetched for it."""
@@ -29,9 +29,9 @@ PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux_2_24_x
 
 PACKAGES = ("polars", "polars-runtime-32", "hydra-core", "omegaconf", "pydantic", "pydantic-core", "annotated-types",
             "typing-inspection", "PyStemmer", "ijson", "tenacity", "bm25s", "FlagEmbedding", "datasets",
-            "dill", "multiprocess")
-"""Packages that an image with PyTorch, transformers and sentence-transformers lacks, in the versions of
-``constraints.txt`` where it names them."""
+            "dill", "multiprocess", "sentence-transformers")
+"""Packages that an image with PyTorch and transformers lacks, in the versions of ``constraints.txt`` where it names
+them."""
 
 FROM_SOURCE = ("antlr4-python3-runtime==4.9.3",)
 """Packages without a wheel; they are pure Python."""
@@ -43,34 +43,27 @@ FAISS = ("faiss-gpu==1.15.1", "nvidia-cuda-runtime-cu12==12.9.79")
 machine. The build for CUDA 13 needs libraries of several hundred MB besides; faiss-gpu-cu12 has no code for Hopper."""
 
 
-def main() -> int:
-    """Make the packets; return 1 if one is too large."""
+def main() -> None:
+    """Make the packets."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("data", type=Path, nargs="*")
+    parser.add_argument("files", type=Path, nargs="*")
     args = parser.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as work:
-        packages, model, faiss = (Path(work) / name for name in ("packages", "model", "faiss"))
-        install([requirement_of(name) for name in PACKAGES], packages)
-        install(FROM_SOURCE, packages, from_source=True)
-        install([ENCODER], model)
-        halve(next(model.rglob("model.safetensors")))
-        install(FAISS, faiss)
-        library = Path(work) / "libfaiss"
-        (library / "faiss").mkdir(parents=True)
-        shutil.move(faiss / "faiss" / "libfaiss.so", library / "faiss")
-        shutil.rmtree(faiss / "nvidia" / "cuda_runtime" / "include")
-        packets = [pack(folder, args.folder) for folder in (packages, model, faiss, library)]
-        if args.data:
-            data = Path(work) / "data"
-            data.mkdir()
-            for file in args.data:
-                shutil.copy(file, data)
-            packets.append(pack(data, args.folder))
-    for packet in packets:
-        print(f"{packet.stat().st_size / 1e6:6.1f} MB  {packet}")
-    return int(any(packet.stat().st_size > LIMIT for packet in packets))
+        site = Path(work) / "site"
+        install([*map(requirement_of, PACKAGES), ENCODER, *FAISS], site)
+        install(FROM_SOURCE, site, from_source=True)
+        shutil.rmtree(site / "nvidia" / "cuda_runtime" / "include")
+        for file in args.files:
+            shutil.copy(file, site)
+        with tarfile.open(Path(work) / "all", "w:xz", preset=6) as archive:
+            archive.add(site, ".")
+        with (Path(work) / "all").open("rb") as whole:
+            for number, piece in enumerate(iter(lambda: whole.read(PIECE), b"")):
+                packet = args.folder / f"packet.{number:02}"
+                packet.write_bytes(piece)
+                print(f"{len(piece) / 1e6:6.1f} MB  {packet}")
 
 
 def requirement_of(name: str) -> str:
@@ -87,23 +80,5 @@ def install(requirements: Sequence[str], target: Path, *, from_source: bool = Fa
                     "--target", str(target), *wheels, *requirements], check=True)
 
 
-def halve(weights: Path) -> None:
-    """Write weights in fp16."""
-    import torch
-    from safetensors.torch import load_file, save_file
-
-    tensors = {name: tensor.half() if tensor.dtype == torch.float32 else tensor
-               for name, tensor in load_file(weights).items()}
-    save_file(tensors, weights, metadata={"format": "pt"})
-
-
-def pack(folder: Path, target: Path) -> Path:
-    """Write a folder as a compressed archive."""
-    path = target / f"{folder.name}.tar.xz"
-    with tarfile.open(path, "w:xz", preset=6) as archive:
-        archive.add(folder, ".")
-    return path
-
-
 if __name__ == "__main__":
-    raise SystemExit(main())
+    main()

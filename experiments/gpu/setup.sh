@@ -1,11 +1,9 @@
 #!/usr/bin/env bash
-# Unpacks the packets of pack.py on the GPU machine: . experiments/gpu/setup.sh PACKET.tar.xz ...
-# It sets PYTHONPATH and LD_LIBRARY_PATH for the commands that follow; a second call adds further packets.
+# Unpacks the packets of pack.py on the GPU machine: . experiments/gpu/setup.sh FOLDER
+# It sets PYTHONPATH and LD_LIBRARY_PATH for the commands that follow; without a folder it sets them alone.
 site=${MEMLAB_SITE:-/tmp/memlab-site}
 mkdir -p "$site"
-for packet in "$@"; do
-  tar xJf "$packet" -C "$site"
-done
+[ $# -eq 0 ] || cat "$1"/packet.* | tar xJ -C "$site"
 export PYTHONPATH="$PWD:$site" HF_HUB_OFFLINE=1 PYTHONUNBUFFERED=1
 if [ -d "$site/faiss" ]; then
   here=$(dirname "${BASH_SOURCE[0]}")

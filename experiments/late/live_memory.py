@@ -55,13 +55,14 @@ def pipeline_of_stored_tokens(pipeline: Pipeline, some: list[Session], folder: P
     first."""
     from memlab.live.sessions import Entry
     from memlab.live.working_set import write
+    from memlab.runtime.clock import Clock
     from memlab.search.hits import of_kinds
     from memlab.store import Store
     from memlab.tables import distinct_texts
 
     store, late = Store(folder), pipeline.late
     matcher = late.matcher  # type: ignore[attr-defined]  # late interaction has one
-    tables = write(map(Entry.new, range(len(some)), some), pipeline, store)
+    tables = write(map(Entry.new, range(len(some)), some), pipeline, store, Clock())
     searched = of_kinds(tables["memories"], late.kinds)  # type: ignore[attr-defined]
     texts, _ = distinct_texts(tables["texts"], searched["key_id"])
     vectors = store.token_vectors(matcher, texts, "document")

@@ -11,6 +11,7 @@ from pathlib import Path
 from memlab.chats.folder import SESSIONS, ImportSettings, common_settings, update_folder
 from memlab.chats.formats import FORMATS, ChatExport, load
 from memlab.chats.merge import Changes
+from memlab.chats.refusal import whole_export
 from memlab.chats.sessions import ChatSession, Cut, parse_cut, to_sessions
 from memlab.chats.source import MAX_MB
 from memlab.chats.whatsapp import DateOrder
@@ -19,9 +20,9 @@ from memlab.runtime.clock import has_offset, time_zone
 from memlab.runtime.help_text import Parser
 from memlab.runtime.machine import enough_memory
 from memlab.runtime.paths import path_argument, text_argument
-from memlab.runtime.shell import data_path
+from memlab.runtime.shell import data_path, word
 from memlab.runtime.terminal import print
-from memlab.text.display import sanitise
+from memlab.text.display import plural, sanitise
 
 _DATES = {"auto": None, "day-first": DateOrder.DAY_FIRST, "month-first": DateOrder.MONTH_FIRST,
           "year-first": DateOrder.YEAR_FIRST}
@@ -83,6 +84,8 @@ def _import(options: argparse.Namespace) -> None:
     print(f"{sanitise(str(options.path))}: {export.format.title}")
     for line in _facts(export, sessions, cut, settings):
         print(f"  {sanitise(line)}")
+    if whole := whole_export(options.path):
+        print(f"  this is one channel; for all of them, with people's names: memlab import {word(str(whole))}")
     print(f"{_changes_in_words(changes)}: {sanitise(str(folder / SESSIONS))}")
     print(f'next: memlab ask data=custom {data_path(str(folder))} "your question"', secret=True)
 
@@ -91,19 +94,21 @@ def _facts(export: ChatExport, sessions: list[ChatSession], cut: Cut, settings: 
     turns = [turn for session in sessions for turn in session.turns]
     days = [session.said_on for session in sessions if session.said_on]
     span = f", from {min(days):%Y-%m-%d} to {max(days):%Y-%m-%d}" if days else ""
-    facts = [f"{len(sessions):,} sessions, {len(turns):,} turns, {sum(len(t.text) for t in turns):,} characters{span}",
+    characters = plural(sum(len(turn.text) for turn in turns), "character")
+    facts = [f"{plural(len(sessions), 'session')}, {plural(len(turns), 'turn')}, {characters}{span}",
              *_why_so_many(export, sessions, cut, settings.split)]
     speakers = Counter(turn.speaker or turn.role for turn in turns)
     listed = ", ".join(f"{name} {count:,}" for name, count in sorted(speakers.items(), key=lambda s: (-s[1], s[0]))[:8])
-    facts.append(f"turns: {listed}" + (f", and {len(speakers) - 8:,} more speakers" if len(speakers) > 8 else ""))
+    facts.append(f"turns: {listed}" + (
+        f", and {plural(len(speakers) - 8, 'more speaker')}" if len(speakers) > 8 else ""))
     if any(has_offset(m.said_on) for c in export.conversations for m in c.messages):
         facts.append(f"times are in {settings.timezone}"
                      + ("; --timezone changes it" if settings.timezone == "UTC" else ""))
-    facts += [f"{count:,} {what}" for what, count in sorted(export.tally.counts.items())]
+    facts += [f"{what}: {count:,}" for what, count in sorted(export.tally.counts.items())]
     facts += export.tally.remarks
     if export.others:
-        facts.append(f"{len(export.others):,} files without chats left out: {', '.join(export.others[:4])}"
-                     + (", ..." if len(export.others) > 4 else ""))
+        facts.append(f"files without chats left out: {len(export.others):,} ({', '.join(export.others[:4])}"
+                     + (", ...)" if len(export.others) > 4 else ")"))
     return facts
 
 
@@ -118,7 +123,8 @@ def _why_so_many(export: ChatExport, sessions: list[ChatSession], cut: Cut, spli
         place = f"after {split} of silence" if cut.pause else "at midnight"
         reasons.append(f"{divided:,} cut {place} into {divided + later:,} (--split conversation cuts nowhere)")
     reasons += [f"{blank:,} without a message"] * (blank > 0)
-    return [f"they are {len(export.conversations):,} conversations: {', '.join(reasons)}"] if later or blank else []
+    whence = f"from {plural(len(export.conversations), 'conversation')}"
+    return [f"{whence}: {', '.join(reasons)}"] if later or blank else []
 
 
 def _changes_in_words(changes: Changes) -> str:
@@ -126,15 +132,17 @@ def _changes_in_words(changes: Changes) -> str:
 
     >>> _changes_in_words(Changes(new=2, went_on=1, turns=3, unchanged=40, absent=0, stored=43))
     'added 2 new sessions, and 3 turns of 1 that went on; 40 unchanged, 43 in all'
+    >>> _changes_in_words(Changes(new=1, went_on=0, turns=0, unchanged=1, absent=0, stored=2))
+    'added 1 new session; 1 unchanged, 2 in all'
     """
     if changes.new == changes.stored:
         return "written"
     there = f"{changes.unchanged:,} unchanged" + (f", {changes.absent:,} not in this export" if changes.absent else "")
     if not changes.new + changes.went_on:
         return f"unchanged ({there})"
-    added = [f"{changes.new:,} new sessions"] if changes.new else []
+    added = [plural(changes.new, "new session")] if changes.new else []
     if changes.went_on:
-        added.append(f"{changes.turns:,} turns of {changes.went_on:,} that went on")
+        added.append(f"{plural(changes.turns, 'turn')} of {changes.went_on:,} that went on")
     return f"added {', and '.join(added)}; {there}, {changes.stored:,} in all"
 
 

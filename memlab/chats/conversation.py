@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from memlab.chats.source import ExportFile
 from memlab.errors import MemlabError
 from memlab.runtime.clock import read_moment
+from memlab.text.display import shorten
 
 Role = Literal["user", "assistant"]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -53,7 +54,7 @@ class Tally:
     _kinds: dict[str, Counter[str]] = field(default_factory=dict)
 
     def add(self, what: str, count: int = 1, kind: str = "") -> None:
-        """Count something, in words that follow a number; ``kind`` is the export's name for it."""
+        """Count something, in words that a number follows; ``kind`` is the export's name for it."""
         if count:
             self._kinds.setdefault(what, Counter())[kind] += count
 
@@ -155,8 +156,7 @@ def merge_assistant(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
 
 def first_words(messages: Iterable[ChatMessage], width: int = 40) -> str:
     """Return the beginning of the first text as a title."""
-    text = " ".join(next((m.text for m in messages if m.text), "").split())
-    return text if len(text) <= width else text[:width].rsplit(" ", 1)[0]
+    return shorten(" ".join(next((m.text for m in messages if m.text), "").split()), width)
 
 
 def path_to(leaf: str | None, parents: Mapping[str, str | None]) -> list[str]:

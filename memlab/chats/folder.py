@@ -11,7 +11,7 @@ from memlab.chats.merge import Changes, Line, merge
 from memlab.chats.sessions import ChatSession
 from memlab.errors import MemlabError
 from memlab.runtime import foreign
-from memlab.runtime.files import atomic_write, write_json
+from memlab.runtime.files import atomic_write, disk_faults, write_json
 from memlab.text.display import replace_surrogates
 
 SESSIONS, SETTINGS = "sessions.jsonl", "import.json"
@@ -67,23 +67,22 @@ def update_folder(folder: Path, settings: ImportSettings, sessions: Iterable[Cha
     """
     path = folder / SESSIONS
     lines = [_line(settings.corpus, session) for session in sessions]
-    try:
-        fresh = fresh or not path.exists()
+    with disk_faults(path, other="give another --out"):
+        first = not path.exists()
+        fresh = fresh or first
         stored = [] if fresh else _read(path)
         as_written = {id(line): text for text, line in stored}
         merged, changes = merge([line for _, line in stored], lines)
         merged.sort(key=lambda line: line["said_on"] or "")
         content = "".join(f"{as_written.get(id(line)) or _text(line)}\n" for line in merged)
-        folder.mkdir(parents=True, exist_ok=True)
-        if not path.exists() or path.read_bytes() != content.encode():
-            if fresh:  # never other sessions' settings beside these
+        if first:  # never sessions without settings: a later import would refuse them
+            write_json(folder / SETTINGS, asdict(settings))
+        if first or path.read_bytes() != content.encode():
+            if fresh and not first:  # never other sessions' settings beside these
                 (folder / SETTINGS).unlink(missing_ok=True)
             atomic_write(path, content)
-        if fresh:
+        if fresh and not first:
             write_json(folder / SETTINGS, asdict(settings))
-    except OSError as fault:
-        raise MemlabError(f"it cannot be written ({fault.strerror or fault})", where=str(path),
-                          fix="give another --out") from fault
     return changes
 
 

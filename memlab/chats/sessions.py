@@ -11,7 +11,7 @@ from datetime import datetime, timedelta, tzinfo
 from memlab.chats.conversation import ChatMessage, Conversation, Tally
 from memlab.errors import MemlabError
 from memlab.runtime.clock import Clock
-from memlab.text.display import printable_line, replace_surrogates
+from memlab.text.display import printable_line, replace_surrogates, shorten
 
 NAME_WIDTH = 80
 
@@ -113,7 +113,7 @@ def _name(title: str, start: datetime | None) -> str:
     >>> _name("Lisbon\\n trip", datetime(2024, 3, 1, 9))
     '2024-03-01 Lisbon trip'
     """
-    label = printable_line(replace_surrogates(title))[:NAME_WIDTH].strip()
+    label = shorten(printable_line(replace_surrogates(title)).strip(), NAME_WIDTH)
     return " ".join(filter(None, [f"{start:%Y-%m-%d}" if start else "", label])) or "chat"
 
 

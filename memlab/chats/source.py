@@ -12,6 +12,7 @@ from typing import Any
 from memlab.chats.archives import ENDINGS, ZIP, read_file, read_folder, read_zip
 from memlab.errors import MemlabError
 from memlab.runtime import foreign
+from memlab.runtime.paths import nearest
 
 MAX_MB = 1000.0
 
@@ -58,7 +59,9 @@ def open_export(path: Path, max_mb: float = MAX_MB) -> list[ExportFile]:
         if path.is_dir():
             raw = read_folder(path, limit)
         elif not path.is_file():
-            raise MemlabError("there is no such file or folder", where=str(path))
+            near = nearest(path)
+            raise MemlabError("there is no such file or folder", where=str(path),
+                              fix=f"did you mean {near}?" if near else "")
         elif path.suffix.lower() == ZIP or zipfile.is_zipfile(path):
             raw = read_zip(path, limit)
         else:

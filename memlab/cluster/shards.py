@@ -26,13 +26,14 @@ from memlab.harness.arm import Arm, Ranked, load
 from memlab.harness.run_tables import lane_embedders, truncation_mask
 from memlab.models.protocols import Embedder, Role, TokenMatcher, models_in
 from memlab.pipeline import Pipeline
-from memlab.runtime.files import atomic_dir, os_errors, write_json
+from memlab.runtime.files import atomic_dir, write_json, write_parquet
 from memlab.runtime.foreign import read_json
 from memlab.search.hits import of_kinds
 from memlab.search.late_interaction import WeightedLate
 from memlab.slots import LANES, LAST_RANKED, LAST_WRITTEN
 from memlab.stage import learns, spec_digest
 from memlab.store import Store
+from memlab.store.completions import Totals, merge_totals
 from memlab.tables import OPTIONAL, Tables, merge_texts
 
 
@@ -187,23 +188,24 @@ def run_part(arm: Arm, store: Store, part: int, of: int) -> Path:
     mine = load_part(arm.dataset, part, of)
     seconds: dict[str, float] = {"data": time.perf_counter() - start}
     costs: dict[str, float] = {}
-    tables = arm.pipeline.run(mine, store, seconds.__setitem__, until=LAST_RANKED, costs=costs)
+    replies: dict[str, Totals] = {}
+    tables = arm.pipeline.run(mine, store, seconds.__setitem__, until=LAST_RANKED, costs=costs, replies=replies)
     if not learns(arm.pipeline.select):  # a part has not all questions
         arm.pipeline.run(tables, store, after=LAST_RANKED)
     new_texts = tables["texts"].join(mine["texts"], on="text_id", how="anti")
     rows = {name: mine[name].height for name in ("turns", "sessions")} | {
         name: tables[name].height for name in ID_TABLES.values()}
-    record = {"rows": rows, "seconds": seconds, "costs": costs, "made": store.made - before}
+    record = {"rows": rows, "seconds": seconds, "costs": costs, "replies": replies,
+              "made": store.made - before}
     _write_part(folder, {name: tables[name] for name in _merged_tables(arm.pipeline)} | {"texts": new_texts}, record)
     return folder
 
 
 def _write_part(folder: Path, frames: dict[str, pl.DataFrame], record: dict[str, Any]) -> None:
     """Write a part completely or not at all."""
-    fix = "free some space there and run the same command again"
-    with os_errors("a shard cannot be written", folder.parent, fix), atomic_dir(folder) as temporary:
+    with atomic_dir(folder) as temporary:
         for name, frame in frames.items():
-            frame.write_parquet(temporary / f"{name}.parquet")
+            write_parquet(frame, temporary / f"{name}.parquet")
         write_json(temporary / "part.json", record)
 
 
@@ -235,7 +237,7 @@ def merge_parts(arm: Arm, of: int) -> Ranked:
         seconds.update(record["seconds"])
         costs.update(record["costs"])
     return Ranked(tables, dict(seconds), sum((Counter(record["made"]) for record in records), Counter()),
-                  dict(costs))
+                  dict(costs), merge_totals([record["replies"] for record in records]))
 
 
 def run_all(arm: Arm, store: Store, of: int) -> Ranked:

@@ -22,6 +22,7 @@ from memlab.cluster.snapshot import SERVE, Job, Snapshot
 from memlab.cluster.worker import StepCall
 from memlab.errors import MemlabError
 from memlab.harness.arm import Arm
+from memlab.runtime.files import disk_faults
 from memlab.stage import Names, stage
 
 COMPLETED, OUT_OF_MEMORY = "COMPLETED", "OUT_OF_MEMORY"
@@ -234,7 +235,7 @@ class Slurm:
                                  python=self.python or shlex.quote(sys.executable))
         executor.update_parameters(**self._parameters(snapshot, steps, after))
         try:
-            with executor.batch():
+            with disk_faults(snapshot.logs), executor.batch():
                 jobs = [executor.submit(StepCall(str(snapshot.folder), str(step))) for step in steps]
         except (FailedJobError, FailedSubmissionError, OSError) as error:
             reason = " ".join(str(error).split())[-400:]

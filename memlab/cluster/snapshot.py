@@ -23,11 +23,11 @@ from omegaconf import DictConfig, OmegaConf
 from memlab.cluster.schedule import Step, parse_step
 from memlab.config import choices, plugins
 from memlab.config.instantiate import CONF
-from memlab.errors import Faults, MemlabError
+from memlab.errors import DiskFault, Faults, MemlabError
 from memlab.harness.arm import Arm
 from memlab.harness.manifest import COMMIT, commit
 from memlab.harness.sweep import build
-from memlab.runtime.files import write_json
+from memlab.runtime.files import disk_faults, write_json
 from memlab.runtime.foreign import read_json
 from memlab.runtime.paths import PACKAGE, shipped_path, store_root
 from memlab.runtime.redaction import redact
@@ -92,15 +92,11 @@ class Snapshot:
         """Append submitted jobs to ``sweep.json`` and set further keys; raise MemlabError if it cannot be written."""
         metadata = self.metadata() | more
         metadata["jobs"] += [{"id": job.id, "step": str(job.step)} for job in jobs]
-        try:
-            write_json(self.folder / "sweep.json", metadata)
-        except OSError as error:
-            raise MemlabError(f"the sweep's jobs cannot be recorded: {_reason(error)}", where=str(self.folder),
-                              fix="free some space there and run the same command again") from error
+        write_json(self.folder / "sweep.json", metadata)
 
     def record_reports(self, paths: Sequence[Path]) -> None:
         """Record the comparisons that the report job has built, for a shell that waits for them."""
-        with suppress(OSError):  # without the record the shell builds the report again
+        with suppress(OSError, DiskFault):  # without the record the shell builds the report again
             write_json(self.folder / REPORTED, {str(path): path.stat().st_mtime_ns for path in paths})
 
     def current_reports(self) -> list[Path]:
@@ -138,7 +134,7 @@ def take_snapshot(arms: Sequence[Arm], arguments: Sequence[str], store: str | No
     out = arms[0].out.resolve()
     stamp = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"  # unique also within a second
     snapshot = Snapshot(out / SWEEPS / stamp)
-    try:
+    with disk_faults(snapshot.folder, other="choose another folder with out=DIR"):
         snapshot.folder.mkdir(parents=True)
         try:
             _copy_source(snapshot)
@@ -152,9 +148,6 @@ def take_snapshot(arms: Sequence[Arm], arguments: Sequence[str], store: str | No
         except BaseException:
             shutil.rmtree(snapshot.folder, ignore_errors=True)
             raise
-    except OSError as error:
-        raise MemlabError(f"the sweep cannot be written: {_reason(error)}", where=str(snapshot.folder),
-                          fix="free some space there, or choose another folder with out=DIR") from error
     return snapshot
 
 
@@ -196,14 +189,6 @@ def _write_arms(snapshot: Snapshot, arms: Sequence[Arm], metadata: dict[str, Any
     about = [{"name": arm.name, "experiment": arm.experiment, "data": arm.dataset.name, "folder": str(arm.folder()),
               "overrides": list(arm.overrides), "command": arm.command} for arm in arms]
     write_json(snapshot.folder / "sweep.json", {**metadata, "arms": about, "jobs": []})
-
-
-def _reason(error: OSError) -> str:
-    """Describe an error of the disk; for copytree's list of errors, the first one."""
-    if isinstance(error, shutil.Error):
-        first = str(error.args[0][0][-1])  # "[Errno 28] No space left on device: 'path'"
-        return first.partition("] ")[2].partition(":")[0] or first
-    return error.strerror or str(error)
 
 
 def sweeps(out: Path) -> Iterator[Snapshot]:

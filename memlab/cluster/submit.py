@@ -23,7 +23,7 @@ from memlab.cluster.worker import run_arm
 from memlab.errors import Faults, MemlabError
 from memlab.harness.arm import Arm, load
 from memlab.harness.gpu_searches import check_cards
-from memlab.harness.plan import Cost, cost, print_plan, print_whole
+from memlab.harness.plan import Cost, cost, estimate, print_plan, print_whole, rates, remaining_costs
 from memlab.harness.results import failure_file
 from memlab.harness.sweep import Sweep, read
 from memlab.report.build import publish, reported_runs, show
@@ -31,8 +31,13 @@ from memlab.report.sizes import table_file
 from memlab.runtime.console import Console
 from memlab.runtime.foreign import read_json
 from memlab.runtime.machine import OF_A_RUN, enough_memory
+from memlab.runtime.progress import Pace, clock
 from memlab.stage import spec_digest
 from memlab.store import store_at
+from memlab.text.display import plural
+
+WORTH_SAYING = 10.0
+"""Seconds left from which they are printed."""
 
 POLL, PATIENCE = 10.0, 600.0
 """Maximum seconds between two requests to SLURM (fewer in the first minutes of a sweep), and seconds to wait for a
@@ -59,7 +64,7 @@ def submit(launcher: Slurm, arms: Sequence[Arm], arguments: Sequence[str], store
         out.print(f"  [dim]{escape(arms[number].name)}: under way in job {running[0].id}[/dim]")
     for task in dict.fromkeys(job.step.task for job in jobs):
         ids = [job.id for job in jobs if job.step.task == task]
-        out.print(f"  {task}: {len(ids)} job{'s' if len(ids) > 1 else ''}, {_span(ids)}")
+        out.print(f"  {task}: {plural(len(ids), 'job')}, {_span(ids)}")
     return snapshot
 
 
@@ -194,9 +199,10 @@ def _run(sweep: Sweep, arguments: list[str], out: Console) -> int:
     first, several = sweep.arms[0], len(sweep.arms) > 1
     ready, twins = sum(a.is_finished() for a in sweep.arms), sum(a.adaptive() for a in sweep.arms)
     out.print(f"[bold]{escape(first.experiment)}[/bold] on {escape(first.dataset.name)}: "
-              f"{len(sweep.arms)} arm{'s' if several else ''}"
+              f"{plural(len(sweep.arms), 'arm')}"
               f"{f', {ready} finished before' if ready else ''}"
-              f"{f', {twins} with a twin of constant K' if twins else ''}")
+              f"{f', {twins} with a twin of constant K at the same tokens' if twins else ''}"
+              f"{'; an arm is one configuration' * several}")
     for why in dict.fromkeys(sweep.left_out.values()):
         names = ", ".join(name for name, reason in sweep.left_out.items() if reason == why)
         out.print(f"  [dim]left out: {escape(names)} ({escape(why)})[/dim]")
@@ -215,18 +221,35 @@ def _run(sweep: Sweep, arguments: list[str], out: Console) -> int:
     elif isinstance(sweep.launcher, Local):
         run_local(sweep.launcher, *inputs)
     else:
-        store = store_at(settings.store)
-        for number, arm in enumerate(sweep.arms):
-            if arm.dataset.name != sweep.arms[number - 1].dataset.name:
-                out.print(f"on {escape(arm.dataset.name)}:")
-            parts = partial(shards.run_all, arm, store, settings.shards) if settings.shards > 1 else None
-            if run_arm(arm, store, out, parts):
-                shards.remove_parts(arm)
+        _run_here(sweep, out)
     _report(sweep, out, built)
     failed = [a.name for a in sweep.arms if not a.is_finished()]  # read from the run folders, since jobs run arms too
     if failed:
         out.print(f"[red]{len(failed)} of {len(sweep.arms)} arms failed[/red]: {escape(', '.join(failed))}")
     return 1 if failed else 0
+
+
+def _run_here(sweep: Sweep, out: Console) -> None:
+    """Run the arms in this process; say first what all have to make, and after each how long the others take."""
+    settings, store = sweep.settings, store_at(sweep.settings.store)
+    costs: dict[tuple[str, str], Cost] = {}
+    with suppress(Exception):  # of an arm that fails: it says why when it runs, and stops no other
+        several = sweep.arms if len(sweep.arms) > 1 else ()
+        costs = {key: one or Cost() for key, one in remaining_costs(several, store).items()}
+    if costs and (words := estimate(costs.values(), rates(Path(str(settings.out))))):
+        out.print(f"  [dim]{words}[/dim]")
+    pace = Pace(len(costs), sum(one.weight() for one in costs.values()))
+    for number, arm in enumerate(sweep.arms):
+        if arm.dataset.name != sweep.arms[number - 1].dataset.name:
+            out.print(f"on {escape(arm.dataset.name)}:")
+        parts = partial(shards.run_all, arm, store, settings.shards) if settings.shards > 1 else None
+        if run_arm(arm, store, out, parts):
+            shards.remove_parts(arm)
+        if one := costs.get((arm.name, arm.dataset.name)):
+            pace.step(1, one.weight())
+            if (left := pace.left()) and left >= WORTH_SAYING:
+                out.print(f"    [dim]arm {number + 1} of {len(sweep.arms)} is done, at most about {clock(left)} "
+                          "left[/dim]")
 
 
 def _check_data(sweep: Sweep) -> None:

@@ -15,7 +15,6 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,17 +26,19 @@ from memlab.cluster.schedule import Step, parse_step
 from memlab.cluster.shards import prepare, score, write
 from memlab.cluster.snapshot import Snapshot
 from memlab.config.instantiate import part
-from memlab.errors import Faults, MemlabError, error_message
+from memlab.errors import DiskFault, Faults, MemlabError, disk_fault, error_message
 from memlab.evaluate.contrast import Contrast
 from memlab.harness.arm import Arm, Ranked
 from memlab.harness.plan import in_plan_terms
 from memlab.harness.results import failure_file
 from memlab.report.build import publish
 from memlab.runtime.console import Console
+from memlab.runtime.files import atomic_write
 from memlab.runtime.machine import OF_A_RUN, enough_memory
 from memlab.runtime.redaction import redact
 from memlab.runtime.terminal import clean_logs
 from memlab.store import Store, store_at
+from memlab.text.display import plural
 
 
 @dataclass(frozen=True)
@@ -91,12 +92,14 @@ def run_arm(arm: Arm, store: Store, out: Console, ranked: Callable[[], Ranked] |
         with enough_memory(OF_A_RUN):
             arm.run(store, ranked=ranked() if ranked else None)
         failure_file(arm.folder()).unlink(missing_ok=True)
-    except Exception as error:
+    except Exception as raised:
+        error = disk_fault(raised) or raised
         out.print(f"  [red]{escape(arm.name)} failed[/red]: {escape(error_message(error))}")
         if details := keep_traceback(failure_file(arm.folder()), error):
             out.print(f"    {escape(details)}")
         return False
-    made = ", ".join(f"{n:,} {what}" for what, n in in_plan_terms(store.made - before).items())
+    made = ", ".join(plural(n, "reply" if what == "replies" else what.removesuffix("s"), what)
+                     for what, n in in_plan_terms(store.made - before).items())
     out.print(f"  [green]{escape(arm.name)}[/green]: {time.perf_counter() - start:.1f} s "
               f"({f'{made} made' if made else 'no model was asked anything new'})")
     return True
@@ -109,11 +112,8 @@ def keep_traceback(path: Path, error: Exception) -> str:
     """
     trace = redact("".join(traceback.format_exception(error)))
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(trace, encoding="utf-8")
-    except OSError:
-        with suppress(OSError):
-            path.unlink()  # half a traceback helps nobody; the log and the exit status do
+        atomic_write(path, trace.encode(errors="replace"))
+    except DiskFault:
         return "" if isinstance(error, MemlabError) else trace
     return f"details: {path}"
 

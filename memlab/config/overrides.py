@@ -22,7 +22,8 @@ from memlab.chats.refusal import OWN, export_at, holds_sessions
 from memlab.config import choices, plugins
 from memlab.config.instantiate import CONF, choice_settings, options, with_defaults
 from memlab.errors import did_you_mean
-from memlab.runtime.shell import data_path, word
+from memlab.runtime.paths import nearest
+from memlab.runtime.shell import data_path
 
 Fault = tuple[str, str]
 """An override, and its fault."""
@@ -171,7 +172,9 @@ def _without_data(place: str, chosen: str) -> str:
     if holds_sessions(Path(place)):
         return f"{what}; write data=custom {data_path(place)}"
     if export := export_at(Path(place)):
-        return f"{what}; {export.what.partition(',')[0]}: memlab import {word(place)}"
+        return f"{what}; {export.what.partition(',')[0]}: {export.fix.removeprefix('import it: ')}"
+    if (near := nearest(Path(place))) and holds_sessions(near):
+        return f"{what}; did you mean data=custom {data_path(str(near))}?"
     readers = [name for name in options("data") if "path" in with_defaults(choice_settings(f"data/{name}"))]
     return (f"{what}; name the data set of this path: data=custom {data_path(place)} (a folder with {OWN}), or data= "
             f"{', '.join(name for name in readers if name != 'custom')}")

@@ -86,7 +86,7 @@ class Custom(FolderDataset):
         content = read(self.folder, self.zone)
         questions = content.questions
         undated = sum(q.asked_on is None for q in questions)
-        note = [f"{undated} questions have no date: the day of their corpus' last session is taken."] if undated else []
+        note = [f"Questions without a date: {undated:,}. The day of the last session is taken."] if undated else []
         note += [] if questions else [f"There are no questions, so nothing is measured: write {QUESTIONS}."]
         if content.clock.tells_moments:
             note.append(f"Times have UTC offsets: their days are those of {self.timezone} (data.timezone).")

@@ -15,6 +15,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 from memlab.data import benchmarks, readers
 from memlab.errors import MemlabError
+from memlab.runtime.files import atomic_write, disk_faults, make_folder
 from memlab.runtime.foreign import whole_number
 
 BASE = "MEMLAB_DATA_BASE"
@@ -61,25 +62,23 @@ def _fetch_file(entry: benchmarks.OfficialFile, source: str, target: Path, quiet
     """Download one file unless it is there, verify it and return its path."""
     url = f"{source}/{entry.file}"
     if not target.exists():
-        part = target.with_name(target.name + ".part")
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            _download(url, part, quiet)
-        except httpx.ConnectError as fault:
-            raise MemlabError(f"there is no connection ({fault})", where=url, fix=_by_hand(entry, target)) from fault
-        except httpx.TransportError as fault:
-            raise MemlabError(f"the download broke off ({fault or type(fault).__name__})", where=url,
-                              fix=f"run the same command again to continue, or {_by_hand(entry, target)}") from fault
-        except (httpx.HTTPError, httpx.InvalidURL) as fault:
-            raise MemlabError(f"cannot be fetched ({fault})", where=url, fix=_by_hand(entry, target)) from fault
-        except MemlabError as fault:
-            raise type(fault)(fault.what, where=fault.where, fix=_by_hand(entry, target)) from fault
-        except OSError as fault:
-            raise MemlabError(f"cannot be written ({fault.strerror or fault})", where=str(part),
-                              fix="free disk space or correct permissions, then run the same command again") from fault
-        _verify(entry, part, target)
-        part.replace(target)
-        _etag(part).unlink(missing_ok=True)
+        part, by_hand = target.with_name(target.name + ".part"), _by_hand(entry, target)
+        with disk_faults(target, other="choose another place with MEMLAB_HOME=DIR"):
+            try:
+                make_folder(target.parent)
+                _download(url, part, quiet)
+            except httpx.ConnectError as fault:
+                raise MemlabError(f"there is no connection ({fault})", where=url, fix=by_hand) from fault
+            except httpx.TransportError as fault:
+                raise MemlabError(f"the download broke off ({fault or type(fault).__name__})", where=url,
+                                  fix=f"run the same command again to continue, or {by_hand}") from fault
+            except (httpx.HTTPError, httpx.InvalidURL) as fault:
+                raise MemlabError(f"cannot be fetched ({fault})", where=url, fix=by_hand) from fault
+            except MemlabError as fault:
+                raise type(fault)(fault.what, where=fault.where, fix=by_hand) from fault
+            _verify(entry, part, target)
+            part.replace(target)
+            _etag(part).unlink(missing_ok=True)
     else:
         _verify(entry, target, target)
     return target
@@ -95,7 +94,7 @@ def _verify(entry: benchmarks.OfficialFile, file: Path, target: Path) -> None:
     """Compare a file with its checksum, or record it; a wrong ``.part`` is removed, so that a retry starts over."""
     expected, actual = checksum(entry, target), readers.sha256(file)
     if expected is None:
-        target.with_name(target.name + ".sha256").write_text(f"{actual}  {target.name}\n")
+        atomic_write(target.with_name(target.name + ".sha256"), f"{actual}  {target.name}\n")
     elif actual != expected:
         if file != target:
             file.unlink()

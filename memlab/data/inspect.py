@@ -22,8 +22,9 @@ from memlab.data.longmemeval import LongMemEval
 from memlab.data.realtalk import RealTalk
 from memlab.errors import Faults, MemlabError
 from memlab.runtime.foreign import whole_number
+from memlab.runtime.paths import nearest
 from memlab.tables import SESSION, Tables, with_text
-from memlab.text.display import sanitise
+from memlab.text.display import plural, sanitise
 
 IMPORT = "memlab import"
 
@@ -40,7 +41,8 @@ class Finding:
 def inspect(path: Path, timezone: str = "UTC") -> Finding:
     """Inspect a benchmark file, or a folder or .jsonl file of the user's own, whose days are those of ``timezone``."""
     if not path.exists():
-        raise MemlabError("no such file or folder", where=str(path))
+        near = nearest(path)
+        raise MemlabError("no such file or folder", where=str(path), fix=f"did you mean {near}?" if near else "")
     if not (path.is_file() or path.is_dir()):
         raise MemlabError("it is no plain file and no folder", where=str(path))
     try:
@@ -105,8 +107,8 @@ def _of_several_files(path: Path) -> Dataset | None:
 def _ambiguous(data: Dataset) -> list[str]:
     """Count the questions of BEAM whose evidence is ambiguous."""
     names = data.ambiguous() if isinstance(data, Beam) else []
-    return [f"{len(names)} questions that cite an id of several messages, not scored: {', '.join(names[:5])}"
-            + (", ..." if len(names) > 5 else "")] if names else []
+    return [f"questions that cite an id of several messages, not scored: {len(names)} ({', '.join(names[:5])}"
+            + (", ...)" if len(names) > 5 else ")")] if names else []
 
 
 def _variant(path: Path) -> Literal["oracle", "s", "m"]:
@@ -125,29 +127,28 @@ def _checksum(path: Path) -> list[str]:
     return [f"SHA-256 {digest}" + (f" (the official {name})" if name else " (not a file with a known checksum)")]
 
 
-def _counted(corpora: int) -> str:
-    return "1 corpus" if corpora == 1 else f"{corpora:,} corpora"
-
-
 def _facts(tables: Tables) -> list[str]:
     gold, turns, ids, evidence = tables["gold"], tables["turns"], tables["ids"], tables["evidence"]
     kinds = gold.group_by("category").len().sort("category")
+    said = with_text(turns, tables["texts"])["text"]
     facts = [
-        f"{tables['questions'].height:,} questions over {_counted(tables['sessions']['corpus'].n_unique())}, "
-        f"{tables['sessions'].height:,} sessions, {turns.height:,} turns, {tables['texts'].height:,} distinct texts, "
-        f"{tables['texts']['text'].str.len_chars().sum():,} characters",
+        f"{plural(tables['questions'].height, 'question')} over "
+        f"{plural(tables['sessions']['corpus'].n_unique(), 'corpus', 'corpora')}, "
+        f"{plural(tables['sessions'].height, 'session')}, "
+        f"{plural(turns.height, 'turn')} ({said.n_unique():,} distinct), "
+        f"{plural(int(said.str.len_chars().sum()), 'character')}",
     ]
     facts += [
         "types: " + ", ".join(f"{kind} {count}" for kind, count in kinds.iter_rows()),
-        f"{evidence['turn'].drop_nulls().len():,} pieces of turn evidence, {evidence['turn'].null_count():,} of "
-        f"session evidence alone; {gold['abstain'].sum()} questions to decline",
+        f"evidence: {plural(evidence['turn'].drop_nulls().len(), 'turn')}, and of "
+        f"{plural(evidence['turn'].null_count(), 'session')} alone; questions to decline: {gold['abstain'].sum()}",
     ] if kinds.height else ["no questions: memlab ask searches the sessions; a run needs questions.jsonl"]
     if span := tables["sessions"]["said_on"].drop_nulls().sort().to_list():
         facts.append(f"dates from {span[0]:%Y-%m-%d} to {span[-1]:%Y-%m-%d}")
     without = ids.filter(pl.col("kind") == "question").join(evidence, on="question", how="anti")["name"].to_list()
     if without:
         listed = ", ".join(without[:5]) + (", ..." if len(without) > 5 else "")
-        facts.append(f"{len(without)} questions without evidence that can be found, not scored: {listed}")
+        facts.append(f"questions without evidence that can be found, not scored: {len(without)} ({listed})")
     blank = tables["texts"].filter(pl.col("text").str.strip_chars() == "")["text_id"]
     session_ids = ids.filter(pl.col("kind") == "session").group_by("corpus", "name").len()
     last_asked = tables["questions"].group_by("corpus").agg(pl.col("asked_on").max())
@@ -158,7 +159,7 @@ def _facts(tables: Tables) -> list[str]:
         "sessions whose id occurs twice in their haystack": session_ids.filter(pl.col("len") > 1).height,
         "sessions stamped later than their question": dates.filter(pl.col("said_on") > pl.col("asked_on")).height,
     }
-    return facts + [f"{count:,} {what}" for what, count in oddities.items() if count]
+    return facts + [f"{what}: {count:,}" for what, count in oddities.items() if count]
 
 
 WIDTH = 600

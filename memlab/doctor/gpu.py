@@ -23,7 +23,7 @@ from memlab.doctor import agreement, random_models, speed
 from memlab.doctor.rows import Row, row_of
 from memlab.errors import MemlabError, did_you_mean
 from memlab.models.local.backend import resolve
-from memlab.runtime.files import os_errors, write_json
+from memlab.runtime.files import disk_faults, make_folder, write_json
 from memlab.runtime.help_text import Parser
 from memlab.runtime.machine import package_version
 from memlab.runtime.paths import expand
@@ -45,13 +45,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         words = _words(parser.parse_args(argv).words)
         device = resolve(words["device"], "auto", "auto").devices[0]
         out = expand(words["out"])
-        with os_errors("the results cannot be written", out, fix="out=FILE, in a folder of yours"):
-            out.parent.mkdir(parents=True, exist_ok=True)
-            out.open("a").close()  # before minutes of work
+        with disk_faults(out, other="give out=FILE, in a folder of yours"):  # before minutes of work
+            make_folder(out.parent)
+            there = out.exists()
+            out.open("a").close()
+            if not there:
+                out.unlink()
+        return _measure(words["size"], device, out)
     except MemlabError as error:
         print(f"memlab doctor gpu: {error}")
         return 2
-    small = words["size"] == "small" or words["size"] == "auto" and device == "cpu"
+
+
+def _measure(size: str, device: str, out: Path) -> int:
+    small = size == "small" or size == "auto" and device == "cpu"
     machine = describe(device)
     print("; ".join(filter(None, [
         f"{machine['device']}, driver {machine['driver']}, CUDA {machine['cuda']}" if device != "cpu" else "cpu",

@@ -25,7 +25,7 @@ from memlab.evaluate.statistics import holm
 from memlab.evaluate.summary import Estimate, headline, summary
 from memlab.evaluate.verbalise import grouping_in_words, sentence
 from memlab.evaluate.verdict import Recommendation, main_metric, verdict
-from memlab.evaluate.whole import Whole
+from memlab.evaluate.whole import Smaller, Whole
 
 
 @dataclass(frozen=True)
@@ -82,8 +82,9 @@ class SameOutputs(TypedDict):
 class Comparison(TypedDict):
     """The content of comparison.json.
 
-    ``metric`` is the one that arms are ranked by, ``whole`` says that a memory fits into what is shown of it. What the
-    run folders tell beside the frames is added by the report: ``whole``, the seconds of the work that all arms share,
+    ``metric`` is the one that arms are ranked by, ``whole`` says that a memory fits into what is shown of it, and
+    ``smaller`` which smaller budget to try. What the run folders tell beside the frames is added by the report: these
+    two, the seconds of the work that all arms share,
     and in ``act`` (label, words to copy).
     """
 
@@ -105,6 +106,7 @@ class Comparison(TypedDict):
     verdict: Recommendation | None
     metric: str | None
     whole: Whole | None
+    smaller: Smaller | None
     shared_seconds: float
     act: list[list[str]]
 
@@ -146,7 +148,7 @@ def compare(experiment: str, data: str, arms: Mapping[str, ArmResult], contrasts
         "constant_k": dict(constant_k or {}),
         "rule_curves": {name: mean_points(arm.curve) for name, arm in arms.items() if arm.curve is not None},
         "missing": sorted({*missing, *named} - set(arms)), "broken": list(broken),
-        "verdict": recommend(arms, contrasts), "metric": _metric(arms, contrasts), "whole": None,
+        "verdict": recommend(arms, contrasts), "metric": _metric(arms, contrasts), "whole": None, "smaller": None,
         "shared_seconds": 0.0, "act": [],
     })
     return comparison

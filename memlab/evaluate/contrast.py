@@ -61,7 +61,7 @@ def _same(one: pl.DataFrame, other: pl.DataFrame) -> bool:
 
 
 ALPHA = 0.05
-"""A declared difference is shown where its adjusted p is at most this."""
+"""A declared difference is shown where its corrected p is at most this."""
 
 PLANNED = 0.03
 """The difference that power is planned for unless a contrast names another: 3 points, the size of most published

@@ -7,6 +7,7 @@ import polars as pl
 from memlab.evaluate.contrast import ContrastResult
 from memlab.evaluate.curves import BY_CLASS, CONSTANT
 from memlab.evaluate.summary import COSTS
+from memlab.text.display import plural
 
 
 def sentence(row: ContrastResult) -> str:
@@ -24,15 +25,16 @@ def sentence(row: ContrastResult) -> str:
     if p is None:
         return (f"{arm} {_finding(row, difference)} {other}, but nothing can be tested: all {row['n']:,} questions "
                 "belong to one group, which gives no measure of chance.")
-    facts = [f"{row['metric']}, {_count(row['n'], 'question')}"]
+    facts = [f"{row['metric']}, {plural(row['n'], 'question')}"]
     facts += interval(row)
     if row["wins"] is not None:
-        facts.append(f"{_count(row['wins'], 'win')}, {_count(row['losses'], 'loss', 'losses')}")
+        facts.append(f"{plural(row['wins'] or 0, 'win')}, {plural(row['losses'] or 0, 'loss', 'losses')}")
     if row["tokens"] is not None:
         facts.append(f"mean over {row['tokens'][0]:,.0f} to {row['tokens'][1]:,.0f} tokens")
     if in_groups := agreement(row):
         facts.append(in_groups)
-    facts.append(f"p {p_value(adjusted)} after Holm" if adjusted is not None else f"p {p_value(p)}, uncorrected")
+    facts.append(f"p {p_value(adjusted)}, corrected over the declared contrasts" if adjusted is not None
+                 else f"p {p_value(p)}, uncorrected")
     return f"{arm} {_finding(row, difference)} {other} ({'; '.join(facts)}): {_ending(row)}"
 
 
@@ -47,7 +49,7 @@ def agreement(row: ContrastResult) -> str:
         return ""
     sign = row["direction"] if difference == 0 else "greater" if difference > 0 else "less"
     same = agree if sign == row["direction"] else differing - agree
-    return f"{sign} in {same} of {_count(row['groups'], 'group')}"
+    return f"{sign} in {same} of {plural(row['groups'] or 0, 'group')}"
 
 
 def opponent(row: ContrastResult) -> str:
@@ -104,10 +106,6 @@ def p_value(p: float) -> str:
     if p > 0.995:
         return "= 1"
     return "= " + (f"{p:.2f}" if p >= 0.1 else f"{p:.3f}").removeprefix("0")
-
-
-def _count(n: int | None, one: str, many: str = "") -> str:
-    return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
 _ENDINGS = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import re
 import time
@@ -30,11 +29,12 @@ from memlab.models.local.embedder import SentenceEmbedder
 from memlab.models.protocols import models_in, origins
 from memlab.pipeline import Pipeline
 from memlab.rank.adaptive_k import TokenMatchedK, token_matched_k
-from memlab.runtime.files import atomic_dir, os_errors, sweep_leftovers, write_json
+from memlab.runtime.files import atomic_dir, sweep_leftovers, write_json, write_parquet
 from memlab.runtime.redaction import redact
 from memlab.slots import LAST_RANKED
 from memlab.stage import Stage, learns, spec, spec_digest
 from memlab.store import Store
+from memlab.store.completions import Totals
 from memlab.tables import Tables
 from memlab.text.token_counter import TokenCounter
 from memlab.text.transcript import render_turns
@@ -68,13 +68,14 @@ class Learned(Protocol):
 class Ranked:
     """An arm's tables up to the slot ``LAST_RANKED``, with the seconds of each slot and the counts of what was made.
 
-    ``costs`` are those of ``Pipeline.run``.
+    ``costs`` and ``replies`` are those of ``Pipeline.run``.
     """
 
     tables: Tables
     seconds: dict[str, float]
     made: Counter[str]
     costs: dict[str, float] = field(default_factory=dict)
+    replies: dict[str, Totals] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,8 @@ class Arm:
         if self.is_finished():
             return folder
         start, before = time.perf_counter(), Counter(store.made)
-        seconds, costs = (dict(ranked.seconds), dict(ranked.costs)) if ranked else ({}, {})
+        seconds, costs, replies = ((dict(ranked.seconds), dict(ranked.costs), dict(ranked.replies)) if ranked
+                                   else ({}, {}, {}))
         if ranked:
             before.subtract(ranked.made)
         tables = ranked.tables if ranked else load(self.dataset)
@@ -161,7 +163,8 @@ class Arm:
             if watch:
                 watch(slot, spent)
 
-        tables = self.pipeline.run(tables, store, note, after=LAST_RANKED if ranked else None, costs=costs)
+        tables = self.pipeline.run(tables, store, note, after=LAST_RANKED if ranked else None, costs=costs,
+                                   replies=replies)
         total = time.perf_counter() - start + (sum(ranked.seconds.values()) if ranked else 0.0)
         matched = self._run_baseline(tables, store, ranked) if self.adaptive() and tables["ranking"].height else None
         start = time.perf_counter()
@@ -172,7 +175,7 @@ class Arm:
         write_manifest(folder, {
             **self._description(tables, store), "questions": questions.height, "twin": matched,
             "seconds": {slot: round(spent, 4) for slot, spent in seconds.items()}, "total_seconds": round(total, 3),
-            "costs": {slot: round(spent, 6) for slot, spent in costs.items()},
+            "costs": {slot: round(spent, 6) for slot, spent in costs.items()}, "replies": replies,
             "haystack": haystack(tables, self.pipeline.tokens),
             "made": {what: store.made[what] - before[what] for what in sorted({*store.made, *before})},
             **manifest.environment()})
@@ -212,13 +215,11 @@ class Arm:
 
     def _write(self, folder: Path, tables: Tables, questions: pl.DataFrame, curve: pl.DataFrame | None) -> None:
         """Write the run folder under a temporary name and rename it: two processes may finish one arm at once."""
-        with os_errors("the run folder cannot be written", folder.parent, "free some space there, or choose another "
-                       "place with out=DIR, and run the same line again", "vectors and scores are kept in the store"):
-            sweep_leftovers(folder)
-            with atomic_dir(folder) as temporary:
-                self._fill(temporary, tables, questions)
-                if curve is not None:
-                    curve.write_parquet(temporary / "curve.parquet")
+        sweep_leftovers(folder)
+        with atomic_dir(folder, other="choose another place with out=DIR") as temporary:
+            self._fill(temporary, tables, questions)
+            if curve is not None:
+                write_parquet(curve, temporary / "curve.parquet")
 
     def _fill(self, folder: Path, tables: Tables, questions: pl.DataFrame) -> None:
         ranked = tables["ranking"].join(tables["units"].select("unit", "level", "session", "turns"), on="unit")
@@ -229,9 +230,7 @@ class Arm:
                   "shown": snippets(kept, tables), "classes": tables["classes"]}
         frames |= {name: tables[name] for name in ("attribution", "reasons") if name in tables and tables[name].height}
         for name, frame in frames.items():
-            buffer = io.BytesIO()
-            frame.write_parquet(buffer)
-            (folder / f"{name}.parquet").write_bytes(buffer.getbuffer())  # polars would hide the error of a full disk
+            write_parquet(frame, folder / f"{name}.parquet")
         write_trec(tables, folder, name=self.name)
         write_json(folder / "metrics.json", averages(questions))
 

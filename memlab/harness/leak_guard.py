@@ -93,7 +93,7 @@ def install() -> None:
     """Turn the guard on, for as long as the process lives."""
     run_stage = pipeline._run_stage
 
-    def watched(stage: Stage, tables: Tables, store: Store) -> tuple[Tables, float]:
+    def watched(stage: Stage, tables: Tables, store: Store) -> tuple[Tables, pipeline.StageCost]:
         with watching(stage):
             return run_stage(stage, tables, store)
 

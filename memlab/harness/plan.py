@@ -6,7 +6,7 @@ Making a plan asks no model.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -32,12 +32,14 @@ from memlab.question_types import VOCABULARY
 from memlab.read.reader import Reader
 from memlab.runtime.console import Console
 from memlab.runtime.foreign import read_json
+from memlab.runtime.progress import clock
 from memlab.search.hits import of_kinds
 from memlab.search.late_interaction import WeightedLate
 from memlab.slots import SLOTS
 from memlab.stage import spec, spec_digest
 from memlab.store import Store
 from memlab.tables import Tables
+from memlab.text.display import plural
 
 
 def print_contrasts(contrasts: Sequence[Contrast], dataset: Dataset, out: Console) -> None:
@@ -76,6 +78,10 @@ CHEAP = tuple(slot.name for slot in SLOTS if slot.scope == "session" or slot.pha
 """Slots that a plan runs, unless they ask a model, to know which texts would be encoded."""
 
 
+OWN_WORK, PAIR, REPLY = 100_000.0, 100.0, 20_000.0
+"""Characters whose encoding takes about as long as an arm's loading and searching, a pair's score, and a reply."""
+
+
 @dataclass(frozen=True)
 class Cost:
     """The remaining cost of one arm."""
@@ -84,6 +90,15 @@ class Cost:
     characters: int = 0
     pairs: int = 0
     replies: int = 0
+
+    def and_then(self, other: Cost) -> Cost:
+        """Return the cost of both: the pairs of one reranker are scored once, and count as most of either."""
+        return Cost(self.texts + other.texts, self.characters + other.characters, max(self.pairs, other.pairs),
+                    self.replies + other.replies)
+
+    def weight(self) -> float:
+        """Return the time of an arm in any unit, for the share of a run that is done."""
+        return OWN_WORK + self.characters + PAIR * self.pairs + REPLY * self.replies
 
 
 def before_search(arm: Arm, store: Store) -> Tables:
@@ -101,6 +116,35 @@ def cost(arm: Arm, store: Store, counted: set[tuple[str, str]]) -> Cost:
     if chats(arm.pipeline.context) or chats(arm.pipeline.extract):  # the model's replies decide the keys
         return replace(_cost(arm, tables, store, set()), texts=int(tables["memories"].height))
     return _cost(arm, tables, store, counted)
+
+
+def remaining_costs(arms: Iterable[Arm], store: Store) -> dict[tuple[str, str], Cost | None]:
+    """Return (arm, data set) -> the cost of each unfinished arm; None where a model splits the sessions first."""
+    counted = set[tuple[str, str]]()
+    return {(arm.name, arm.dataset.name): None if any(models_in(arm.pipeline.chunk)) else cost(arm, store, counted)
+            for arm in arms if not arm.is_finished()}
+
+
+def estimate(costs: Iterable[Cost], rate: Mapping[str, float]) -> str:
+    """Return what arms have to make and how long it takes, at the rates of finished runs.
+
+    >>> estimate([Cost(1200, 90_000, 500), Cost(600, 10_000, 500)], {"vectors": 10.0, "pairs": 50.0})
+    'all arms: 1,800 texts to encode, at most 500 pairs to score; about 3 min 10 s at the rates of earlier runs here'
+    >>> estimate([Cost(1200, 90_000)], {})
+    'all arms: 1,200 texts to encode; how long that takes is said after the first'
+    """
+    total = Cost()
+    for one in costs:
+        total = total.and_then(one)
+    parts = [f"{plural(total.texts, 'text')} to encode"] * (total.texts > 0)
+    parts += [f"at most {plural(total.pairs, 'pair')} to score"] * (total.pairs > 0)
+    parts += [f"at most {plural(total.replies, 'reply', 'replies')}"] * (total.replies > 0)
+    work = [(what, n) for what, n in (("vectors", total.texts), ("pairs", total.pairs)) if n]
+    known = not total.replies and all(what in rate for what, _ in work)
+    seconds = sum(n / rate[what] for what, n in work) if known else 0.0
+    time = f"about {clock(seconds)} at the rates of earlier runs here" if known else (
+        "how long that takes is said after the first")
+    return f"all arms: {', '.join(parts)}; {time}" if parts else ""
 
 
 def _cost(arm: Arm, tables: Tables, store: Store, counted: set[tuple[str, str]]) -> Cost:
@@ -211,7 +255,8 @@ def print_plan(sweep: Sweep, store: Store, out: Console) -> None:
     numbers = ("texts to\nencode", "characters", "pairs,\nat most", "replies,\nat most")
     table = Table(Column("arm", overflow="fold"), Column("state", no_wrap=True),
                   *(Column(name, justify="right", no_wrap=True) for name in numbers), show_edge=False)
-    total, counted = Cost(), set[tuple[str, str]]()
+    total = Cost()
+    made = remaining_costs([arm for arm in sweep.arms if arm.name not in sweep.unready], store)
     for arm in sweep.arms:
         if arm.name in sweep.unready:
             table.add_row(arm.name, "no model", "?", "?", "?", "?")
@@ -219,12 +264,11 @@ def print_plan(sweep: Sweep, store: Store, out: Console) -> None:
         if arm.is_finished():
             table.add_row(arm.name, "finished", "", "", "", "")
             continue
-        if any(models_in(arm.pipeline.chunk)):
+        one = made[arm.name, arm.dataset.name]
+        if one is None:
             table.add_row(arm.name, "to run", "?", "?", "?", "?")
             continue
-        one = cost(arm, store, counted)
-        total = Cost(total.texts + one.texts, total.characters + one.characters, max(total.pairs, one.pairs),
-                     total.replies + one.replies)
+        total = total.and_then(one)
         table.add_row(arm.name, "to run", f"{one.texts:,}", f"{one.characters:,}", f"{one.pairs:,}",
                       f"{one.replies:,}")
     out.print(table)
@@ -236,8 +280,9 @@ def print_plan(sweep: Sweep, store: Store, out: Console) -> None:
     out.print(f"folders: {', '.join(dict.fromkeys(str(arm.arms_folder()) for arm in sweep.arms))}/<arm>-<hash>")
     if sweep.unready:
         out.print("not counted below: the arms whose models are not here")
-    out.print(f"in all: {total.texts:,} texts ({total.characters:,} characters, about "
-              f"{total.characters // 4:,} tokens), at most {total.pairs:,} pairs and {total.replies:,} replies")
+    out.print(f"in all: {plural(total.texts, 'text')} ({total.characters:,} characters, about "
+              f"{total.characters // 4:,} tokens), at most {plural(total.pairs, 'pair')} and "
+              f"{plural(total.replies, 'reply', 'replies')}")
     out.print(_time(total, rates(Path(str(sweep.settings.out)))))
     todo = [arm for arm in sweep.arms if arm.name in sweep.unready or not arm.is_finished()]
     print_cards(sweep.settings, [(arm, None if _made_by_models(arm) else before_search(arm, store)) for arm in todo],

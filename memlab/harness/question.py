@@ -16,7 +16,7 @@ from memlab.runtime.clock import Clock
 from memlab.runtime.foreign import whole_number
 from memlab.store.store import store_at
 from memlab.tables import Tables, add_texts, frame, with_text
-from memlab.text.display import replace_surrogates
+from memlab.text.display import plural, replace_surrogates
 
 MAX_RANKS = 20
 """Number of ranks that are returned."""
@@ -44,9 +44,10 @@ def ask_data(arm: Arm, question: str, corpus: str | None = None, now: date | dat
                                [replace_surrogates(question)])
     one = frame("questions", {"question": [0], "corpus": [chosen], "text_id": text_id, "asked_on": [day]})
     answered = pipeline.run(Tables(texts=texts, questions=one, **own_tables), store_at(store))
-    sessions = own_tables["sessions"].height
-    return (SearchResult.of(answered, results(answered, pipeline, MAX_RANKS)),
-            f"{corpora[chosen]} of {arm.dataset.name}, {sessions} session{'s' * (sessions != 1)}")
+    ids = tables["ids"].filter((pl.col("kind") == "session") & (pl.col("corpus") == chosen))
+    found = SearchResult.of(answered, results(answered, pipeline, MAX_RANKS),
+                            dict(ids.select("session", "name").iter_rows()))
+    return found, f"{corpora[chosen]} of {arm.dataset.name}, {plural(own_tables['sessions'].height, 'session')}"
 
 
 def _clock(dataset: Dataset, tables: Tables) -> Clock:
@@ -88,5 +89,6 @@ def _corpus(dataset: Dataset, corpora: dict[int, str], own: pl.DataFrame, wanted
     embedded = isinstance(dataset, Synthetic)
     hint = ("; your own chats: data=custom data.path=FOLDER, of memlab import; or choose a generated life with "
             if embedded else "; choose one with ")
-    raise Faults([f"{'the embedded' if embedded else 'these'} data have {len(corpora)} corpora, and this is none of "
+    raise Faults([f"{'the embedded' if embedded else 'these'} data have {len(corpora)} corpora (each the "
+                  "sessions of one memory), and this is none of "
                   f"their questions{hint}corpus=NAME: {listed}"])

@@ -77,6 +77,7 @@ class Manifest(_Form):
     reliability: list[dict[str, Finite | None]]
     importances: list[_Importance]
     costs: dict[str, Finite]
+    replies: dict[str, dict[str, dict[str, Finite]]]
     haystack: dict[str, Finite]
 
 

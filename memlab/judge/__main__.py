@@ -23,12 +23,12 @@ from memlab.judge import accuracy, calibrate, command, llm
 from memlab.judge.accuracy import CALIBRATION_FILE, judge_warnings
 from memlab.judge.calibrate import agreement, pair_with_labels, read_sheet, write_sheet
 from memlab.judge.cases import Case, cases, question_ids, read, with_answers
-from memlab.runtime.files import atomic_write, os_errors
+from memlab.runtime.files import atomic_write
 from memlab.runtime.help_text import Parser
 from memlab.runtime.paths import path_argument
 from memlab.runtime.terminal import print
 from memlab.store import Store
-from memlab.text.display import sanitise
+from memlab.text.display import plural, sanitise
 
 _SHOWN = 5  # ids named before "and n more"
 
@@ -61,7 +61,7 @@ def _run(args: argparse.Namespace, fields: dict[str, str]) -> int:
     answers = with_answers(tables, file.hypotheses)
     judged = cases(answers)
     if args.sheet:
-        print(f"{write_sheet(args.sheet, judged)} rows to label: {sanitise(str(args.sheet))}")
+        print(f"{plural(write_sheet(args.sheet, judged), 'row')} to label: {sanitise(str(args.sheet))}")
     table = judge.run(answers.only(judge.reads), Store(args.store))["verdicts"]
     id_of = {question: name for name, question in question_of.items()}
     out = args.file.with_name(args.file.name + ".verdicts.jsonl")
@@ -69,9 +69,8 @@ def _run(args: argparse.Namespace, fields: dict[str, str]) -> int:
              "judge": row["judge"], "correct": row["correct"], "reply": row["reply"],
              **{column: row[column] for column in ("fault", "sent") if row[column] is not None}}
             for row in table.iter_rows(named=True)]
-    with os_errors("the verdicts cannot be written", out, fix="free some space there, or move the hypotheses"):
-        # json.dumps writes ASCII, so that no text controls a terminal or fails to encode
-        atomic_write(out, "".join(json.dumps(row) + "\n" for row in rows))
+    # json.dumps writes ASCII, so that no text controls a terminal or fails to encode
+    atomic_write(out, "".join(json.dumps(row) + "\n" for row in rows), other="move the hypotheses")
     for name in table["judge"].unique(maintain_order=True):
         verdicts = table.filter(judge=name)
         _report(name, accuracy.accuracy_table(answers, verdicts), len(question_of))

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import argparse
 import csv
+import io
 import json
+import os
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -28,14 +30,14 @@ from memlab.judge import command
 from memlab.judge.accuracy import CALIBRATION_FILE, MIN_SPECIFICITY, bias, decimal, needs_warning, read_judges
 from memlab.judge.cases import Case, cases
 from memlab.judge.synthetic_answers import RIGHT, WRONG, CalibrationSet, SyntheticAnswer, make_answers
-from memlab.runtime.files import atomic_write, os_errors
+from memlab.runtime.files import atomic_write
 from memlab.runtime.help_text import Parser
 from memlab.runtime.paths import path_argument
 from memlab.runtime.terminal import print
 from memlab.stage import Stage
 from memlab.store import Store
 from memlab.tables import Notes, Tables, add_texts, frame, text_hash
-from memlab.text.display import sanitise, sanitise_lines
+from memlab.text.display import plural, sanitise, sanitise_lines
 
 Share = dict[str, float | int | None]
 """A share in a report: value, low, high (95 %), n; value, low and high are null if n is 0."""
@@ -153,16 +155,14 @@ def safe_cell(text: str) -> str:
 def write_sheet(path: Path, judged: Iterable[Case]) -> int:
     """Write one row per distinct item and return their number; raise MemlabError if the file exists."""
     rows = {item_id(case): map(safe_cell, (case.text, case.gold or "", case.response)) for case in judged}
-    try:
-        with path.open("x", newline="", encoding="utf-8-sig") as stream:  # Excel needs the mark to read UTF-8
-            writer = csv.writer(stream)
-            writer.writerow(COLUMNS)
-            writer.writerows((name, *texts, "") for name, texts in rows.items())
-    except FileExistsError:
+    if os.path.lexists(path):
         raise MemlabError("the file exists already, perhaps with labels in it", where=str(path),
-                          fix="give another name, or move it away") from None
-    except OSError as fault:
-        raise MemlabError(f"cannot be written ({fault.strerror})", where=str(path)) from fault
+                          fix="give another name, or move it away")
+    sheet = io.StringIO()
+    writer = csv.writer(sheet)
+    writer.writerow(COLUMNS)
+    writer.writerows((name, *texts, "") for name, texts in rows.items())
+    atomic_write(path, sheet.getvalue().encode("utf-8-sig"))  # Excel needs the mark to read UTF-8
     return len(rows)
 
 
@@ -282,7 +282,7 @@ def _run(args: argparse.Namespace, fields: dict[str, str]) -> int:
     labels = read_sheet(args.labels).right if args.labels else None
     if args.sheet:
         sampled = random.Random(args.seed).sample(items, min(args.sheet_size, len(items)))  # noqa: S311
-        print(f"{write_sheet(args.sheet, sampled)} rows to label: {sanitise(str(args.sheet))}")
+        print(f"{plural(write_sheet(args.sheet, sampled), 'row')} to label: {sanitise(str(args.sheet))}")
     notes = Notes()
     for name, verdicts in judge_answers(judge, tables, kit, Store(args.store), notes).items():
         summary = calibrate(kit, verdicts, args.seed)
@@ -292,9 +292,7 @@ def _run(args: argparse.Namespace, fields: dict[str, str]) -> int:
         judges[name] = {"data": args.data, "seed": args.seed, "limit": args.limit, "told": warnings, **summary}
         print(f"judge {sanitise(name)} on {sanitise(args.data)}, {summary['items']:,} synthetic answers")
         print("\n".join([*_lines(summary), *(f"  {sanitise(what)}: {number:,}" for what, number in warnings.items())]))
-    with os_errors("the figures cannot be written", args.out):
-        args.out.parent.mkdir(parents=True, exist_ok=True)
-        atomic_write(args.out, json.dumps({"judges": judges}, indent=1) + "\n")
+    atomic_write(args.out, json.dumps({"judges": judges}, indent=1) + "\n")
     print(f"figures: {sanitise(str(args.out))}")
     return 0
 

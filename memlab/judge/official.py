@@ -17,7 +17,7 @@ from memlab.errors import MemlabError
 from memlab.judge.cases import Case
 from memlab.judge.llm import ChatJudge, Kind, contains_yes, kind_of
 from memlab.models.protocols import Message, Prompt
-from memlab.runtime.files import os_errors
+from memlab.runtime.files import read_errors
 from memlab.stage import LocalPath, name_of, stage
 
 FUNCTION = "get_anscheck_prompt"
@@ -38,7 +38,7 @@ class OfficialPrompts:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        with os_errors("the script cannot be read", path, fix="make it readable"):
+        with read_errors(path, fix="make it readable"):
             source = path.read_bytes()
         try:
             body = ast.parse(source).body

@@ -16,6 +16,7 @@ from pydantic import Field, TypeAdapter, ValidationError, model_validator
 from threadpoolctl import threadpool_limits
 
 from memlab.errors import MemlabError
+from memlab.runtime.files import atomic_write
 from memlab.stage import LocalPath, Names, name_of, stage
 from memlab.tables import DIGITS
 
@@ -122,7 +123,7 @@ class LogisticFit:
 
 def save(fit: Any, path: Path) -> None:
     """Write a fit, a dataclass, as JSON."""
-    path.write_text(json.dumps(dataclasses.asdict(fit), separators=(",", ":")) + "\n", encoding="utf-8")
+    atomic_write(path, json.dumps(dataclasses.asdict(fit), separators=(",", ":")) + "\n")
 
 
 def load(path: Path, kind: type[Fit], what: str, fix: str) -> Fit:

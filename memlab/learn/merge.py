@@ -28,7 +28,7 @@ from memlab.models.local.adapter import (
     update_file,
     write_update,
 )
-from memlab.runtime.files import atomic_dir, os_errors, write_json
+from memlab.runtime.files import atomic_dir, write_json
 from memlab.stage import LocalPath, spec_digest, stage
 
 FORMAT = "memlab-merged-1"
@@ -85,7 +85,7 @@ def merge(recipe: MergeRecipe) -> dict[str, Any]:
     record = {"format": FORMAT, "mark": mark, "recipe": {"rank": recipe.rank}, "base": base, "sources": sources,
               "merged": merged}
     place = recipe.out_model
-    with os_errors("cannot be written", place, "give another folder"), atomic_dir(place) as temporary:
+    with atomic_dir(place) as temporary:
         write_update(temporary / UPDATE, update, {"base": base, "rank": recipe.rank, "dimensions": None})
         write_json(temporary / FILE, record)
     return record

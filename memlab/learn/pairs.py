@@ -221,7 +221,6 @@ def distinct_batches(lists: TrainingLists, batch: int) -> TrainingLists:
 
 def write_examples(file: Path, examples: pl.DataFrame, record: dict[str, Any]) -> None:
     """Write examples as JSON lines: first what is to be known of them, then query, positive and negatives of each."""
-    file.parent.mkdir(parents=True, exist_ok=True)
     lines = [{"format": FORMAT, "record": record}, *examples.select("query", "positive", "negatives").to_dicts()]
     atomic_write(file, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
 

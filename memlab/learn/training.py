@@ -36,6 +36,7 @@ from memlab.learn.pairs import TrainingLists
 from memlab.learn.recipe import TrainingOutcome, TrainingRecipe
 from memlab.models.local.backend import disable_progress_bars, resolve
 from memlab.models.local.batching import attempt
+from memlab.runtime.files import atomic_write, disk_faults
 from memlab.runtime.progress import Step, progress
 
 Columns = dict[str, list[Any]]
@@ -184,8 +185,7 @@ def run(trainer: type[BaseTrainer], arguments: Any, model: Any, lists: TrainingL
 
     if not (folder / "mark").is_file() or (folder / "mark").read_text(encoding="utf-8") != mark:
         shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        (folder / "mark").write_text(mark, encoding="utf-8")
+        atomic_write(folder / "mark", mark)
     steps, checkpoint = math.ceil(len(lists.queries) / recipe.batch), last_checkpoint(folder)
     every = max(1, steps // EVALUATIONS)
     best: dict[str, Any] = {"save_strategy": "no"} if lists.validation is None else {
@@ -209,7 +209,9 @@ def run(trainer: type[BaseTrainer], arguments: Any, model: Any, lists: TrainingL
             held["eval_dataset"] = Dataset.from_dict(columns(lists.validation))
         running = trainer(model, given, Dataset.from_dict(columns(lists)), loss=loss, callbacks=callbacks, **held)
         running.remove_callback(PrinterCallback)
-        if attempt(lambda: running.train(str(checkpoint) if checkpoint else None)) is None:
+        with disk_faults(folder):
+            finished = attempt(lambda: running.train(str(checkpoint) if checkpoint else None))
+        if finished is None:
             raise MemlabError(f"a step does not fit into the memory of {model.device}",
                               fix="a smaller batch or max_length, or fewer negatives")
         log, best_loss = list(running.state.log_history), running.state.best_metric

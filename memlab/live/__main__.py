@@ -22,7 +22,7 @@ from memlab.live.database import FILE, Database, is_memory
 from memlab.live.pruning import Accesses
 from memlab.live.sessions import Entry, SessionRows
 from memlab.live.store import damaged_codes
-from memlab.runtime.files import atomic_path, os_errors
+from memlab.runtime.files import atomic_path
 from memlab.runtime.help_text import Parser
 from memlab.runtime.paths import expand, path_argument
 from memlab.runtime.terminal import as_flags, print
@@ -125,7 +125,7 @@ def write(lines: Sequence[str], out: Path) -> None:
     """Write lines to a new file that only its owner can read."""
     if out.exists():
         raise MemlabError("the file is there already", where=str(out), fix="give a new one, or remove it first")
-    with os_errors("the sessions cannot be written", out, fix="give another out="), atomic_path(out) as temporary:
+    with atomic_path(out) as temporary:
         temporary.touch(0o600)
         temporary.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 

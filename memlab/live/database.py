@@ -19,7 +19,7 @@ from pathlib import Path
 
 from memlab.errors import MemlabError
 from memlab.live.lock import FolderLock, inode
-from memlab.runtime.files import TEMPORARY, atomic_dir, make_folder, os_errors
+from memlab.runtime.files import TEMPORARY, atomic_dir, disk_faults, make_folder
 
 FILE = "memory.db"
 FORMAT = 5
@@ -179,8 +179,7 @@ class Database:
         """Raise errors of SQLite and of the system as MemlabError."""
         place = where or self.folder
         try:
-            with os_errors(problem, place, kept="what was added before is kept",
-                           fix="check its permissions, or free some space there"):
+            with disk_faults(place, problem):
                 yield
         except sqlite3.Error as error:
             raise self._error(error, problem, place) from error

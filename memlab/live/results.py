@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
 import polars as pl
@@ -70,7 +71,8 @@ class SearchResult:
     """All results of one question.
 
     context: the texts that the reader is shown, in its order, before they are cut to its window. graph: the block about
-    the people and things in the question, if there is one. answer: the reader's, if there is one.
+    the people and things in the question, if there is one. answer: the reader's, if there is one. names: those of the
+    sessions that have one, by number.
     """
 
     question: str
@@ -79,6 +81,7 @@ class SearchResult:
     context: list[str]
     graph: str | None
     answer: str | None
+    names: Mapping[int, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         answer = "" if self.answer is None else f", answer {self.answer!r:.200}"
@@ -90,7 +93,7 @@ class SearchResult:
             [] if self.answer is None else [f"Answer: {self.answer}"])
 
     @classmethod
-    def of(cls, tables: Tables, results: pl.DataFrame) -> SearchResult:
+    def of(cls, tables: Tables, results: pl.DataFrame, names: Mapping[int, str] | None = None) -> SearchResult:
         """Read the tables of the one question."""
         questions, answers, context = (with_text(tables[name], tables["texts"])
                                        for name in ("questions", "answers", "context"))
@@ -100,7 +103,7 @@ class SearchResult:
         blocks = context.filter(pl.col("unit").is_null())["text"].to_list()
         items = context.filter(pl.col("unit").is_not_null())["text"].to_list()
         return cls(question["text"], question["asked_on"], results, items, "\n\n".join(blocks) or None,
-                   answer[0] if answer else None)
+                   answer[0] if answer else None, names or {})
 
 
 def history(tables: Tables, results: pl.DataFrame) -> pl.DataFrame:

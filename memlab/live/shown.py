@@ -1,10 +1,11 @@
-"""The first results as people read them: copies merged, and the newest of a topic marked."""
+"""The first results as people read them: copies merged, and what a later one replaces marked."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from difflib import SequenceMatcher
 from typing import Any
 
 import polars as pl
@@ -16,16 +17,26 @@ _ASKING = ("what", "which", "who", "whose", "when", "where", "why", "how", "do",
            "your", "we", "our", "have", "has", "had", "now", "current", "currently", "still", "latest", "last")
 """Words that ask, and that say nothing of a topic."""
 
+ALIKE = 0.6
+"""Share of words in common, in order, from which two texts are near copies: one statement with two values."""
+
+LONGEST = 200
+"""Words of a text that are compared with another."""
+
 
 @dataclass(frozen=True)
 class Shown:
-    """One result: its text without a date, the days on which it was said, the place of the last, and its copies."""
+    """One result: its text without a date, the days on which it was said, the place of the last, and its copies.
+
+    ``older`` are the places, from 0, of results that say nearly the same on an earlier day, about the question's
+    topic.
+    """
 
     text: str
     days: tuple[datetime, ...]
     place: str
     copies: int = 1
-    newest: bool = False
+    older: tuple[int, ...] = ()
 
 
 def body_of(row: Mapping[str, Any]) -> str:
@@ -34,41 +45,53 @@ def body_of(row: Mapping[str, Any]) -> str:
     return " ".join((text.partition("]\n")[2] if row["said_on"] is not None else text).split())
 
 
-def first_results(question: str, ranked: pl.DataFrame, most: int) -> list[Shown]:
+def first_results(question: str, ranked: pl.DataFrame, most: int, names: Mapping[int, str] | None = None
+                  ) -> list[Shown]:
     """Return the first results in the order of their ranks; a text is shown once, and a turn within another is not.
 
-    The newest of a topic is the latest of the results that hold the same words of the question, if they differ in day.
+    names: those of the sessions that have one; a place is the session's name, or its number.
     """
     found: dict[str, Shown] = {}
     turns: set[tuple[int, int]] = set()
+    named = names or {}
     for row in ranked.sort("rank").iter_rows(named=True):
         text, its = body_of(row), {(row["session"], turn) for turn in row["turns"]}
+        place = named.get(row["session"]) or f"session {row['session']}"
         day = () if row["said_on"] is None else (row["said_on"],)
         if (key := text.casefold()) in found:
             if not its <= turns:
                 before = found[key]
-                place = f"session {row['session']}" if day > before.days[-1:] else before.place
-                found[key] = replace(before, days=tuple(sorted(before.days + day)), place=place,
-                                     copies=before.copies + 1)
+                found[key] = replace(before, days=tuple(sorted(before.days + day)), copies=before.copies + 1,
+                                     place=place if day > before.days[-1:] else before.place)
         elif its and its <= turns:
             continue
         elif len(found) < most:
-            found[key] = Shown(text, day, f"session {row['session']}")
+            found[key] = Shown(text, day, place)
         else:
             continue
         turns |= its
     shown = list(found.values())
-    return [replace(one, newest=number in _newest(question, shown)) for number, one in enumerate(shown)]
+    return [replace(one, older=older) for one, older in zip(shown, _older(question, shown))]
 
 
-def _newest(question: str, shown: Iterable[Shown]) -> set[int]:
-    """Return the numbers of the results that are the latest of several on one topic."""
-    listed = list(shown)
-    terms = words(pl.Series([question, *(one.text for one in listed)]), None, (*LUCENE_STOP_WORDS, *_ASKING), "auto")
+def _older(question: str, shown: Sequence[Shown]) -> list[tuple[int, ...]]:
+    """Return for each result the places of what it replaces; none unless it is the latest of its near copies."""
+    terms = words(pl.Series([question, *(one.text for one in shown)]), None, (*LUCENE_STOP_WORDS, *_ASKING), "auto")
     held = {row: {*group["term"]} for (row,), group in terms.group_by("row")}
-    topics: dict[frozenset[str], list[int]] = {}
-    for number, one in enumerate(listed):
-        if one.days and (shared := held.get(0, set()) & held.get(number + 1, set())):
-            topics.setdefault(frozenset(shared), []).append(number)
-    return {max(numbers, key=lambda n: listed[n].days[-1]) for numbers in topics.values()
-            if len({listed[n].days[-1] for n in numbers}) > 1}
+    asked = held.get(0, set())
+    topics = [asked & held.get(number, set()) if one.days else set() for number, one in enumerate(shown, 1)]
+    near = [[other for other in range(len(shown)) if other != number and topics[number] & topics[other]
+             and _near_copies(one.text, shown[other].text)] for number, one in enumerate(shown)]
+    return [tuple(sorted(other for other in others if shown[other].days[-1] < shown[number].days[-1]))
+            if all(shown[other].days[-1] <= shown[number].days[-1] for other in others) else ()
+            for number, others in enumerate(near)]
+
+
+def _near_copies(one: str, other: str) -> bool:
+    """Return whether two texts say the same with another value, by the longest runs of words that both have.
+
+    >>> _near_copies("My manager is Ana.", "My manager is Ben."), _near_copies("I like my manager", "I like tea")
+    (True, False)
+    """
+    first, second = (text.casefold().split()[:LONGEST] for text in (one, other))
+    return SequenceMatcher(None, first, second, autojunk=False).ratio() >= ALIKE

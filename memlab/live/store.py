@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from memlab.errors import MemlabError
 from memlab.live.database import Database
 from memlab.models.protocols import Floats, Ints, Role
-from memlab.runtime.files import TEMPORARY, os_errors
+from memlab.runtime.files import TEMPORARY, disk_faults
 from memlab.store.index import SegmentIndex
 from memlab.store.segment import DAMAGED, key_columns, store_errors
 from memlab.store.store import SavedCodes, Store
@@ -195,7 +195,7 @@ class LiveStore(Store):
 
     def forget_indexes(self) -> None:
         """Remove the search indexes, since their vectors have changed."""
-        with os_errors("the search indexes cannot be removed", self.root), suppress(FileNotFoundError):
+        with disk_faults(self.root, "the search indexes cannot be removed"), suppress(FileNotFoundError):
             if not self._database.read_only:
                 shutil.rmtree(self.root / "indexes")
 

@@ -40,9 +40,6 @@ MOST_BYTES = 100_000_000
 MOST_READ = 100_000
 """Bytes of a refusal that are read: a page of a proxy may be long."""
 
-FIRST_WAIT = 1.0
-"""Seconds before the first repeat; each further wait is twice as long."""
-
 LONGEST_WAIT = 120.0
 """Seconds; a service that asks for a longer wait has run out of quota."""
 
@@ -160,7 +157,7 @@ class Connection:
         """
         retries = self.settings.retries
         policy = AsyncRetrying(retry=retry_if_exception_type(TemporaryFailure), stop=stop_after_attempt(retries + 1),
-                               wait=_wait, reraise=True)
+                               wait=self._wait, reraise=True)
         try:
             return await policy(self._attempt, path, body, read)
         except TemporaryFailure as failure:
@@ -248,6 +245,12 @@ class Connection:
             self._pause_until = max(self._pause_until, time.monotonic() + pause)
         raise TemporaryFailure(message, reply.retry_after)
 
+    def _wait(self, state: RetryCallState) -> float:
+        """Return the seconds before the next attempt: what the server asks for, or else a growing wait plus jitter."""
+        failure, first = state.outcome.exception() if state.outcome else None, self.settings.first_wait
+        growing = wait_exponential(multiplier=first, max=LONGEST_WAIT) + wait_random(0, first)
+        return min(retry_after_seconds(getattr(failure, "retry_after", None), growing(state)), LONGEST_WAIT)
+
     async def _wait_turn(self) -> None:
         """Wait while the server is away or has asked for a pause, and until the rate limit allows one more request."""
         if self._probing.locked():
@@ -266,7 +269,7 @@ class Connection:
         async with self._probing:
             if self._alive_at > failed_at:  # another request has probed meanwhile
                 return
-            start, pause = time.monotonic(), FIRST_WAIT
+            start, pause, announced = time.monotonic(), self.settings.first_wait, False
             expected = self._contact.made or is_registered(self.settings.url)
             patience = min(self.settings.patience, math.inf if expected else UNREACHABLE_WAIT)
             while not await self.alive():
@@ -276,13 +279,14 @@ class Connection:
                     raise ServerUnavailable(
                         f"{away if expected else 'no server is there'} ({message})", where=self.where,
                         fix=f"{fix}; then give the same line again: what was answered is stored")
-                if expected and pause == FIRST_WAIT:
+                if expected and not announced:
                     print(f"{self.where} does not answer ({message}); it is waited for, at most {clock(patience)}. "
                           f"Fix: {fix}", file=sys.stderr, flush=True)
-                await asyncio.sleep(min(pause, patience - waited))
-                pause = min(2 * pause, max(PROBE_WAIT, FIRST_WAIT))
+                    announced = True
+                await asyncio.sleep(min(pause, PROBE_WAIT, patience - waited))
+                pause *= 2
             self._alive_at = time.monotonic()
-            if expected and pause != FIRST_WAIT:
+            if announced:
                 print(f"{self.where} answers again", file=sys.stderr, flush=True)
 
     async def _fix(self, kind: Refusal) -> str:
@@ -312,13 +316,6 @@ class Connection:
         """Read the key again, since the server may have been restarted; return whether it changed."""
         old, self._key = self._key, server_key(self.settings)
         return self._key != old
-
-
-def _wait(state: RetryCallState) -> float:
-    """Return the seconds before the next attempt: what the server asks for, or else a growing wait plus jitter."""
-    failure = state.outcome.exception() if state.outcome else None
-    growing = wait_exponential(multiplier=FIRST_WAIT, max=LONGEST_WAIT) + wait_random(0, FIRST_WAIT)
-    return min(retry_after_seconds(getattr(failure, "retry_after", None), growing(state)), LONGEST_WAIT)
 
 
 def retry_after_seconds(header: str | None, otherwise: float) -> float:

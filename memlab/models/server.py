@@ -136,8 +136,9 @@ class ServerSettings:
     timeout: Annotated[float, Field(gt=0)] = 60.0  # seconds for one whole reply
     # longest wait, in seconds, for a server that is away; 3 s if it has never answered
     patience: Annotated[float, Field(ge=0)] = 60.0
-    # after 429, 5xx, time-outs and broken replies; the waits are 1, 2, 4 ... s, or what the server asks for
-    retries: Annotated[int, Field(ge=0)] = 5
+    retries: Annotated[int, Field(ge=0)] = 5  # after 429, 5xx, time-outs and broken replies
+    # seconds before the first repeat unless the server asks for others; each further wait is twice as long
+    first_wait: Annotated[float, Field(gt=0)] = 1.0
 
     slot: ClassVar[str] = "chat"
     """The slot whose settings messages name."""

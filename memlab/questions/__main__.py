@@ -28,9 +28,9 @@ from memlab.runtime.paths import path_argument
 from memlab.runtime.shell import data_path
 from memlab.runtime.terminal import as_flags, print
 from memlab.store import Store, store_at
-from memlab.text.display import sanitise, sanitise_lines
+from memlab.text.display import plural, sanitise, sanitise_lines
 
-_SOURCE = "Proposals come from what people say of themselves in English; ask your own questions about the rest."
+_SOURCE = "Proposals come from what people state in English; ask your own questions about the rest."
 _FLAGS = {"chat": "--chat", "chat.": "--chat."}
 
 
@@ -87,8 +87,9 @@ def _site(options: argparse.Namespace, chat: Mapping[str, str]) -> Site:
     pools = Pools(content.sessions, systems(), store_at(None), options.depth)
     pools.ask(Asked(entry.line.corpus, entry.first) for entry in marking.entries.values())
     statuses = Counter(entry.status for entry in marking.entries.values())
-    print(f"{sanitise(str(folder))}: {len(marking.log):,} turns in {len(content.sessions):,} sessions; "
-          f"{statuses['proposed']} questions proposed, {statuses['kept']} in {QUESTIONS}")
+    print(f"{sanitise(str(folder))}: {plural(len(marking.log), 'turn')} in "
+          f"{plural(len(content.sessions), 'session')}; {plural(statuses['proposed'], 'question')} proposed, "
+          f"{statuses['kept']} in {QUESTIONS}")
     source = "" if options.chat or chat else _SOURCE
     if source:
         print(source)
@@ -105,7 +106,7 @@ def _serve(site: Site, options: argparse.Namespace) -> None:
             server.serve_forever()
         except KeyboardInterrupt:
             marked = sum(bool(line.evidence) for line in site.marking.questions())
-            print(f"\n{marked} questions with evidence are in {sanitise(site.about['file'])}"
+            print(f"\n{plural(marked, 'question')} with evidence in {sanitise(site.about['file'])}"
                   + (f"; next: {sanitise(site.about['next'])}" if marked else ""), flush=True)
             if site.pools.waiting:
                 os._exit(0)  # C++ aborts a process that ends while a thread makes vectors; the files are whole

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from memlab.questions.rules import (
     BASE,
@@ -41,12 +41,17 @@ from memlab.questions.rules import (
     WHO,
     words,
 )
+from memlab.questions.team import LABEL, team_facts
 
 LONGEST = 4000
 """Characters of a turn that is read; a longer one was pasted or generated, and gives nothing."""
 
 LONGEST_SENTENCE = 400
 """Characters of a sentence that is read, which bounds the time for a text by its length."""
+
+
+TEAM_WEIGHT = 3.5
+"""Certainty of what a person with a name states about things."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +79,17 @@ def facts_of(text: str, speaker: str | None = None, *, assistant: bool = False) 
     text = text.translate(_QUOTES)
     if len(text) > LONGEST or _ORDERS.match(text[:60]):
         return []
+    if speaker is not None:
+        text = "\n".join(LABEL.sub("", line) for line in text.split("\n"))
     spans, found = " ".join(text.split()), dict[str, StatedFact]()
     for sentence in _mentions(text) if assistant else _sentences(text):
+        stated = [] if speaker is None or assistant else list(team_facts(sentence, speaker))
+        for question, answer, kind in stated:
+            fact = StatedFact(question, answer, kind, TEAM_WEIGHT)
+            if _sound(fact):
+                found.setdefault(question, replace(fact, weight=TEAM_WEIGHT + _specific(fact)))
+        if stated:
+            continue
         for fact in _of_sentence(sentence, named=speaker is not None):
             if _sound(fact) and fact.answer in spans:
                 question = _about(fact.question, speaker)

@@ -22,6 +22,9 @@ NEAR = 400
 LONGEST = 20_000
 """Characters of a turn that are shown."""
 
+EXCERPT = 400
+"""Characters of a turn that are shown beside the question that it was proposed for."""
+
 COPY = 12
 """Fewest characters of a text that counts once: what "Yes, I do." answers depends on the turn before it."""
 
@@ -115,6 +118,22 @@ def day(moment: Moment) -> str:
     if moment is None:
         return ""
     return f"{moment:%Y-%m-%d %H:%M}" if isinstance(moment, datetime) else f"{moment:%Y-%m-%d}"
+
+
+def excerpt(text: str, answer: str, most: int = EXCERPT) -> str:
+    """Return a text in one line, or of a long one the words around the answer.
+
+    >>> excerpt("We talked for long. My cat is called Tom. Then we ate.", "Tom", 30)
+    '… is called Tom. Then we …'
+    """
+    line = one_line(text)
+    if len(line) <= most:
+        return line
+    middle = max(line.find(answer), 0) + len(answer) // 2
+    start = min(max(middle - most // 2, 0), len(line) - most)
+    part = line[start:start + most]
+    part = f"… {part.partition(' ')[2] or part}" if start else part
+    return part if start + most == len(line) else f"{part.rpartition(' ')[0] or part} …"
 
 
 def _cut(text: str, most: int) -> str:

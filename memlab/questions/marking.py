@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -18,11 +17,11 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from memlab.data.jsonl import MOST_OF_LINES, QUESTIONS, Evidence, QuestionLine, evidence_faults, read, read_questions
-from memlab.errors import Faults, MemlabError
+from memlab.errors import DiskFault, Faults, MemlabError
 from memlab.questions.log import Log, TurnPlace
 from memlab.questions.propose import ProposedQuestion
 from memlab.runtime.clock import Clock
-from memlab.runtime.files import atomic_write
+from memlab.runtime.files import atomic_write, disk_faults
 from memlab.runtime.foreign import read_bytes
 
 SKIPPED = "questions.skipped.jsonl"
@@ -58,13 +57,15 @@ class Change(BaseModel):
 class MarkedQuestion:
     """A question and whether it is kept; each change raises the revision.
 
-    ``first`` is its text before it was edited, ``source`` the turn that it was proposed from.
+    ``first`` is its text before it was edited, ``source`` the turn that it was proposed from, and ``proposed`` the
+    answer there.
     """
 
     line: QuestionLine
     status: Status
     first: str
     source: TurnPlace | None = None
+    proposed: str = ""
     revision: int = 0
 
 
@@ -116,7 +117,7 @@ class Marking:
                 source = None if one.session is None or one.turn is None else TurnPlace(
                     self.log.number(one.corpus, one.session), one.turn)
                 line = QuestionLine(question=name, corpus=one.corpus, text=one.text, answer=one.answer)
-                entries[name] = MarkedQuestion(line, "proposed", one.text, source)
+                entries[name] = MarkedQuestion(line, "proposed", one.text, source, one.answer or "")
         self.entries = {name: replace(entry, revision=self.entries[name].revision + 1 if name in self.entries else 0)
                         for name, entry in entries.items()}
 
@@ -191,14 +192,13 @@ class Marking:
         if content == (self._disk[name] or b""):
             return
         try:
-            if not content:
-                with suppress(FileNotFoundError):
-                    path.unlink()
-            else:
+            if content:
                 atomic_write(path, content)
-        except OSError as fault:
-            raise MemlabError(f"it cannot be written ({fault.strerror or fault}); your last change is not saved",
-                              where=str(path)) from fault
+            else:
+                with disk_faults(path):
+                    path.unlink(missing_ok=True)
+        except DiskFault as fault:
+            raise MemlabError(f"{fault.what}; your last change is not saved", where=str(path), fix=fault.fix) from fault
         self._disk[name] = content or None
 
 

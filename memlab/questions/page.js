@@ -123,6 +123,12 @@ function show(fields) {
   box("state").className = `chip ${bare ? "bare" : question.status}`;
   box("state").textContent = bare ? "kept; mark a turn, or it measures nothing" : question.status;
   box("place").textContent = `${at + 1} of ${state.entries.length}${state.corpora.length > 1 ? `, about ${question.corpus}` : ""}`;
+  box("from").hidden = !question.source;
+  if (question.source) {
+    const from = question.source;
+    box("from").firstElementChild.replaceChildren(make("b", "", from.speaker), make("span", "", from.said_on || "no date"), make("span", "", from.title));
+    box("from").lastElementChild.textContent = from.text;
+  }
   const whole = question.evidence.filter(one => one.turn === null).map(one => one.session);
   box("evidence").textContent = question.evidence.length ? `${plural(question.evidence.length - whole.length, "turn")} marked as evidence` +
     (whole.length ? `, and as a whole: ${whole.join(", ")}` : "") :

@@ -16,6 +16,7 @@ from memlab.data.dataset import groups
 from memlab.data.jsonl import QuestionLine
 from memlab.evaluate.statistics import WANTED, Assumptions, planned_detectable, planned_power
 from memlab.questions.log import Log
+from memlab.text.display import plural
 
 ALPHA = 0.05
 
@@ -24,6 +25,8 @@ GOALS = (.5, .3, .2, .1, .05)
 
 ENOUGH = .3
 """Difference from which a first comparison is worth its minutes; smaller ones take more questions."""
+
+POINTS = "Points are of the share of questions with complete evidence."
 
 MOST = 5000
 """Most further questions that are named."""
@@ -56,20 +59,21 @@ def sizes(log: Log, questions: Sequence[QuestionLine]) -> tuple[int, ...]:
 
 @cache
 def plan(sizes: tuple[int, ...]) -> str:
-    """Return in one sentence which difference these groups of questions can show, and what smaller ones take.
+    """Return which difference these groups of questions can show, what smaller ones take, and what a point is.
 
     >>> plan((1,) * 12)
-    'With 12 questions a difference of 45 points can be shown; 9 more for 30 points, 22 more for 20 points.'
+    'With 12 questions a difference of 45 points can be shown; 9 more for 30 points, 22 more for 20 points. Points are \
+of the share of questions with complete evidence.'
     """
     n, least = sum(sizes), planned_detectable(np.array(sizes, np.float64), ALPHA)
     points = None if least is None else ceil(round(100 * least, 1))
-    start = "With no question" if not n else f"With {n:,} question{'s' * (n != 1)}"
+    start = "With no question" if not n else f"With {plural(n, 'question')}"
     start += " no difference can be shown" if points is None else f" a difference of {points} points can be shown"
     start += ", enough for a first comparison" if points is not None and points <= 100 * ENOUGH else ""
     goals = [goal for goal in GOALS if points is None or 100 * goal < points][:2]
     more = [(needed, goal) for goal in goals if (needed := further(sizes, goal)) is not None]
     steps = ", ".join(f"{needed:,} more for {100 * goal:.0f} points" for needed, goal in more)
-    return f"{start}; {steps}." if steps else f"{start}."
+    return f"{start}; {steps}. {POINTS}" if steps else f"{start}. {POINTS}"
 
 
 def further(sizes: tuple[int, ...], difference: float) -> int | None:

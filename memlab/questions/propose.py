@@ -8,6 +8,7 @@ them. The rules read English only.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from memlab.judge.llm import fence
 from memlab.models.chat.replies import parse_json
 from memlab.models.protocols import Chat, Message, Prompt
 from memlab.questions.facts import facts_of
+from memlab.runtime.clock import Clock, order
 from memlab.store import Store
 from memlab.tables import Notes
 from memlab.text.display import printable_line
@@ -37,18 +39,26 @@ class ProposedQuestion:
     kind: str | None = None
 
 
+_PRESENT = re.compile(r" (?:now|currently)\b")
+
+
 def propose(sessions: Iterable[SessionLine], limit: int | None = 50) -> list[ProposedQuestion]:
     """Return at most ``limit`` questions, the best first; the same words are asked once per corpus.
 
     Questions are drawn from the kinds of facts in turn, of each kind the most specific and certain one, and from
-    sessions that gave the fewest before. Of a question that several turns give rise to, the first turn is kept.
+    sessions that gave the fewest before. Of a question that several turns answer, the latest answer counts, in the turn
+    that gave it first.
     """
     found: dict[tuple[str, str], tuple[ProposedQuestion, float]] = {}
-    for session in sessions:
+    clock = Clock()
+    for session in sorted(sessions, key=lambda one: order(one.said_on, clock)):
         for number, turn in enumerate(session.turns):
             for fact in facts_of(turn.text, turn.speaker, assistant=turn.role != "user"):
-                found.setdefault((session.corpus, fact.question.casefold()), (ProposedQuestion(
-                    session.corpus, fact.question, session.session, number, fact.answer, fact.kind), fact.weight))
+                key = session.corpus, _PRESENT.sub("", fact.question.casefold())
+                if key not in found or found[key][0].answer != fact.answer:
+                    found.pop(key, None)
+                    found[key] = (ProposedQuestion(session.corpus, fact.question, session.session, number, fact.answer,
+                                                   fact.kind), fact.weight)
     return _spread(found.values(), len(found) if limit is None else limit)
 
 

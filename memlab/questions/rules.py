@@ -69,33 +69,33 @@ eleven twelve fifteen twenty thirty forty fifty a_dozen""") + ")")
 MONEY = (r"(?:(?:about|around|only|just|over|nearly|almost|roughly) ){0,2}"
          r"(?:[$€£]\d[\d,.]{0,12}|\d[\d,]{0,9} (?:dollars|euros|pounds|bucks))")
 
-_MONTH = (r"(?:January|February|March|April|May|June|July|August|September|October|November|December|"
+MONTH = (r"(?:January|February|March|April|May|June|July|August|September|October|November|December|"
           r"(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\b\.?)")
-_WEEKDAY = "(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day"
+WEEKDAY = "(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day"
 _SEASON = "(?:spring|summer|fall|autumn|winter)"
 UNIT = _any("minute hour day night week weekend month year semester decade evening") + "s?"
 _PART = "(?: (?:morning|afternoon|evening|night))?"
-_DATE = (rf"(?:{_MONTH}(?: \d{{1,2}}(?:st|nd|rd|th)?\b)?(?:,? (?:19|20)\d\d)?|"
-         rf"(?:the )?\d{{1,2}}(?:st|nd|rd|th)(?: of {_MONTH})?|(?:19|20)\d\d\b|\d{{1,2}}/\d{{1,2}}(?:/\d{{2,4}})?|"
-         rf"the {_SEASON}(?: of (?:19|20)\d\d)?|(?:early |late |mid-?){_MONTH})")
-FIXED = (rf"(?:(?:on|in|by|around|back in|at the end of|at the beginning of) (?:{_WEEKDAY},? )?"
+_DATE = (rf"(?:{MONTH}(?: \d{{1,2}}(?:st|nd|rd|th)?\b)?(?:,? (?:19|20)\d\d)?|"
+         rf"(?:the )?\d{{1,2}}(?:st|nd|rd|th)(?: of {MONTH})?|(?:19|20)\d\d\b|\d{{1,2}}/\d{{1,2}}(?:/\d{{2,4}})?|"
+         rf"the {_SEASON}(?: of (?:19|20)\d\d)?|(?:early |late |mid-?){MONTH})")
+FIXED = (rf"(?:(?:on|in|by|around|back in|at the end of|at the beginning of) (?:{WEEKDAY},? )?"
          rf"(?:early |late |mid-?)?{_DATE})")
 """A date that means the same weeks later, so that a question may hold it."""
 RELATIVE = (
     rf"(?:today|yesterday{_PART}|tomorrow{_PART}|tonight|the other day|"
-    rf"(?:earlier |later )?this (?:past )?(?:morning|afternoon|evening|weekend|week|month|year|{_SEASON}|{_WEEKDAY}|"
-    rf"{_MONTH}){_PART}|(?:(?:early|late|earlier) )?(?:over |during )?(?:last|next|the past) (?:few )?(?:night|weekend|"
-    rf"week|month|year|{_SEASON}|{_WEEKDAY}|{_MONTH}|Christmas|Thanksgiving)\b{_PART}|"
-    rf"(?:(?:about|around|over|almost|just|nearly) ){{0,2}}{_NUMBER} (?:{UNIT}|{_WEEKDAY}s?) ago|"
-    rf"(?:on |this ){_WEEKDAY}\b{_PART}|(?:over|on) the weekend|{_WEEKDAY}{_PART}$|in {_NUMBER} {UNIT}$)")
-_CLOCK = (r"(?:(?:at|around|by) (?:around |about )?(?:\d{1,2}(?::\d\d)? ?(?:am|pm|AM|PM|a\.m|p\.m)\b\.?|\d{1,2}:\d\d|"
+    rf"(?:earlier |later )?this (?:past )?(?:morning|afternoon|evening|weekend|week|month|year|{_SEASON}|{WEEKDAY}|"
+    rf"{MONTH}){_PART}|(?:(?:early|late|earlier) )?(?:over |during )?(?:last|next|the past) (?:few )?(?:night|weekend|"
+    rf"week|month|year|{_SEASON}|{WEEKDAY}|{MONTH}|Christmas|Thanksgiving)\b{_PART}|"
+    rf"(?:(?:about|around|over|almost|just|nearly) ){{0,2}}{_NUMBER} (?:{UNIT}|{WEEKDAY}s?) ago|"
+    rf"(?:on |this ){WEEKDAY}\b{_PART}|(?:over|on) the weekend|{WEEKDAY}{_PART}$|in {_NUMBER} {UNIT}$)")
+CLOCK = (r"(?:(?:at|around|by) (?:around |about )?(?:\d{1,2}(?::\d\d)? ?(?:am|pm|AM|PM|a\.m|p\.m)\b\.?|\d{1,2}:\d\d|"
           r"noon|"
           r"midnight|\d{1,2} o'clock)(?: (?:in the (?:morning|afternoon|evening)|sharp))?)")
 OFTEN = (r"(?:(?:about |around )?(?:once|twice|(?:two|three|four|five|\d) times) (?:a|per|every) (?:day|week|month|"
          r"year)|"
-         rf"every (?:other |two |three |few )?(?:{_WEEKDAY}|morning|{UNIT})s?{_PART}|"
-         rf"(?:on )?{_WEEKDAY}s(?: and {_WEEKDAY}s)?{_PART})")
-_TIME = rf"(?:{FIXED}|{RELATIVE}|{OFTEN}|{_CLOCK})"
+         rf"every (?:other |two |three |few )?(?:{WEEKDAY}|morning|{UNIT})s?{_PART}|"
+         rf"(?:on )?{WEEKDAY}s(?: and {WEEKDAY}s)?{_PART})")
+_TIME = rf"(?:{FIXED}|{RELATIVE}|{OFTEN}|{CLOCK})"
 LENGTH = (r"(?:(?:about|around|over|almost|nearly|more than|at least|the past|the last|roughly|only|just) ){0,2}"
            rf"{_NUMBER} (?:and a half )?{UNIT}\b")
 
@@ -184,7 +184,7 @@ class FactRule(NamedTuple):
 # An empty question: the segment stays in the questions about others (but for "skip") and is not asked about.
 SEGMENTS = tuple(FactRule(kind, re.compile(pattern), question, weight) for kind, pattern, question, weight in (
     ("frequency", rf"(?P<answer>{OFTEN})", "How often {did} {core}?", 2.0),
-    ("time", rf"(?P<answer>{FIXED}|{RELATIVE}|{_CLOCK})(?: {_CLOCK})?", "When {did} {core}?", 3.0),
+    ("time", rf"(?P<answer>{FIXED}|{RELATIVE}|{CLOCK})(?: {CLOCK})?", "When {did} {core}?", 3.0),
     ("duration", rf"for (?P<answer>{LENGTH})(?: now)?", "How long {did} {core}?", 2.5),
     ("since", rf"since (?P<answer>{_DATE}|last {UNIT}|college|high school|childhood)", "Since when {did} {core}?", 2.5),
     ("amount", rf"for (?P<answer>{MONEY})", "How much {did} {core} for?", 3.0),
@@ -250,7 +250,7 @@ STATES = tuple(FactRule(kind, re.compile(pattern), question, weight) for kind, p
     ("date", rf"my (?P<x>{NOUNS}) (?P<be>is|will be|starts|is coming up|is scheduled for|falls|is happening) "
              rf"(?:on |in |at |for )?(?P<answer>{_TIME}|{_DATE})", "When is my {x}?", 3.5),
     ("date", rf"(?:I|we)(?: have|'ve got| have got) an? (?P<x>(?:{_WORD} ){{1,3}}{_APPOINTMENT}) "
-             rf"(?P<answer>{_TIME}(?: {_CLOCK})?)", "When is my {x}?", 4.0),
+             rf"(?P<answer>{_TIME}(?: {CLOCK})?)", "When is my {x}?", 4.0),
     ("date", rf"my (?P<x>{NOUNS}) (?:was|was scheduled for|took place) (?:on |in |at |for )?(?P<answer>{_TIME}|"
              rf"{_DATE})",
      "When was my {x}?", 3.5),

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from memlab.errors import MemlabError, error_message
 from memlab.questions import planning
-from memlab.questions.log import Log, TurnPlace
+from memlab.questions.log import Log, TurnPlace, excerpt
 from memlab.questions.marking import Change, Conflict, MarkedQuestion, Marking, NewQuestion
 from memlab.questions.pool import Asked, Pools
 
@@ -127,10 +127,18 @@ class Site:
         places = log.merged(sorted({*log.search(line.corpus, asked.text, self.pools.depth)[0], *self.pools.of(asked),
                                     *marked, *source}))
         return {"name": line.question, "corpus": line.corpus, "status": entry.status, "revision": entry.revision,
-                "text": line.text, "answer": line.answer or "",
+                "text": line.text, "answer": line.answer or "", "source": self._source(entry),
                 "evidence": [one.model_dump() for one in line.evidence],
                 "candidates": [{**log.shown(place), "source": not source.isdisjoint(log.copies(place))}
                                for place in sorted(places)]}
+
+    def _source(self, entry: MarkedQuestion) -> dict[str, str] | None:
+        """Return the turn that a question was proposed from, or of a long turn the words around the answer."""
+        if entry.source is None:
+            return None
+        shown = self.log.shown(entry.source, near=False)
+        return {**{name: shown[name] for name in ("speaker", "said_on", "title")},
+                "text": excerpt(self.log[entry.source].text, entry.proposed)}
 
 
 def _asked(entry: MarkedQuestion) -> Asked:

@@ -14,7 +14,7 @@ from memlab.errors import MemlabError
 from memlab.evaluate.compare import Comparison
 from memlab.harness.results import ArmRun
 from memlab.harness.sweep import OF_RUNS, preset
-from memlab.report.opening import chosen, offered
+from memlab.report.opening import chosen, offered, too_easy
 from memlab.runtime.foreign import read_yaml
 from memlab.runtime.shell import setting, word
 from memlab.stage import spec
@@ -32,12 +32,14 @@ def act(comparison: Comparison, arms: Sequence[ArmRun]) -> Act:
     found, systems = comparison["verdict"], [arm for arm in arms if not arm.oracle and not arm.name.endswith(".twin")]
     if (whole := comparison["whole"]) and systems:
         return _again(systems, f"{whole['setting']}={whole['advised']}")
+    easy = too_easy(comparison)
+    again = _again(systems, easy) if easy else []
     if best := by_name.get(chosen(comparison) or ""):
-        return _use(best)
+        return [*_use(best), *again]
     if len(systems) == 1:
         return [*_use(systems[0]), *_with_plain(systems[0])]
     level = by_name.get(offered(found)["arm"]) if found else None
-    return [*(_use(level) if level else []), *(_more_questions(systems[0]) if systems else [])]
+    return [*(_use(level) if level else []), *again, *(_more_questions(systems[0]) if systems else [])]
 
 
 def _use(arm: ArmRun) -> Act:

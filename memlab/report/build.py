@@ -16,11 +16,11 @@ from typing import Any, cast
 
 import polars as pl
 
-from memlab.errors import MemlabError
+from memlab.errors import DiskFault, MemlabError
 from memlab.evaluate.compare import ArmResult, Comparison, VerdictCounts, compare
 from memlab.evaluate.contrast import Contrast
 from memlab.evaluate.evidence import PREFIX
-from memlab.evaluate.whole import whole
+from memlab.evaluate.whole import smaller, whole
 from memlab.harness.arm import Arm
 from memlab.harness.results import ArmRun, failure_file, finished_arms
 from memlab.harness.staleness import own_source
@@ -33,7 +33,7 @@ from memlab.report.html import page
 from memlab.report.markdown import document
 from memlab.report.sizes import write_table
 from memlab.runtime.console import Console
-from memlab.runtime.files import atomic_write, os_errors, sweep_leftovers
+from memlab.runtime.files import atomic_write, disk_faults, sweep_leftovers
 from memlab.runtime.foreign import read_json
 from memlab.stage import name_of
 from memlab.text.display import one_line
@@ -74,7 +74,7 @@ def up_to_date(folder: Path, digest: str) -> bool:
 
 def record_inputs(folder: Path, digest: str) -> None:
     """Record the inputs of the report in a folder; on a full disk there is no record, and it is built again."""
-    with suppress(OSError):
+    with suppress(DiskFault):
         sweep_leftovers(folder / RECORD)
         atomic_write(folder / RECORD, json.dumps({"inputs": digest}) + "\n")
 
@@ -165,7 +165,7 @@ def build(folder: Path, contrasts: Sequence[Contrast] | None = None, expected: I
         comparison["notes"].insert(0, f"Left out, since they ran with other data settings: {names}.")
     older = [path.name for path in runs.older]
     files = ReportFiles(comparison, folder / "comparison.json", folder / "report.html", folder / "report.md")
-    with os_errors("the report cannot be written", folder, "allow writing there and run the same line again"):
+    with disk_faults(folder):
         (folder / RECORD).unlink(missing_ok=True)  # who recorded it built another report
     _write(files.html, page(comparison, runs.arms, older))
     _write(files.markdown, document(comparison, runs.arms, older))
@@ -199,7 +199,8 @@ def comparison_of(folder: Path, arms: Sequence[ArmRun], contrasts: Sequence[Cont
     for name, base in oracle_bases(arms).items():
         comparison["arms"][name]["oracle_of"] = base
     systems = [arm for arm in arms if not arm.oracle and not arm.name.endswith(".twin")]
-    comparison["whole"] = whole([arm.manifest["pipeline"].get("select") for arm in systems], first["haystack"])
+    selections = [arm.manifest["pipeline"].get("select") for arm in systems]
+    comparison["whole"], comparison["smaller"] = whole(selections, first["haystack"]), smaller(selections)
     comparison["shared_seconds"] = sum(arm.shared_seconds for arm in arms)
     comparison["act"] = [list(pair) for pair in act(comparison, arms)]
     for arm in arms:
@@ -287,6 +288,5 @@ def _count_sentences(arms: Sequence[ArmRun]) -> list[str]:
 
 
 def _write(path: Path, text: str) -> None:
-    with os_errors("the report cannot be written", path.parent, "free some space there and run the same line again"):
-        sweep_leftovers(path)
-        atomic_write(path, text.encode(errors="replace"))
+    sweep_leftovers(path)
+    atomic_write(path, text.encode(errors="replace"))

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from memlab.evaluate.compare import Comparison
-from memlab.report import view_model
+from memlab.report import units, view_model
 from memlab.report.opening import Opening, opening
-from memlab.text.display import format_count, format_duration, format_interval, format_number, one_line
+from memlab.text.display import format_count, format_duration, format_interval, format_number, one_line, plural
 
 if TYPE_CHECKING:
 
@@ -67,7 +67,7 @@ def print_arm(comparison: Comparison, name: str, console: Console | None = None)
     console.print(table)
     others = len(comparison["arms"]) - 1
     if others:
-        console.print(Text(f"beside it in the report: {others} other arm{'s' if others > 1 else ''}", style="dim"))
+        console.print(Text(f"beside it in the report: {plural(others, 'other arm')}", style="dim"))
     if shared := _shared(comparison):
         console.print(Text(shared, style="dim"))
     _print_findings(comparison, console)
@@ -112,7 +112,9 @@ def _print_arms(arms: view_model.ArmsTable, console: Console) -> None:
         table.add_row(arm, *cells)
     console.print(table)
     left_out = len(heads) - len(kept)
-    for line in (arms.same, f"{left_out} more column{'s' * (left_out > 1)} in the report" if left_out else ""):
+    first = arms.heads[0][0] if arms.heads else ""
+    meaning = f"{first}: {units.label(first)}, in %" if units.is_share(first) else ""
+    for line in (meaning, arms.same, f"{plural(left_out, 'more column')} in the report" if left_out else ""):
         if line:
             console.print(Text(one_line(line), style="dim"))
 
@@ -147,5 +149,5 @@ def _print_findings(comparison: Comparison, console: Console) -> None:
         console.print(Text("• ").append(one_line(contrast.words), style=_STYLES[contrast.tone]))
     for heading, sentence in view_model.notices(comparison):
         console.print(Text(f"! {heading}: ", style="yellow").append(one_line(sentence), style="default"))
-    for note in view_model.notes(comparison):
+    for note in comparison["notes"]:  # which outputs two arms share is in the report
         console.print(Text(f"  {one_line(note)}", style="dim"))

@@ -16,12 +16,13 @@ TERMS = (
                    "is a hundredth: from 90.0 % to 91.0 %, or from 0.90 to 0.91."),
     ("95 % interval", "The differences that the data are compatible with. Where it excludes 0, chance alone is an "
                       "unlikely reason. It is not corrected for the number of contrasts."),
-    ("p", "The chance of a difference at least this large if there were none, by one t-test over independent groups of "
-          "questions."),
+    ("p, uncorrected", "The chance of a difference at least this large if there were none, by one t-test over "
+                       "independent groups of questions."),
     ("CR2", "How that test allows for questions of one group that go up and down together: the spread is that of the "
             "groups (cluster-robust, bias-reduced), and so are the degrees of freedom."),
-    ("adjusted p", "p after Holm's correction: with several declared contrasts, some would pass by chance. A contrast "
-                   "is shown where this p is at most .05."),
+    ("p, corrected", "p after Holm's correction over the declared contrasts: with several, some would pass by chance. "
+                     "A contrast is shown where this p is at most .05. The verdict's p is corrected over all arms that "
+                     "the best one is compared with, so it may be larger."),
     ("sign-flip p", "A check without the t-test's assumption: how often a difference as large appears when the sign of "
                     "each group's difference is drawn at random."),
     ("wins, losses, ties", "Questions on which the arm does better than the comparator, worse, and the same."),

@@ -16,7 +16,18 @@ from typing import Any
 
 from memlab.evaluate.compare import Comparison, finite
 from memlab.harness.results import ArmRun
-from memlab.report import arm_settings, differing, drill_down, effects, figures, sections, units, view_model
+from memlab.report import (
+    arm_settings,
+    costs,
+    differing,
+    drill_down,
+    effects,
+    figures,
+    published,
+    sections,
+    units,
+    view_model,
+)
 from memlab.report.opening import opening
 from memlab.text.display import clean, one_line, replace_surrogates
 
@@ -66,6 +77,7 @@ def page(comparison: Comparison, arms: Sequence[ArmRun], older: Sequence[str] = 
         notices=view_model.notices(comparison), notes=view_model.notes(comparison),
         types=sections.type_tables(arms, columns), classes=sections.class_tables(arms),
         turns=sections.turn_metrics(comparison), turn_columns=sections.COLUMNS, turn_legend=sections.TURNS,
+        published=published.report_tables(comparison), costs=costs.cost_tables(comparison, arms),
         reliability=figures.reliability(arms, found), importances=sections.importance_tables(arms),
         importance_legend=sections.GAINS, why=sections.causes(arms), reached=sections.reached(arms),
         meanings=sections.VIEW_MEANINGS, settings=arm_settings.by_value(arms), shared=shared, differing=differ,

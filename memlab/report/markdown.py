@@ -9,7 +9,7 @@ from memlab.evaluate.compare import Comparison
 from memlab.evaluate.curves import CurvePoint
 from memlab.evaluate.summary import calibration_error
 from memlab.harness.results import ArmRun
-from memlab.report import arm_settings, differing, effects, sections, units, view_model
+from memlab.report import arm_settings, costs, differing, effects, published, sections, units, view_model
 from memlab.report.opening import Opening, opening
 from memlab.text.display import EMPTY, clean, format_count, format_number, one_line
 
@@ -47,6 +47,13 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], numbers_from: int 
     return "\n".join("| " + " | ".join(row) + " |" for row in [head, rule, *rows]) + "\n"
 
 
+def plain(one: sections.PlainTable) -> str:
+    """Return a table of texts with its caption and remark."""
+    body = table([escape(name) for name in one.head], [[escape(cell) for cell in row] for row in one.rows],
+                 one.numbers_from)
+    return "\n\n".join(part for part in (f"{escape(one.caption)}:", body.strip("\n"), escape(one.remark)) if part)
+
+
 def document(comparison: Comparison, arms: Sequence[ArmRun], older: Sequence[str] = ()) -> str:
     """Render the report; it has the order of the HTML page, and figures in place of the charts."""
     found = opening(comparison)
@@ -75,9 +82,13 @@ def document(comparison: Comparison, arms: Sequence[ArmRun], older: Sequence[str
     if turns := sections.turn_metrics(comparison):
         parts += ["## Turns, as other benchmarks print them", table(["arm", *sections.COLUMNS], [
             [escape(name), *cells] for name, cells in turns]) + "\n" + sections.TURNS]
+    if beside := published.report_tables(comparison):
+        parts += ["## Published figures", *map(plain, beside)]
     parts += _learned(arms)
     if causes := sections.causes(arms):
         parts += ["## Why answers are wrong", *map(_reached, sections.reached(arms)), *map(_causes, causes)]
+    if spent := costs.cost_tables(comparison, arms):
+        parts += ["## Cost and latency", *map(plain, spent)]
     if by_value := arm_settings.by_value(arms):
         parts += ["## Settings", "Those in which the arms differ:", table(
             ["setting", "value", "arms that have it"],
@@ -133,7 +144,12 @@ def _reason(arm: str, question: str, reason: sections.Reason) -> str:
 
 def _causes(causes: sections.CauseTable) -> str:
     head = ["cause", f"wrong answers, of {causes.wrong} sampled", f"right answers, of {causes.right} sampled"]
-    return escape(causes.words) + ".\n\n" + table(head, [[escape(c), str(n), str(m)] for c, n, m in causes.rows])
+    parts = [escape(causes.words) + ".", table(head, [[escape(c), str(n), str(m)] for c, n, m in causes.rows])]
+    if causes.by_type:
+        parts += ["Wrong answers by question type:", table(
+            ["cause", *(f"{escape(kind)} (n = {n})" for kind, n in causes.types)],
+            [[escape(cause), *map(str, counts)] for cause, counts in causes.by_type])]
+    return "\n\n".join(part.strip("\n") for part in parts)
 
 
 def _verdict(comparison: Comparison, found: Opening) -> str:
@@ -170,7 +186,7 @@ def _arms(comparison: Comparison, found: Opening) -> str:
             f" ({escape(b)})" for b in badges)
         body.append([name, *("".join(sign for sign, _ in c.marks) + " " * bool(c.marks) + c.text
                              + (f" ({c.detail})" if c.detail else "") for c in row.cells)])
-    legend = ("In brackets the 95 % interval. ▲ ▼ higher or lower in a declared contrast (adjusted p &lt; .05), "
+    legend = ("In brackets the 95 % interval. ▲ ▼ higher or lower in a declared contrast (corrected p &lt; .05), "
               "△ ▽ exploratory. Tokens and K are means per question; time is that of the arm's own stages.")
     if compared := view_model.compared_arms(comparison):
         legend += f" Compared: {escape(compared)}."

@@ -27,7 +27,7 @@ from memlab.report import view_model
 from memlab.report.build import comparison_of, declared_contrasts
 from memlab.report.console import print_comparison
 from memlab.report.opening import opening
-from memlab.text.display import format_number, html_table, paragraphs
+from memlab.text.display import format_number, html_table, paragraphs, plural
 
 
 @dataclass(frozen=True, repr=False)
@@ -66,7 +66,7 @@ class FinishedRuns(Mapping[str, ArmRun]):
 
     def __repr__(self) -> str:
         names = ", ".join(self)
-        return f"<{len(self)} finished run{'s' * (len(self) != 1)}: {names}>"
+        return f"<{plural(len(self), 'finished run')}: {names}>"
 
     def _repr_html_(self) -> str:
         table = self.table()

@@ -15,7 +15,7 @@ from memlab.evaluate.contrast import PLANNED, ContrastResult
 from memlab.evaluate.evidence import ANSWER_WORDS, PREFIX
 from memlab.evaluate.verbalise import interval, opponent, p_value
 from memlab.evaluate.verdict import MARGIN, Place, Recommendation, Rival, RuleVerdict, needed, winner
-from memlab.text.display import format_signed
+from memlab.text.display import format_signed, plural
 
 FAIR = 0.5
 """A contrast with less power than this for the difference planned for is named in the opening."""
@@ -24,7 +24,10 @@ UNEQUAL = 1.5
 """Ratio of the best arm's tokens to the median of the others from which costs are said to differ."""
 
 CHEAPER = 0.9
-"""Of level arms, one that shows less than this share of the best arm's tokens is offered in its place."""
+"""Where no difference is shown, an arm with less than this share of the best one's tokens is offered in its place."""
+
+COMPLETE = 0.99
+"""Share of questions with all evidence above which a smaller budget is advised."""
 
 NAMED = 3
 """Rivals that are named with their differences."""
@@ -88,7 +91,7 @@ def _verdict(comparison: Comparison) -> tuple[str, list[str]]:
     if found is None:
         return _alone(comparison)
     words = _tied(found) if found["behind"] is None else _preferred(found, found["behind"])
-    return words[0], [*words[1], *_declared(found, comparison["contrasts"]), *_cheaper(found),
+    return words[0], [*words[1], *_too_easy(comparison), *_declared(found, comparison["contrasts"]), *_cheaper(found),
                       *_weak(comparison["contrasts"])]
 
 
@@ -101,9 +104,10 @@ def _preferred(found: Recommendation, behind: Rival) -> tuple[str, list[str]]:
     sure = f"{ahead}{behind['arm']}: {_lead(behind, others)}."
     if not tied:
         return f"Use {best['arm']}: {finds}, {-100 * behind['difference']:.1f} points above {behind['arm']}.", [sure]
-    return (f"Use {best['arm']}: it is shown to be better than {_and_more(behind['arm'], rest - 1)}, and level with "
-            f"{_and_more(tied[0]['arm'], len(tied) - 1)}.",
-            [f"I{finds[1:]}{_at(best['tokens'])}.", sure, *_level(tied, others), _settled_by(found)])
+    names = _and_more(tied[0]["arm"], len(tied) - 1)
+    against = f", and level with {names}" if all(map(_is_level, tied)) else f"; whether it beats {names} is open"
+    return (f"Use {best['arm']}: it is shown to be better than {_and_more(behind['arm'], rest - 1)}{against}.",
+            [f"I{finds[1:]}{_at(best['tokens'])}.", sure, *_tied_words(tied, others), _settled_by(found)])
 
 
 def _and_more(name: str, more: int) -> str:
@@ -116,7 +120,7 @@ def _and_more(name: str, more: int) -> str:
 
 
 def offered(found: Recommendation) -> Place:
-    """Return the arm that is offered where all are level: the cheapest, or the best where none is clearly cheaper."""
+    """Return the arm that is offered where none is shown to be ahead: the best, or one that is clearly cheaper."""
     best, level = found["ranking"][0], [place for place in found["ranking"] if place["tier"] == 1]
     cheapest = min(level, key=lambda place: (_price(place), -place["value"], place["arm"]))
     return cheapest if _price(cheapest) < CHEAPER * _price(best) else best
@@ -130,7 +134,8 @@ def _tied(found: Recommendation) -> tuple[str, list[str]]:
     """Return the verdict where the best arm is shown to be ahead of no other."""
     best, rivals, n = found["ranking"][0], found["tied"], found["questions"]
     names = f"{best['arm']} and {rivals[0]['arm']}" if len(rivals) == 1 else f"all {_number(len(rivals) + 1)}"
-    sentence = f"No winner: {names} are level on {n:,} question{'s' * (n != 1)}."
+    sentence = f"No winner: {names} are level on {plural(n, 'question')}." if all(map(_is_level, rivals)) else (
+        f"No winner: no difference between {names} is shown on {plural(n, 'question')}.")
     offer = offered(found)
     cheapest = all(_price(offer) <= _price(place) for place in found["ranking"] if place["tier"] == 1)
     reason = "the cheapest of them" if cheapest else "the highest value, and no other is clearly cheaper"
@@ -141,30 +146,59 @@ def _tied(found: Recommendation) -> tuple[str, list[str]]:
     else:
         sure += [] if offer is best else [f"The highest value: {best['arm']} {_does(found['metric'], best['value'])}"
                                           f"{_at(best['tokens'])}."]
-        sure += _level(rivals, len(rivals))
+        sure += _tied_words(rivals, len(rivals))
     return sentence, [*sure, _settled_by(found)]
 
 
-def _level(rivals: Sequence[Rival], others: int) -> list[str]:
+def _is_level(rival: Rival) -> bool:
+    """Return whether an arm has the best one's value, or an interval that excludes a difference of ``MARGIN``."""
+    low, high = rival["low"], rival["high"]
+    return rival["difference"] == 0 or low is not None and high is not None and -MARGIN < low <= high < MARGIN
+
+
+def _tied_words(rivals: Sequence[Rival], others: int) -> list[str]:
+    """Return which of the arms that the best is not shown to be ahead of are level with it, and which are open."""
+    level, unsettled = ([r for r in rivals if _is_level(r) is one] for one in (True, False))
+    return [f"{heading}: {_named(some, others)}." for heading, some in (
+        (f"Level (the same value, or within {100 * MARGIN:.0f} points)", level),
+        ("Open, since no difference is shown", unsettled)) if some]
+
+
+def _named(rivals: Sequence[Rival], others: int) -> str:
     more = f"; and {len(rivals) - NAMED} more" if len(rivals) > NAMED else ""
-    names = "; ".join(f"{rival['arm']} ({_lead(rival, others) if rival['difference'] else 'the same value'})"
-                      for rival in rivals[:NAMED])
-    return [f"Level, since no difference is shown: {names}{more}."]
+    return "; ".join(f"{rival['arm']} ({_lead(rival, others) if rival['difference'] else 'the same value'})"
+                     for rival in rivals[:NAMED]) + more
 
 
 def _declared(found: Recommendation, contrasts: Sequence[ContrastResult]) -> list[str]:
-    """Return why a contrast may be shown though the verdict calls the two arms level; nothing where none is."""
+    """Return why a contrast may be shown though the verdict leaves it open; nothing where none is."""
     best, tied = found["ranking"][0]["arm"], {rival["arm"] for rival in found["tied"]}
     names = [row["comparator"] for row in contrasts if row["verdict"] == "shown" and row["arm"] == best
              and row["metric"] == found["metric"] and row["comparator"] in tied]
     if not names:
         return []
-    return [f"Ahead of {' and '.join(names)} in a contrast that was declared before the run, after Holm over "
-            f"{_number(len(contrasts))}. The verdict names the best of all afterwards, so it corrects over more."]
+    return [f"Ahead of {' and '.join(names)} in a contrast that was declared before the run, corrected over "
+            f"the {_number(len(contrasts))} declared. The verdict names the best of all afterwards, so it corrects "
+            "over more."]
+
+
+def too_easy(comparison: Comparison) -> str:
+    """Return the setting of a smaller budget where the best arm finds everything for nearly all questions, else ""."""
+    found, smaller = comparison["verdict"], comparison["smaller"]
+    complete = found and found["metric"].endswith("/recall_all") and found["ranking"][0]["value"] > COMPLETE
+    return f"{smaller['setting']}={smaller['advised']}" if complete and smaller else ""
+
+
+def _too_easy(comparison: Comparison) -> list[str]:
+    smaller = comparison["smaller"]
+    if smaller is None or not (setting := too_easy(comparison)):
+        return []
+    return [f"The best has everything within {smaller['limit']:,} {smaller['unit']}, so that little can tell systems "
+            f"apart here: compare again with less, such as {setting}."]
 
 
 def _settled_by(found: Recommendation) -> str:
-    """Return what would tell the best arm from all that are level with it."""
+    """Return what would tell the best arm from all that it is not shown to be ahead of."""
     most = max((rival["needed"] for rival in found["tied"] if rival["needed"] is not None), default=None)
     return _settle(found["groups"], found["questions"], most, PLANNED)
 
@@ -214,7 +248,8 @@ def _rules_words(rules: RuleVerdict, comparison: Comparison) -> tuple[str, list[
 
 def _margin(row: ContrastResult) -> str:
     facts = [f"{format_signed(100 * (row['difference'] or 0.0), 1)} points", *interval(row)]
-    facts.append("nothing can be tested" if row["p_adjusted"] is None else f"p {p_value(row['p_adjusted'])} after Holm")
+    facts.append("nothing can be tested" if row["p_adjusted"] is None else
+                 f"p {p_value(row['p_adjusted'])}, corrected over the declared contrasts")
     return f"Against {opponent(row)}: {', '.join(facts)}{'' if row['verdict'] == 'shown' else ' (not shown)'}."
 
 
@@ -243,8 +278,8 @@ def _alone(comparison: Comparison) -> tuple[str, list[str]]:
     found = arm["metrics"][metric]
     sure = []
     if found["low"] is not None and found["high"] is not None:
-        sure.append(f"95 % interval {100 * found['low']:.1f} to {100 * found['high']:.1f} %, from {found['n']:,} "
-                    f"question{'s' * (found['n'] != 1)}.")
+        sure.append(f"95 % interval {100 * found['low']:.1f} to {100 * found['high']:.1f} %, from "
+                    f"{plural(found['n'], 'question')}.")
     kinds = {kind[1]: one["value"] for key, one in arm["metrics"].items()
              if (kind := re.fullmatch(rf"type=(.*)/{re.escape(metric)}", key, re.DOTALL))}
     if len(kinds) > 1:
@@ -314,20 +349,20 @@ def _lead(rival: Rival, others: int) -> str:
     """Return by how much the best arm is ahead of a rival.
 
     >>> _lead({"arm": "a", "tokens": None, "difference": -.15, "low": -.25, "high": -.05, "p": .004, "needed": 0}, 3)
-    '+15.0 points, 95 % interval +5.0 to +25.0, p = .004 after Holm over three'
+    '+15.0 points, 95 % interval +5.0 to +25.0, p = .004, corrected over three comparisons'
     """
     low, high = rival["low"], rival["high"]
     mirrored: Rival = {**rival, "difference": -rival["difference"], "low": None if high is None else -high,
                        "high": None if low is None else -low}
-    corrected = f" after Holm over {_number(others)}" if others > 1 else ""
+    corrected = f", corrected over {_number(others)} comparisons" if others > 1 else ""
     return _size(mirrored) + ("" if rival["p"] is None else f", p {p_value(rival['p'])}{corrected}")
 
 
 def _data(comparison: Comparison) -> str:
     scored, questions, groups = comparison["scored"], comparison["questions"], comparison["groups"]
     counted = "" if scored == questions else f", {scored:,} of them count for retrieval"
-    grouped = f", in {groups:,} independent group{'s' * (groups != 1)}" if groups < scored else ""
-    return f"{comparison['data']}: {questions:,} question{'s' * (questions != 1)}{counted}{grouped}"
+    grouped = f", in {plural(groups, 'independent group')}" if groups < scored else ""
+    return f"{comparison['data']}: {plural(questions, 'question')}{counted}{grouped}"
 
 
 def _question(experiment: str) -> str:

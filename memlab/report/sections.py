@@ -19,19 +19,37 @@ from memlab.report import units
 from memlab.report.arm_settings import slot_names
 from memlab.text.display import format_number, format_signed, is_number, one_line
 
+
+@dataclass(frozen=True)
+class PlainTable:
+    """A table of texts: heads and rows, a remark below it, and the first column of numbers."""
+
+    caption: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    remark: str = ""
+    numbers_from: int = 1
+
+
 DECLINE = "no evidence: to decline"
 VIEW_MEANINGS = {"any": "evidence counts as shown when any piece of it is", "all": "only when all of it is"}
 
 
 @dataclass(frozen=True)
 class CauseTable:
-    """An arm's causes under one view: (cause, wrong answers, right answers that turn) and the sizes of the samples."""
+    """An arm's causes under one view: (cause, wrong answers, right answers that turn) and the sizes of the samples.
+
+    ``types`` are (question type, its wrong answers in the sample), ``by_type`` (cause, its wrong answers of each type);
+    both are empty where the questions have one type or none.
+    """
 
     arm: str
     view: str
     rows: tuple[tuple[str, int, int], ...]
     wrong: int
     right: int
+    types: tuple[tuple[str, int], ...] = ()
+    by_type: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
     @property
     def words(self) -> str:
@@ -47,12 +65,25 @@ def causes(arms: Sequence[ArmRun]) -> list[CauseTable]:
     for arm in arms:
         if arm.attribution is None:
             continue
+        typed = arm.attribution.join(arm.questions.select("question", "category"), on="question", how="left")
         for view in VIEWS:
-            sampled = arm.attribution.filter((pl.col("view") == view) & pl.col("sampled"))
+            sampled = typed.filter((pl.col("view") == view) & pl.col("sampled"))
             wrong, right = (Counter(sampled.filter(pl.col("right") == r)["cause"]) for r in (False, True))
             rows = tuple((c, wrong[c], right[c]) for c in CAUSES if wrong[c] or right[c])
-            out.append(CauseTable(one_line(arm.name), view, rows, wrong.total(), right.total()))
+            out.append(CauseTable(one_line(arm.name), view, rows, wrong.total(), right.total(),
+                                  *_causes_by_type(sampled.filter(~pl.col("right")))))
     return out
+
+
+def _causes_by_type(wrong: pl.DataFrame) -> tuple[tuple[tuple[str, int], ...], tuple[tuple[str, tuple[int, ...]], ...]]:
+    """Return ``types`` and ``by_type`` of a ``CauseTable`` from the wrong answers of a sample."""
+    sizes = Counter(wrong["category"].drop_nulls())
+    if len(sizes) < 2:
+        return (), ()
+    counts = Counter(wrong.select("cause", "category").iter_rows())
+    kinds = sorted(sizes)
+    rows = tuple((cause, tuple(counts[cause, kind] for kind in kinds)) for cause in CAUSES)
+    return tuple((one_line(kind), sizes[kind]) for kind in kinds), tuple(row for row in rows if any(row[1]))
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from typing import Any, cast
 from memlab.errors import MemlabError
 from memlab.evaluate.compare import Comparison
 from memlab.report.markdown import escape, table
-from memlab.runtime.files import atomic_write, os_errors, sweep_leftovers
+from memlab.runtime.files import atomic_write, sweep_leftovers
 from memlab.runtime.foreign import read_json
 from memlab.slots import SLOTS
 from memlab.text.display import format_count, format_interval, format_number
@@ -94,9 +94,8 @@ def write_table(folder: Path) -> Path | None:
     data = file.name.removesuffix(".sizes.md")
     title = f"# {escape(folder.parent.name)} on {escape(data)} by size of the haystack"
     text = "\n\n".join([title, *(section(sizes) for sizes in several), *left_out, LEGEND]) + "\n"
-    with os_errors("the table of sizes cannot be written", file.parent, "free some space and run the same line again"):
-        sweep_leftovers(file)
-        atomic_write(file, text.encode(errors="replace"))
+    sweep_leftovers(file)
+    atomic_write(file, text.encode(errors="replace"))
     return file
 
 

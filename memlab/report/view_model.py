@@ -134,7 +134,7 @@ def tone(contrast: ContrastResult) -> str:
 def marks(comparison: Comparison, arm: str, metric: str) -> tuple[tuple[str, str], ...]:
     """Mark a figure: ▲ ▼ a declared contrast that holds after correction, △ ▽ an exploratory one with p < .05."""
     signs: dict[str, list[str]] = {}
-    lists: tuple[tuple[Listed, str], ...] = (("contrasts", "declared, adjusted p"), ("exploratory", "exploratory, p"))
+    lists: tuple[tuple[Listed, str], ...] = (("contrasts", "declared, corrected p"), ("exploratory", "exploratory, p"))
     for listed, label in lists:
         for contrast in comparison[listed]:
             sign, difference = _SIGNS.get((tone(contrast), listed)), contrast["difference"]
@@ -333,7 +333,7 @@ def _facts(c: ContrastResult) -> tuple[tuple[str, str], ...]:
         outcome = "token range", " to ".join(f"{n:,.0f}" for n in c["tokens"])
     return (("difference", units.difference(metric, c["difference"])),
             ("95 % interval", units.difference_interval(metric, c["low"], c["high"]) or EMPTY),
-            ("p", format_p(c["p"])), ("adjusted p", format_p(c["p_adjusted"])),
+            ("p, uncorrected", format_p(c["p"])), ("p, corrected", format_p(c["p_adjusted"])),
             ("sign-flip p", format_p(c["p_sign_flip"])), outcome,
             ("smallest detectable", units.difference(metric, c["smallest_detectable"]).removeprefix("+")),
             ("power", power), ("test", f"{c['test'] or 'none'}, n = {c['n']:,}{', ' * bool(in_groups)}{in_groups}"))

@@ -20,7 +20,7 @@ from memlab.report.opening import opening
 from memlab.report.sections import types
 from memlab.runtime.files import write_json
 from memlab.runtime.foreign import read_json
-from memlab.text.display import one_line
+from memlab.text.display import one_line, plural
 from memlab.track.wandb import run_id
 
 FILE = "wandb_report.json"
@@ -69,7 +69,7 @@ def build_report(api: Any, comparison: Comparison, arms: Sequence[ArmRun], entit
         if panels:
             blocks.append(api.PanelGrid(runsets=[_runs(api, arms, entity, project, metrics)], panels=panels))
     title = f"{one_line(comparison['experiment'])} on {one_line(comparison['data'])}"[:TITLE]
-    summary = f"memlab: {len(comparison['arms'])} arms, {comparison['questions']:,} questions"
+    summary = f"memlab: {plural(len(comparison['arms']), 'arm')}, {plural(comparison['questions'], 'question')}"
     return api.Report(entity=entity, project=project, title=title, description=summary, blocks=blocks, width="fluid")
 
 

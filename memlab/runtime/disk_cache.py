@@ -16,8 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from memlab.errors import MemlabError
-from memlab.runtime.files import atomic_path, decode_line, encode_line, make_folder, open_plain, sweep_leftovers
+from memlab.errors import DiskFault, MemlabError
+from memlab.runtime.files import atomic_path, decode_line, encode_line, open_plain, sweep_leftovers
 from memlab.runtime.paths import PACKAGE, home
 from memlab.runtime.redaction import redact_tree
 
@@ -52,10 +52,9 @@ def _place(inputs: Any) -> Path | None:
 
 def _write(path: Path, result: Any, valid: Callable[[], bool]) -> None:
     """Write a result that is valid; without space or permission, and if it cannot be kept, there is no file."""
-    with suppress(OSError, TypeError, ValueError, RecursionError):
+    with suppress(OSError, DiskFault, TypeError, ValueError, RecursionError):
         line = encode_line({"result": result})
         if valid() and decode_line(line) == {"result": result} == redact_tree({"result": result}):
-            make_folder(path.parent)
             _make_room(path.parent)
             sweep_leftovers(path)
             with atomic_path(path, sync=False) as temporary:

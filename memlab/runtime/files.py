@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import glob
 import hashlib
+import io
 import json
 import os
 import secrets
@@ -16,9 +17,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from io import BufferedReader, FileIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from memlab.errors import MemlabError
+from memlab.errors import ELSEWHERE, MemlabError, disk_fault
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 class SharedLock:
@@ -87,63 +91,80 @@ STALE = 3600.0
 
 
 @contextmanager
-def atomic_path(path: Path, sync: bool = True) -> Iterator[Path]:
+def disk_faults(place: Path, problem: str = "cannot be written", other: str = ELSEWHERE) -> Iterator[None]:
+    """Raise a fault of the disk in the block as a DiskFault that names the place; ``other`` is another way out.
+
+    Libraries that write by themselves raise exceptions of many kinds.
+    """
+    try:
+        yield
+    except Exception as error:
+        fault = disk_fault(error, place, problem, other)
+        if fault is None or fault is error:
+            raise
+        raise fault from error
+
+
+@contextmanager
+def atomic_path(path: Path, sync: bool = True, other: str = ELSEWHERE) -> Iterator[Path]:
     """Yield a temporary path to write a file to; it is renamed to ``path`` if the block ends without an error.
 
     ``path`` then holds either the whole new file or what was there before, whatever kills the process; without
-    ``sync`` a power failure may leave a part of it. A file in a folder that is closed to other users is closed too.
+    ``sync`` a power failure may leave a part of it. Its folder is made. A file in a folder that is closed to other
+    users is closed too. Raises DiskFault, which names ``path`` and ``other``, another way out.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}{TEMPORARY}")
     try:
-        yield temporary
-        if is_private(path.parent):
-            temporary.chmod(0o600)
-        if sync:
-            _sync(temporary)
-        os.replace(temporary, path)
-    except BaseException as error:
-        _name_place(error, temporary, path)
+        with disk_faults(path, other=other):
+            make_folder(path.parent)
+            yield temporary
+            if is_private(path.parent):
+                temporary.chmod(0o600)
+            if sync:
+                _sync(temporary)
+            os.replace(temporary, path)
+    except BaseException:
         with suppress(OSError):
             temporary.unlink()
         raise
 
 
-def atomic_write(path: Path, content: bytes | memoryview | str) -> None:
-    """Write a file whole or not at all; text is written as UTF-8."""
-    with atomic_path(path) as temporary:
+def atomic_write(path: Path, content: bytes | memoryview | str, other: str = ELSEWHERE) -> None:
+    """Write a file whole or not at all; text is written as UTF-8. Its folder is made. Raises DiskFault."""
+    with atomic_path(path, other=other) as temporary:
         temporary.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 @contextmanager
-def atomic_dir(path: Path) -> Iterator[Path]:
+def atomic_dir(path: Path, other: str = ELSEWHERE) -> Iterator[Path]:
     """Yield a temporary folder to fill; it is renamed to ``path`` if the block ends without an error.
 
     A folder that holds something by then is left as it is: another process was faster, with the same content.
+    Raises DiskFault, which names ``path`` and ``other``, another way out.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}{TEMPORARY}")
-    temporary.mkdir()  # as open to others as the umask says
     try:
-        yield temporary
-        for file in temporary.rglob("*"):
-            if file.is_file():
-                _sync(file)
-        try:
-            temporary.rename(path)
-        except OSError:
-            if not path.is_dir():
-                raise
-    except OSError as error:
-        _name_place(error, temporary, path)
-        raise
+        with disk_faults(path, other=other):
+            make_folder(path.parent)
+            temporary.mkdir()  # as open to others as the umask says
+            yield temporary
+            for file in temporary.rglob("*"):
+                if file.is_file():
+                    _sync(file)
+            try:
+                temporary.rename(path)
+            except OSError:
+                if not path.is_dir():
+                    raise
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _name_place(error: BaseException, temporary: Path, path: Path) -> None:
-    """Name the place in an OSError that names none, as a full disk's, or only the temporary one."""
-    if isinstance(error, OSError) and (error.filename is None or str(error.filename).startswith(str(temporary))):
-        error.filename = str(path)
+def write_parquet(frame: pl.DataFrame, path: Path) -> None:
+    """Write a table, by way of memory: polars hides some errors of a full disk."""
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer)
+    path.write_bytes(buffer.getbuffer())
 
 
 def is_private(folder: Path) -> bool:
@@ -185,13 +206,12 @@ def sweep_leftovers(path: Path) -> None:
 
 
 @contextmanager
-def os_errors(problem: str, where: Path, fix: str = "", kept: str = "") -> Iterator[None]:
-    """Raise an OSError of the block as a MemlabError: the problem, the system's reason, what is kept, the fix."""
+def read_errors(file: Path, fix: str = "") -> Iterator[None]:
+    """Raise an OSError of the block as a MemlabError: the file cannot be read, the system's reason, the fix."""
     try:
         yield
     except OSError as error:
-        raise MemlabError(f"{problem}: {error.strerror or error}{f' ({kept})' if kept else ''}",
-                          where=str(where), fix=fix) from error
+        raise MemlabError(f"cannot be read: {error.strerror or error}", where=str(file), fix=fix) from error
 
 
 def open_plain(path: Path) -> BufferedReader:

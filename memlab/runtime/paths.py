@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import errno
 import os
+from difflib import get_close_matches
 from pathlib import Path
 
 from memlab.errors import MemlabError, did_you_mean
@@ -41,6 +42,9 @@ def bundled_encoder() -> Path:
 
     return Path(get_model_path())
 
+
+NEARLY = 0.8
+"""Likeness of a name from which it may be a missing one, mistyped."""
 
 SHOWN = 80
 """Characters of a path in a message; one that is refused may have thousands."""
@@ -103,6 +107,15 @@ def text_argument(text: str) -> str:
     if text.isprintable() or text == text.encode(errors="replace").decode():
         return text
     raise argparse.ArgumentTypeError(f"{ascii(text)[:SHOWN]} is no UTF-8")
+
+
+def nearest(path: Path) -> Path | None:
+    """Return what lies where a missing path would and has nearly its name; None if nothing does, or it is there."""
+    try:
+        known = [] if path.exists() else sorted(os.listdir(path.parent))
+    except OSError:
+        return None
+    return next((path.with_name(name) for name in get_close_matches(path.name, known, n=1, cutoff=NEARLY)), None)
 
 
 def no_runs(place: Path) -> MemlabError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import sys
 from types import TracebackType
@@ -22,30 +21,6 @@ def is_interrupt(error: BaseException | None) -> bool:
     return error is not None
 
 
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_CLOSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO, errno.ESTALE, errno.ENAMETOOLONG, errno.ENOTDIR,
-           errno.EISDIR, errno.EEXIST, errno.ELOOP)
-
-
-def disk_fault(error: BaseException) -> str:
-    """Return a sentence on a fault of a disk or a folder: where, what, and how to go on; "" for another exception.
-
-    Libraries that write by themselves give the system's words and no number.
-
-    >>> print(disk_fault(OSError(errno.ENOSPC, "No space left on device", "a.json")))
-    a.json: No space left on device. Fix: free some space there and run the same line again; finished work is kept
-    """
-    number = error.errno if isinstance(error, OSError) else None
-    if number is None:
-        number = next((full for full in _FULL if os.strerror(full) in str(error)), None)
-    if number not in (*_FULL, *_CLOSED):
-        return ""
-    where = os.fsdecode(getattr(error, "filename2", None) or getattr(error, "filename", None) or "") or "a file"
-    fix = "free some space there and run the same line again" if number in _FULL else \
-        "choose a place where you can read and write"
-    return f"{where}: {os.strerror(number)}. Fix: {fix}; finished work is kept"
-
-
 def watch() -> None:
     """Have this process end with one sentence if Ctrl-C or a fault of a disk ends it."""
     before = sys.excepthook
@@ -54,11 +29,11 @@ def watch() -> None:
         if is_interrupt(error):
             _say("\ninterrupted; finished work is kept")
             os._exit(INTERRUPTED)
-        if sentence := disk_fault(error):
-            from memlab.errors import hide
-            from memlab.text.display import sanitise
+        from memlab.errors import MemlabError, disk_fault
+        from memlab.text.display import sanitise
 
-            _say(f"memlab: {sanitise(hide(sentence))}")
+        if fault := error if isinstance(error, MemlabError) else disk_fault(error):
+            _say(f"memlab: {sanitise(str(fault))}")
             return
         before(kind, error, trace)
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from memlab.errors import MemlabError
 from memlab.harness.results import ArmRun, finished_arms
 from memlab.report.markdown import code, escape, table
-from memlab.runtime.files import atomic_write, os_errors
+from memlab.runtime.files import atomic_write
 from memlab.runtime.help_text import Parser
 from memlab.runtime.paths import path_argument
 from memlab.runtime.terminal import print
@@ -244,8 +244,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         arms, broken = systems(options.runs)
         page = options.runs / "scenarios.md"
-        with os_errors("the page cannot be written", page):
-            atomic_write(page, document(arms, broken, max(options.top, 1)))
+        atomic_write(page, document(arms, broken, max(options.top, 1)))
     except MemlabError as error:
         print(f"memlab: {one_line(error)}", file=sys.stderr)
         return 1

@@ -32,7 +32,7 @@ from memlab.score.arm import ForeignRun, foreign_arm, run_name
 from memlab.score.runs import Run, Ties, read_run
 from memlab.slots import LAST_RANKED, SLOTS
 from memlab.store import store_at
-from memlab.text.display import clean
+from memlab.text.display import clean, plural
 
 STILL_READ = ("extract", "classify")
 """Slots before the selection that a foreign run has: the reader's graph, and classes of questions."""
@@ -94,7 +94,7 @@ def _score(files: Sequence[Path], reader: Callable[[Path], Run], settings: list[
         run = reader(path)
         arm, ranked, faults = foreign_arm(base, own, run, store)
         print(f"{clean(own)}: {run.format}, {run.rows.height:,} rows of {ranked.tables['units']['level'][0]}s, "
-              f"{ranked.tables['ranking']['question'].n_unique():,} questions")
+              f"{plural(ranked.tables['ranking']['question'].n_unique(), 'question')}")
         for fault in faults:
             print(f"  ! {clean(fault)}")
         if not lint:

@@ -149,18 +149,18 @@ def _about_rows(run: Run, topics: pl.DataFrame, rows: pl.DataFrame, ranked: pl.D
     faults = []
     strange = rows.filter(pl.col("question").is_null())["topic"]
     if strange.len():
-        faults.append(f"{strange.n_unique():,} topics are no questions of this data set ({_examples(strange)}). They "
-                      "are left out.")
+        faults.append(f"Topics that are no questions of this data set: {strange.n_unique():,} ({_examples(strange)}). "
+                      "They are left out.")
     if run.left_out:
-        faults.append(f"{len(run.left_out):,} entries of the file hold no scores "
+        faults.append(f"Entries of the file without scores: {len(run.left_out):,} "
                       f"({_examples(pl.Series(run.left_out))}). They are left out.")
     for rule, what in (
             (pl.col("name").is_not_null() & ~pl.col("late"), "documents that the question's history does not have"),
             (pl.col("late"), "a session of a later day than the question")):
         some = ranked.filter(rule)
         if some.height:
-            faults.append(f"{some.height:,} rows in {some['question'].n_unique():,} of {topics.height:,} questions "
-                          f"name {what} ({_examples(some['document'])}). {MISSES}")
+            faults.append(f"Rows that name {what}: {some.height:,}, in {some['question'].n_unique():,} of "
+                          f"{topics.height:,} questions ({_examples(some['document'])}). {MISSES}")
     alone = ranked.group_by("topic", maintain_order=True).agg(pl.col("name").is_not_null().all()).filter("name")
     if alone.height:
         faults.append(f"{alone.height:,} of {topics.height:,} questions rank such documents alone "
@@ -179,10 +179,10 @@ def _about_order(run: Run, repeated: int) -> list[str]:
                       f"topics. {DECIDES[run.order]}")
     if run.tied:
         what = "rank" if run.order == "rank" else "score"
-        faults.append(f"{run.tied:,} rows share their {what} with another row of the question. {BREAKS[run.ties]} "
-                      "breaks these ties.")
+        faults.append(f"Rows that share their {what} with another row of the question: {run.tied:,}. "
+                      f"{BREAKS[run.ties]} breaks these ties.")
     if repeated:
-        faults.append(f"{repeated:,} rows name a document again. The best one counts, and the ranks close up.")
+        faults.append(f"Rows that name a document again: {repeated:,}. The best one counts, and the ranks close up.")
     return faults
 
 

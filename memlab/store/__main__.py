@@ -29,6 +29,7 @@ from memlab.store import completions, segment
 from memlab.store.index import merge_segments
 from memlab.store.segment import DAMAGED, IDENTITY, store_errors
 from memlab.store.store import KINDS
+from memlab.text.display import plural
 
 COMPLETIONS = "completions"
 """The kind whose files hold lines."""
@@ -197,7 +198,8 @@ def _show(root: Path) -> None:
         shown = {**row, "rows": f"{row['rows']:,}", "bytes": f"{row['bytes']:,}", "days": f"{row['days']:.1f}"}
         table.add_row(*(str(v) for v in shown.values()))
     Console().print(table)
-    print(f"{frame.height} fingerprints, {frame['rows'].sum():,} rows, {frame['bytes'].sum():,} bytes")
+    print(f"{plural(frame.height, 'fingerprint')}, {plural(int(frame['rows'].sum()), 'row')}, "
+          f"{frame['bytes'].sum():,} bytes")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

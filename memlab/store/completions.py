@@ -13,9 +13,11 @@ import secrets
 import threading
 import time
 import warnings
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
+
+import numpy as np
 
 from memlab.errors import MemlabError
 from memlab.models.protocols import MAX_TOKENS, Chat, Completion, Prompt, prompt_costs
@@ -24,6 +26,43 @@ from memlab.runtime.progress import progress
 from memlab.store.segment import store_errors, write_file, write_identity
 from memlab.store.writer import model_name
 from memlab.text.display import replace_surrogates
+
+Totals = dict[str, dict[str, float]]
+"""Chat model -> the replies of one stage: their number, tokens and seconds, and the seconds of p50 and p95 of them."""
+
+
+def totals(replies: Sequence[tuple[str, Completion]]) -> Totals:
+    """Return the totals of replies; those of the store count as if they were asked now.
+
+    >>> reply = Completion("yes", 100, 2, 0.5)
+    >>> totals([("m", reply), ("m", reply)])
+    {'m': {'replies': 2, 'prompt_tokens': 200, 'completion_tokens': 4, 'seconds': 1.0, 'p50': 0.5, 'p95': 0.5}}
+    """
+    by_model: dict[str, list[Completion]] = {}
+    for model, reply in replies:
+        by_model.setdefault(model, []).append(reply)
+    return {model: {
+        "replies": len(of), "prompt_tokens": sum(one.prompt_tokens for one in of),
+        "completion_tokens": sum(one.completion_tokens for one in of), "seconds": sum(one.seconds for one in of),
+        "p50": float(np.quantile([one.seconds for one in of], 0.5)),
+        "p95": float(np.quantile([one.seconds for one in of], 0.95))} for model, of in by_model.items()}
+
+
+def merge_totals(parts: Iterable[Mapping[str, Totals]]) -> dict[str, Totals]:
+    """Add up the totals by slot of several parts of one arm; quantiles of parts do not add up and are left out.
+
+    >>> merge_totals([{"rerank": {"m": {"replies": n, "seconds": 1.0, "p50": 0.1}}} for n in (2, 3)])
+    {'rerank': {'m': {'replies': 5, 'seconds': 2.0}}}
+    """
+    merged: dict[str, Totals] = {}
+    for part in parts:
+        for slot, of in part.items():
+            for model, numbers in of.items():
+                sums = merged.setdefault(slot, {}).setdefault(model, {})
+                for name in numbers.keys() - {"p50", "p95"}:
+                    sums[name] = sums.get(name, 0) + numbers[name]
+    return {slot: {model: dict(sorted(sums.items())) for model, sums in of.items()} for slot, of in merged.items()}
+
 
 SUFFIX = ".jsonl"
 _FIELDS = tuple(field.name for field in fields(Completion))

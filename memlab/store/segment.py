@@ -18,8 +18,8 @@ import mmap
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -29,8 +29,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from memlab.errors import MemlabError
-from memlab.runtime.files import atomic_path, make_folder, open_plain
+from memlab.runtime.files import atomic_path, disk_faults, open_plain
 from memlab.store.token_vectors import keep_pages
 
 Keys = NDArray[np.uint64]
@@ -53,8 +52,7 @@ IDENTITY = "identity.json"
 
 _NAME = re.compile(rf"[0-9a-f]{{32}}\{SUFFIX}")
 _MARK, _VERSION, _WORDS, _EACH, _ALIGNED, _MOST_ARRAYS = 0x746E656D676573, 1, 8, 4, 64, 8  # "segment"
-_FULL = {errno.ENOSPC: "the disk is full", errno.EDQUOT: "the disk quota is used up",
-         errno.EFBIG: "the limit on file sizes is reached"}
+_ELSEWHERE = "put the store elsewhere with store=DIR or MEMLAB_HOME=DIR"
 _UNREADABLE = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE)
 """Merged or pruned meanwhile; ESTALE is how NFS says it."""
 
@@ -203,22 +201,13 @@ def write_identity(folder: Path, identity: str) -> None:
 
 def write_file(path: Path, data: bytes, sync: bool = True) -> None:
     """Write a file of the store whole or not at all; its folder is created."""
-    with store_errors(path.parent):
-        make_folder(path.parent)
-        with atomic_path(path, sync) as temporary:
-            temporary.write_bytes(data)
+    with atomic_path(path, sync, _ELSEWHERE) as temporary:
+        temporary.write_bytes(data)
 
 
-@contextmanager
-def store_errors(path: Path) -> Iterator[None]:
-    """Raise an OSError of the block as a MemlabError that names the store and the way out."""
-    try:
-        yield
-    except OSError as error:
-        raise MemlabError(
-            f"the store cannot be written: {_FULL.get(error.errno or 0, error.strerror or error)} "
-            "(what was stored before is kept)", where=str(path),
-            fix="free some space there, or put the store elsewhere with store=DIR or MEMLAB_HOME=DIR") from error
+def store_errors(path: Path) -> AbstractContextManager[None]:
+    """Raise a fault of the disk in the block as a DiskFault that names the path and the way out."""
+    return disk_faults(path, other=_ELSEWHERE)
 
 
 DIGEST = 32
@@ -229,7 +218,6 @@ _BLOCK = 1 << 20
 
 def write_index(faiss: Any, index: Any, path: Path) -> None:
     """Write an index and its digest, whole or not at all."""
-    make_folder(path.parent)
     with atomic_path(path) as temporary:
         faiss.write_index(index, str(temporary))
         digest = _digest(temporary, temporary.stat().st_size)

@@ -98,6 +98,7 @@ class Store:
         made: Distinct inputs computed since the store was opened, by kind ("vectors", "pairs", "tokens",
             "completions").
         found: Rows that had been stored before, by kind.
+        replies: (Chat model, completion) of what the running stage was given, stored ones too.
         caching_seconds: Time spent on results cached for later: calls to models, and indexes (``caching``).
         shares_results: Whether arms on this store share results of stages in the memory of the process. Live memories
             do not: they have one arm, each question is new, and what was forgotten should be nowhere.
@@ -111,6 +112,7 @@ class Store:
         self.root = expand(root) if root is not None else store_root()
         self.made: Counter[str] = Counter()
         self.found: Counter[str] = Counter()
+        self.replies: list[tuple[str, Completion]] = []
         self.caching_seconds = 0.0
         self._flush = flush_mb * 1e6, flush_seconds
         self._indexes: dict[Path, SegmentIndex] = {}
@@ -216,6 +218,7 @@ class Store:
                 known[key] = completion
                 self.made["completions"] += completion.finish != "refused"
         given = [known[key] for key in keys]
+        self.replies += [(model_name(chat), completion) for completion in given if completion.finish != "refused"]
         if notes is not None:
             _note(given, model_name(chat), notes)
         return given

@@ -173,6 +173,27 @@ def format_duration(seconds: Any) -> str:
     return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds:.2f} s"
 
 
+def plural(n: int, one: str, many: str = "") -> str:
+    """Return a number with its noun.
+
+    >>> plural(1, "session"), plural(2005, "turn"), plural(0, "corpus", "corpora")
+    ('1 session', '2,005 turns', '0 corpora')
+    """
+    return f"{n:,} {one if n == 1 else many or f'{one}s'}"
+
+
+def shorten(text: str, width: int) -> str:
+    """Return a text of at most ``width`` characters, cut after a word and marked where it was longer.
+
+    >>> shorten("The launch moved to May", 15), shorten("The launch", 10), shorten("a" * 9, 5)
+    ('The launch…', 'The launch', 'aaaa…')
+    """
+    if len(text) <= width:
+        return text
+    head = text[:width - 1] if text[width - 1] == " " else text[:width - 1].rpartition(" ")[0] or text[:width - 1]
+    return f"{head.rstrip(' ,;:')}…"
+
+
 def html_table(columns: Sequence[str], rows: Iterable[Sequence[object]], caption: str = "") -> str:
     """Return a table of texts; markup in them is shown as it is written.
 

@@ -13,13 +13,14 @@ from pathlib import Path
 
 from memlab.runtime.help_text import Parser
 from memlab.runtime.paths import no_runs, path_argument
-from memlab.runtime.terminal import print
+from memlab.runtime.terminal import clean_logs, print
 from memlab.track.record import find_records
 from memlab.track.wandb import WandbTrack, missing_key, pending, sync
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Publish or sync; exit status 1 if that fails for an arm, or if there is none."""
+    clean_logs()
     words = list(sys.argv[1:] if argv is None else argv)
     return _sync(words[1:]) if words[:1] == ["sync"] else _publish(words)
 

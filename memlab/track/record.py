@@ -15,6 +15,7 @@ from typing import Any
 
 import polars as pl
 
+from memlab.evaluate.costs import latency, price_table, spending
 from memlab.evaluate.summary import ABOUT, headline
 from memlab.harness.results import ArmRun, failure_file
 from memlab.runtime.files import write_json
@@ -54,10 +55,14 @@ def config(arm: ArmRun) -> dict[str, Any]:
 
 
 def figures(arm: ArmRun) -> dict[str, float]:
-    """Return metrics.json under its own names, and the manifest's numbers under ``manifest/``."""
+    """Return metrics.json under its own names, the manifest's numbers under ``manifest/``, dollars and milliseconds."""
     numbers = {f"manifest/{k}": v for k, v in arm.manifest.items()
                if isinstance(v, int | float) and not isinstance(v, bool)}
-    return {**arm.metrics, **numbers}
+    spent = spending(arm.manifest, price_table()[0])
+    dollars = {f"cost/{name}": value for name, value in (("question", spent.question), ("writing", spent.writing))
+               if value is not None}
+    return {**arm.metrics, **numbers, **dollars,
+            **{f"latency_ms/{stage}": value for stage, value in latency(arm.manifest).items()}}
 
 
 def tables(wandb: Any, arm: ArmRun, texts: bool = False) -> dict[str, Any]:

@@ -18,20 +18,24 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import netrc
 import os
 import re
+import shutil
+import tempfile
 import warnings
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from memlab.errors import MemlabError
+from memlab.errors import MemlabError, error_message
 from memlab.harness.results import ArmRun, read_arm
+from memlab.runtime.files import disk_faults, make_folder
 from memlab.runtime.paths import expand
 from memlab.stage import LocalPath, Names, stage
 from memlab.text.display import one_line
@@ -181,7 +185,7 @@ class WandbTrack:
             record.write({**wanted, "mode": self.mode, "where": where})
             return where
         except Exception as error:  # no error of tracking may cost a finished arm
-            warnings.warn(f"{folder.name} was not published to W&B ({type(error).__name__}: {error}); "
+            warnings.warn(f"{folder.name} was not published to W&B ({error_message(error)}); "
                           "its run folder is complete", stacklevel=2)
             return None
 
@@ -201,28 +205,56 @@ class WandbTrack:
         place = record.folder.resolve()
         experiment, data = place.parent.parent.name, place.parent.name
         root = self.dir or place.parents[2]
-        root.mkdir(parents=True, exist_ok=True)
         marks = ["oracle"] if arm and arm.oracle else ["failed"] if record.failed else []
         tags = [one_line(t)[:TAG] for t in dict.fromkeys([*self.tags, experiment, data, *marks])]
         name = arm.name if arm else place.name.rpartition("-")[0] or place.name
         notes = f"{name}: {experiment} on {data}" if arm else failure_tail(record.folder, texts=self.texts)
-        run = wandb.init(
-            mode=self.mode, project=self.project, entity=self.entity, id=run_id(place), name=one_line(name)[:NAME],
-            job_type="arm", group=(self.group or experiment)[:NAME], tags=tags, dir=str(root), notes=notes,
-            config=config(arm) if arm else {"manifest": {"arm": name, "experiment": experiment}},
-            resume="allow" if self.mode == "online" else None, reinit="create_new", settings=_settings(wandb))
-        status = 1
-        try:
-            if arm is None:
-                run.summary.update({"failure": notes})
-            else:
-                run.summary.update(figures(arm))
-                run.log(tables(wandb, arm, self.texts))
-                log(wandb, run, arm, self.texts)
-                status = 0
-        finally:
-            run.finish(exit_code=status)
+        with _client_files(root / "wandb", run_id(place)):
+            run = wandb.init(
+                mode=self.mode, project=self.project, entity=self.entity, id=run_id(place), name=one_line(name)[:NAME],
+                job_type="arm", group=(self.group or experiment)[:NAME], tags=tags, dir=str(root), notes=notes,
+                config=config(arm) if arm else {"manifest": {"arm": name, "experiment": experiment}},
+                resume="allow" if self.mode == "online" else None, reinit="create_new", settings=_settings(wandb))
+            status = 1
+            try:
+                if arm is None:
+                    run.summary.update({"failure": notes})
+                else:
+                    run.summary.update(figures(arm))
+                    run.log(tables(wandb, arm, self.texts))
+                    log(wandb, run, arm, self.texts)
+                    status = 0
+            finally:
+                run.finish(exit_code=status)
         return str(run.url) if self.mode == "online" and run.url else str(Path(run.dir).parent)
+
+
+@contextmanager
+def _client_files(folder: Path, run: str) -> Iterator[None]:
+    """Let the client write into a folder; raise DiskFault that names it. A part of an offline run is removed.
+
+    The client itself takes the folder of temporary files where it may not write, its logger prints a traceback for each
+    line that a full disk refuses, and its second process says nothing.
+    """
+    before = set(folder.glob(f"offline-run-*-{run}"))
+    printed, logging.raiseExceptions = logging.raiseExceptions, False
+    try:
+        with disk_faults(folder, other="choose another place with track.dir=DIR"):
+            make_folder(folder)
+            _write_a_block(folder)
+            yield
+            _write_a_block(folder)
+    except BaseException:
+        for part in set(folder.glob(f"offline-run-*-{run}")) - before:
+            shutil.rmtree(part, ignore_errors=True)
+        raise
+    finally:
+        logging.raiseExceptions = printed
+
+
+def _write_a_block(folder: Path) -> None:
+    with tempfile.TemporaryFile(dir=folder, buffering=0) as block:
+        block.write(bytes(4096))
 
 
 def run_id(folder: Path) -> str:
@@ -299,4 +331,5 @@ def sync(records: list[PublishRecord], project: str | None = None, entity: str |
 def _mark_synced(offline: Path) -> None:
     """Set the client's own mark that an offline run was sent; its folder may be gone by now."""
     for file in offline.glob("*.wandb"):
-        file.with_suffix(".wandb.synced").touch()
+        with suppress(OSError):
+            file.with_suffix(".wandb.synced").touch()

@@ -44,6 +44,9 @@ def test_keys_mark_search_undo_and_each_change_is_saved(browser: Any, server: Pa
     following = browser.find_element("id", "next")
     assert not following.is_displayed()
     assert browser.find_element("id", "source").text == "English"
+    card = browser.find_element("css selector", ".ask").text
+    assert "2024-03-01" in card
+    assert "My cat is called Tom </script><b>&" in card
     assert "My cat is called Tom </script><b>&" in browser.find_element("id", "candidates").text
     assert "assistant: I live in a cat." in browser.find_element("id", "candidates").text
     body.send_keys("a")

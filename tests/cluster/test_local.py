@@ -50,7 +50,7 @@ def test_the_status_shows_the_last_lines_of_failed_arms_and_the_same_command_con
     assert "2 of 2 arms failed: fixed, gap" in capsys.readouterr().out
     assert status(["--out", str(tmp_path / "runs")]) == 1
     assert "2 failed" in (output := capsys.readouterr().out)
-    assert "the run folder cannot be written" in output
+    assert "a file is there, where a folder is needed" in output
     folder.unlink()
     assert main(line) == 0
     assert status(["--out", str(tmp_path / "runs")]) == 0

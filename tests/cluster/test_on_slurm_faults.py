@@ -53,7 +53,7 @@ def test_arms_that_die_are_shown_as_what_they_died_of_and_the_same_line_does_onl
     arms = shell.arms()
     assert {name: arm.state for name, arm in arms.items()} == {
         "k=1": "failed", "k=2": "failed", "k=3": "failed", "k=4": "failed", "k=5": "failed", "k=6": "done"}
-    assert "the run folder cannot be written: Not a directory" in arms["k=1"].message
+    assert "a file is there, where a folder is needed" in arms["k=1"].message
     assert arms["k=2"].message.startswith("failed (exit status 3)")
     assert arms["k=3"].message.startswith("ran out of memory")
     assert arms["k=4"].message.startswith("cancelled")
@@ -194,7 +194,7 @@ def test_a_full_disk_costs_what_was_being_written_and_the_same_line_finishes(tes
 
         submitted = known_jobs(testbed)
         assert shell.start().ended() == 1
-        assert "the sweep cannot be written: No space left on device" in " ".join(shell.output.split())
+        assert "cannot be written: the disk is full" in " ".join(shell.output.split())
         assert known_jobs(testbed) == submitted
         assert len(list((disk / ".sweeps").iterdir())) == 1
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from memlab.cluster import shards
 from memlab.data.dataset import Dataset
 from memlab.errors import MemlabError
+from memlab.evaluate.costs import replies
 from memlab.harness.arm import Arm, refusal
 from memlab.harness.results import read_arm
 from memlab.learn.coverage import CrossFitCoverage, LearnedK
@@ -51,6 +52,9 @@ def both(tmp_path: Path, pipeline: Pipeline, of: int, data: Dataset = DATA) -> t
 def same(whole: Path, parts: Path) -> None:
     assert read_json(whole / "metrics.json") == read_json(parts / "metrics.json")
     assert {*read_json(whole / "manifest.json")["costs"]} == {*read_json(parts / "manifest.json")["costs"]}
+    asked = [{(slot, model): (of["replies"], of["prompt_tokens"], of["completion_tokens"])
+              for slot, model, of in replies(read_json(folder / "manifest.json"))} for folder in (whole, parts)]
+    assert asked[0] == asked[1]
     assert (whole / "run.trec").read_text() == (parts / "run.trec").read_text()
     for name in FILES:
         one, two = (pl.read_parquet(folder / f"{name}.parquet") for folder in (whole, parts))

@@ -53,7 +53,7 @@ def test_a_folder_becomes_tables(tmp_path):
     assert tables["gold"].rows() == [(0, "a cat", "pets", False, True, None), (1, None, "all", True, False, None)]
     assert tables["ids"].filter(kind="session")["name"].to_list() == ["early", "late", "early"]
     assert data.grouping() == "auto"
-    assert "1 questions have no date" in data.notes()[0]
+    assert "Questions without a date: 1. The day of the last session" in data.notes()[0]
 
 
 def test_identity_is_of_content_not_of_place(tmp_path):

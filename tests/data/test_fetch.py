@@ -6,18 +6,21 @@ import hashlib
 import socket
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from memlab.data import benchmarks
+from memlab.data.__main__ import main
 from memlab.data.beam import SIZES, Beam
 from memlab.data.fairytaleqa import FairytaleQA
 from memlab.data.fetch import checksum, fetch
 from memlab.data.friendsqa import FriendsQA
 from memlab.data.realtalk import RealTalk
 from memlab.errors import MemlabError
+from tests.faults.limits import largest_file
 
 BODY = bytes(range(256)) * 4000  # about 1 MB
 FILE = "longmemeval_m_cleaned.json"
@@ -316,8 +319,25 @@ def test_no_network_says_where_to_put_the_file(known: str, tmp_path: Path) -> No
 
 def test_a_folder_that_cannot_be_written(server: Server, known: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(MemlabError, match="cannot be written"):
+    with pytest.raises(MemlabError, match="/file: a file is there, where a folder is needed"):
         fetch(known, base=server.base, folder=tmp_path / "file" / "below", quiet=True)
+
+
+@pytest.mark.parametrize("unpublished", [False, True])
+def test_a_full_disk_names_the_file_and_the_same_line_goes_on(
+        server: Server, known: str, memlab_home: Path, monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str], unpublished: bool) -> None:
+    if unpublished:  # the checksum is recorded in a file beside it
+        monkeypatch.setitem(benchmarks.FILES, known, replace(benchmarks.FILES[known], sha256=None))
+    file = memlab_home / "data" / "made.json"
+    with largest_file(100_000):
+        assert main(["fetch", known, "--base", server.base]) == 1
+    assert f"{file}: cannot be written: the limit on file sizes is reached. Fix: " in capsys.readouterr().err
+    assert left(file.parent) == {"made.json.part", "made.json.part.etag"}
+    assert main(["fetch", known, "--base", server.base]) == 0
+    assert server.asked[-1][1] == "bytes=100000-"
+    assert file.read_bytes() == BODY
+    assert left(file.parent) == {"made.json"} | ({"made.json.sha256"} if unpublished else set())
 
 
 def test_an_unknown_name() -> None:

@@ -120,7 +120,7 @@ def test_check_counts_what_it_read_and_show_prints_a_question(tmp_path: Path) ->
     file = write(tmp_path / "friendsqa_dev.json", episodes())
     finding = inspect(tmp_path)
     assert (finding.benchmark, finding.problems) == ("friendsqa", [])
-    assert finding.facts[0].startswith("2 questions over 1 corpus, 1 sessions, 5 turns")
+    assert finding.facts[0].startswith("2 questions over 1 corpus, 1 session, 5 turns")
     assert inspect(file).facts == finding.facts
     printed = show(FriendsQA(path=file).load(), "s01_e02_c01_What")
     assert "turn 3, Ann and Dr. Roe: Hi!" in printed

@@ -62,7 +62,7 @@ def test_check_tells_the_benchmark_and_counts(tmp_path: Path, capsys: pytest.Cap
     assert main(["check", path]) == 0
     printed = capsys.readouterr().out
     assert "7 questions over 1 corpus, 3 sessions, 5 turns" in printed
-    assert "not scored: conv-1:3, conv-1:5" in printed
+    assert "not scored: 2 (conv-1:3, conv-1:5)" in printed
     assert "no problem found" in printed
 
 
@@ -70,9 +70,9 @@ def test_check_tells_the_longmemeval_files_apart(tmp_path: Path, capsys: pytest.
     assert main(["check", write(tmp_path / "s.json", [record()])]) == 0
     printed = capsys.readouterr().out
     assert "s.json: longmemeval_s\n" in printed
-    assert "2 blank turns" in printed
-    assert "1 sessions whose id occurs twice" in printed
-    assert "1 sessions stamped later" in printed
+    assert "blank turns: 2" in printed
+    assert "sessions whose id occurs twice in their haystack: 1" in printed
+    assert "sessions stamped later than their question: 1" in printed
     oracle = record(answer_session_ids=["f1", "answer_1", "answer_2"])
     assert main(["check", write(tmp_path / "o.json", [oracle])]) == 0
     assert "o.json: longmemeval_oracle\n" in capsys.readouterr().out
@@ -95,15 +95,15 @@ def test_check_counts_a_folder_of_the_user_s_own(tmp_path: Path, capsys: pytest.
     folder = str(write_export(tmp_path / "me", files))
     assert main(["check", folder]) == 0
     printed = capsys.readouterr().out
-    assert "0 questions over 1 corpus, 2 sessions, 4 turns, 2 distinct texts, 23 characters" in printed
+    assert "0 questions over 1 corpus, 2 sessions, 4 turns (2 distinct), 46 characters" in printed
     assert "dates from 2023-05-20 to 2023-05-20" in printed
     assert "a run needs questions.jsonl" in printed
     question = {"question": "q", "corpus": "ann", "text": "Which pet?", "evidence": [{"session": "s1", "turn": 0}]}
     write_export(tmp_path / "me", {"questions.jsonl": json_lines(question)})
     assert main(["check", f"{folder}/sessions.jsonl"]) == 0
     printed = capsys.readouterr().out
-    assert "1 questions over 1 corpus, 2 sessions" in printed
-    assert "1 pieces of turn evidence" in printed
+    assert "1 question over 1 corpus, 2 sessions" in printed
+    assert "evidence: 1 turn, and of 0 sessions alone; questions to decline: 0" in printed
 
 
 @pytest.mark.parametrize(("files", "title"), [

@@ -45,7 +45,7 @@ def test_a_file_that_cannot_be_written_is_refused_before_anything_is_measured(
         place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "below.json").touch()
     assert gpu.main(["device=cpu", f"out={tmp_path / place}"]) == 2
-    assert "the results cannot be written" in capsys.readouterr().out
+    assert "Fix: move the f" in capsys.readouterr().out
 
 
 def test_numbers_that_are_none_are_off_and_are_null_in_the_file(monkeypatch: pytest.MonkeyPatch) -> None:

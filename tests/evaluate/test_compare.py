@@ -44,7 +44,7 @@ def test_the_shape_is_plain_json(arms) -> None:
     assert json.loads(json.dumps(made, allow_nan=False)) == made
     assert set(made) == {"experiment", "data", "questions", "scored", "groups", "notes", "arms", "contrasts",
                          "exploratory", "noop", "answered", "constant_k", "rule_curves", "missing", "broken",
-                         "verdict", "metric", "whole", "shared_seconds", "act"}
+                         "verdict", "metric", "whole", "smaller", "shared_seconds", "act"}
     assert made["arms"]["gap"]["metrics"]["session/mrr"].keys() == {"value", "low", "high", "n"}
     assert made["arms"]["gap"]["tokens_mean"] > 0
     assert made["arms"]["gap"]["seconds"] == 1.5

@@ -219,7 +219,7 @@ def test_what_killed_processes_left_is_swept_up_later(tmp_path: Path, store: Sto
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path, store: Store) -> None:
     (tmp_path / "runs").write_text("a file where the folder should be")
-    with pytest.raises(MemlabError, match="run folder cannot be written: .*out=DIR"):
+    with pytest.raises(MemlabError, match="/runs: a file is there, where a folder is needed.*out=DIR"):
         arm(tmp_path).run(store)
 
 

@@ -10,7 +10,7 @@ from omegaconf import OmegaConf
 from rich.console import Console
 
 from memlab.evaluate.attribution import Attribution
-from memlab.harness.plan import Cost, cost, print_plan, rates
+from memlab.harness.plan import Cost, cost, estimate, print_plan, rates, remaining_costs
 from memlab.harness.sweep import Sweep
 from memlab.judge.cases import Judges
 from memlab.judge.llm import LlmJudge
@@ -68,6 +68,21 @@ def test_a_text_counts_once_for_the_sweep(tmp_path: Path) -> None:
     assert [cost(a, store, counted).texts > 0 for a in some] == [True, False]
     other = arm(tmp_path, lexical(dense=Dense(embedder=DigestEmbedder("another"))))
     assert cost(other, store, counted).texts > 0
+
+
+def test_what_all_arms_have_to_make_is_one_line(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    some = [arm(tmp_path, lexical(dense=Dense(embedder=DigestEmbedder()), select=Fixed(k=k)), name=f"k{k}")
+            for k in (3, 5)]
+    costs = [one for one in remaining_costs(some, store).values() if one]
+    assert [one.texts > 0 for one in costs] == [True, False]
+    assert costs[0].weight() > costs[1].weight() > 0
+    texts = costs[0].texts
+    assert estimate(costs, {"vectors": texts / 90}) == (
+        f"all arms: {texts} texts to encode; about 1 min 30 s at the rates of earlier runs here")
+    some[0].run(store)
+    (left,) = remaining_costs(some, store).values()
+    assert estimate([left or Cost(texts=1)], {}) == ""
 
 
 def test_pairs_are_counted_at_most(tmp_path: Path) -> None:

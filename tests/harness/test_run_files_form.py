@@ -46,7 +46,7 @@ def test_a_manifest_of_another_form_is_named(folder: Path, changes: dict[str, An
         read_arm(folder)
 
 
-@pytest.mark.parametrize("field", ["arm", "finished", "told", "costs", "haystack"])
+@pytest.mark.parametrize("field", ["arm", "finished", "told", "costs", "replies", "haystack"])
 def test_a_manifest_that_lacks_a_field_is_named(folder: Path, field: str) -> None:
     manifest = read_json(folder / "manifest.json")
     del manifest[field]

@@ -8,13 +8,14 @@ import pytest
 from pydantic import ValidationError
 from safetensors.numpy import load_file
 
-from memlab.errors import MemlabError
+from memlab.errors import DiskFault, MemlabError
 from memlab.learn import reranker
 from memlab.learn.__main__ import main as train_main
 from memlab.learn.cross_fit_rerank import read
 from memlab.learn.recipe import PairRecipe, TrainingRecipe
 from memlab.learn.sources import make_examples
 from memlab.store import Store
+from tests.faults.limits import largest_file
 from tests.learn.small_models import LEXICAL, lives, tiny
 
 pytestmark = pytest.mark.slow
@@ -64,6 +65,19 @@ def test_training_is_repeatable_by_seed_and_resumes_to_the_same_weights(base: Pa
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a", "b"]
     train(tmp_path / "c", base, seed=1)
     assert not same(tmp_path / "a", tmp_path / "c")
+
+
+@pytest.mark.parametrize("checkpoint_seconds", [0, 600])
+def test_a_full_disk_names_the_model_and_the_same_recipe_goes_on(base: Path, tmp_path: Path, checkpoint_seconds: int
+                                                                 ) -> None:
+    folder = tmp_path / "model"
+    with largest_file(4000), pytest.raises(DiskFault, match=f"^{folder}.*cannot be written: the "):
+        train(folder, base, checkpoint_seconds=checkpoint_seconds)
+    assert not folder.exists()
+    assert not list(tmp_path.glob(".*"))
+    train(folder, base, checkpoint_seconds=checkpoint_seconds)
+    train(tmp_path / "other", base)
+    assert same(folder, tmp_path / "other")
 
 
 def test_a_finished_model_returns_at_once_and_another_is_not_overwritten(base: Path, tmp_path: Path) -> None:

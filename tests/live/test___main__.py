@@ -131,10 +131,10 @@ def test_a_place_that_cannot_be_written_is_named(folder: Path, tmp_path: Path, c
                                                  ) -> None:
     (tmp_path / "file").touch()
     for command, out in (("backup", tmp_path / "file"), ("backup", tmp_path / "file" / "x"), ("backup", tmp_path),
-                         ("export", tmp_path / "file"), ("export", tmp_path / "none" / "x")):
+                         ("export", tmp_path / "file"), ("export", tmp_path / "file" / "x")):
         assert main(["memory", command, f"memory={folder}", f"out={out}"]) == 1
         said = capsys.readouterr().err
-        assert said.startswith(f"memlab: {out}: ")
+        assert said.startswith((f"memlab: {out}: ", f"memlab: {out.parent}: "))
         assert "Fix: " in said
 
 

@@ -10,6 +10,7 @@ from email.utils import format_datetime
 from typing import Any
 
 import pytest
+from tenacity import AsyncRetrying, RetryCallState
 
 from memlab.errors import MemlabError
 from memlab.models.connection import Connection, retry_after_seconds
@@ -19,8 +20,7 @@ from tests.models.loopback import DIM, Loopback, serving
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[Loopback]:
-    monkeypatch.setattr("memlab.models.connection.FIRST_WAIT", 0.01)
+def world() -> Iterator[Loopback]:
     with serving() as loopback:
         yield loopback
 
@@ -28,7 +28,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[Loopback]:
 def ask(world: Loopback, count: int = 1, **options: Any) -> None:
     """Send so many requests, of one text each."""
     model = HttpEmbedder(**{"url": world.url, "model": "m", "dimensions": DIM, "retries": 3, "timeout": 5.0,
-                            "batch": 1, **options})
+                            "first_wait": .01, "batch": 1, **options})
     found = dict.fromkeys(int(at) for where, _ in model.encode([str(i) for i in range(count)], "query") for at in where)
     assert sorted(found) == list(range(count))
 
@@ -44,6 +44,15 @@ def test_a_timeout_is_retried(world: Loopback) -> None:
     world.faults = ["slow"]
     ask(world, timeout=1.0)
     assert len(world.bodies) == 2
+
+
+@pytest.mark.parametrize(("first", "waits"), [(1.0, [1, 2, 4, 8, 16]), (2.0, [2, 4, 8, 16, 32])])
+def test_waits_double_from_the_first_one_plus_a_jitter(first: float, waits: list[int]) -> None:
+    connection = Connection(ServerSettings(url="http://127.0.0.1:9/v1", model="m", first_wait=first))
+    state = RetryCallState(AsyncRetrying(), None, (), {})
+    for attempt, wait in enumerate(waits, 1):
+        state.attempt_number = attempt
+        assert wait <= connection._wait(state) < wait + first
 
 
 def test_retry_after_is_honoured(world: Loopback) -> None:

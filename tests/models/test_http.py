@@ -23,14 +23,14 @@ PAIRS = np.array([(q, p) for p in range(5) for q in range(3)])
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[Loopback]:
-    monkeypatch.setattr("memlab.models.connection.FIRST_WAIT", 0.01)
+def world() -> Iterator[Loopback]:
     with serving() as loopback:
         yield loopback
 
 
 def embedder(world: Loopback, **options: Any) -> HttpEmbedder:
-    return HttpEmbedder(**{"url": world.url, "model": "m", "dimensions": DIM, "batch": 3, "retries": 2, **options})
+    return HttpEmbedder(**{"url": world.url, "model": "m", "dimensions": DIM, "batch": 3, "retries": 2,
+                           "first_wait": .01, **options})
 
 
 def test_vectors_are_unit_length_and_in_place_whatever_fails_meanwhile(world: Loopback, tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_faults_in_the_configuration(world: Loopback, wrong: dict[str, Any]) -> 
 
 
 def reranker(world: Loopback, **options: Any) -> HttpReranker:
-    return HttpReranker(**{"url": world.url, "model": "m", "batch": 2, "retries": 2, **options})
+    return HttpReranker(**{"url": world.url, "model": "m", "batch": 2, "retries": 2, "first_wait": .01, **options})
 
 
 def test_scores_are_in_place_whatever_fails_meanwhile(world: Loopback, tmp_path: Path) -> None:

@@ -73,6 +73,6 @@ def test_the_server_answers_its_page_alone_and_ends_in_one_sentence(tmp_path: Pa
             connection.close()
         process.send_signal(signal.SIGINT)
         rest, errors = process.communicate(timeout=60)
-        assert rest == f"\n0 questions with evidence are in {tmp_path / 'questions.jsonl'}\n"
+        assert rest == f"\n0 questions with evidence in {tmp_path / 'questions.jsonl'}\n"
         assert "Traceback" not in errors
         assert process.returncode == 0

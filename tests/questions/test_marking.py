@@ -10,11 +10,11 @@ import pytest
 from memlab.data.custom import Custom
 from memlab.data.jsonl import QUESTIONS, Evidence, read
 from memlab.errors import MemlabError
-from memlab.questions import marking
 from memlab.questions.log import Log, TurnPlace
 from memlab.questions.marking import SKIPPED, Change, Conflict, Marking, NewQuestion
 from memlab.questions.propose import propose
 from tests.chat_exports import json_lines, write
+from tests.faults.limits import largest_file
 
 SESSIONS = [{"corpus": "ann", "session": "s1", "said_on": "2024-03-01", "turns": [
     {"role": "user", "text": "My cat is called Tom."}, {"role": "user", "text": "My rent is $900."}]}]
@@ -105,16 +105,11 @@ def test_faulty_changes_change_nothing(folder: Path, wrong: Change) -> None:
         pages.add(NewQuestion(corpus="bob", text="Q?"))
 
 
-def test_a_full_disk_is_told_and_nothing_is_taken_for_saved(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_told_and_nothing_is_taken_for_saved(folder: Path) -> None:
     pages = opened(folder)
-
-    def full(path: Path, content: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(marking, "atomic_write", full)
-    with pytest.raises(MemlabError, match="No space left"):
+    with largest_file(10), pytest.raises(MemlabError, match="limit on file sizes .*; your last change is not saved"):
         pages.change(change("q1"))
     assert pages.entries["q1"].status == "proposed"
-    monkeypatch.undo()
+    assert not (folder / QUESTIONS).exists()
     pages.change(change("q1"))
     assert len(read(folder).questions) == 1

@@ -24,7 +24,7 @@ def test_the_sentence_names_what_can_be_shown_and_what_it_takes() -> None:
     assert plan(()).startswith("With no question no difference can be shown; ")
     assert plan((1,)).startswith("With 1 question no difference can be shown; ")
     assert plan((1,) * 12) == ("With 12 questions a difference of 45 points can be shown; 9 more for 30 points, "
-                               "22 more for 20 points.")
+                               "22 more for 20 points. Points are of the share of questions with complete evidence.")
     assert plan((1,) * 21).startswith("With 21 questions a difference of 30 points can be shown, enough for a first "
                                       "comparison; ")
     assert "enough" not in plan((1,) * 20)

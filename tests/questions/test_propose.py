@@ -55,7 +55,7 @@ def test_the_first_questions_are_of_many_kinds_and_sessions() -> None:
 def test_a_question_names_its_corpus_turn_and_answer_and_is_asked_once_in_each_corpus() -> None:
     sessions = [session("a", "Hello.", "My rent is $900."), session("b", "My rent is $950."),
                 session("c", "My rent is $100.", corpus="bob")]
-    assert propose(sessions) == [ProposedQuestion("ann", "How much is my rent?", "a", 1, "$900", "amount"),
+    assert propose(sessions) == [ProposedQuestion("ann", "How much is my rent?", "b", 0, "$950", "amount"),
                                  ProposedQuestion("bob", "How much is my rent?", "c", 0, "$100", "amount")]
 
 
@@ -66,9 +66,24 @@ def test_an_assistant_is_read_only_where_it_restates_what_the_user_said() -> Non
         ("Where did I buy a lamp?", "at IKEA"), ("What did I buy at IKEA?", "a lamp")]
 
 
-def session(name: str, *texts: str, corpus: str = "ann") -> SessionLine:
-    turns = [{"role": "user", "text": text} for text in texts]
-    return SessionLine.model_validate({"corpus": corpus, "session": name, "said_on": None, "turns": turns})
+def session(name: str, *texts: str, corpus: str = "ann", said_on: str | None = None, speaker: str | None = None
+            ) -> SessionLine:
+    turns = [{"role": "user", "text": text, "speaker": speaker} for text in texts]
+    return SessionLine.model_validate({"corpus": corpus, "session": name, "said_on": said_on, "turns": turns})
+
+
+def test_what_changed_is_asked_about_as_it_was_said_last_and_what_is_repeated_as_first() -> None:
+    def said(*texts: str) -> list[SessionLine]:  # the file is not in the order of time
+        return [session(f"s{day}", text, said_on=f"2024-03-0{day}", speaker="Ana")
+                for day, text in reversed(list(enumerate(texts, start=1)))]
+
+    launch = "When is the launch?"
+    assert propose(said("The launch is on 12 April.", "The launch moved to 12 May.", "The launch is on 12 May.")) == [
+        ProposedQuestion("ann", launch, "s2", 0, "12 May", "deadline")]
+    (plan,) = propose(said("The Pro plan costs 49 euros.", "The price of the Pro plan goes up to 55 euros."))
+    assert (plan.text, plan.answer, plan.session) == ("How much does the Pro plan cost?", "55 euros", "s2")
+    managers = propose(said("My manager is Eva.", "My manager is Tomasz now."))
+    assert {one.answer for one in managers} == {"Tomasz"}
 
 
 def test_questions_are_those_of_the_facts() -> None:

@@ -163,7 +163,7 @@ def _write(path: Path, arm: str, ranking: list[dict[str, Any]], shown: list[dict
                 "source": {"memlab.Arm": "5a"},
                 "looks_at_gold": ["select"] * (arm == "oracle"),
                 "tokens": "words and punctuation marks", "tainted": False, "told": {}, "reliability": [],
-                "importances": [], "costs": {}, "haystack": {},
+                "importances": [], "costs": {}, "replies": {}, "haystack": {},
                 "notes": ["Demonstration: the rules and the data are both ours."], "oracle": arm == "oracle",
                 "versions": {"python": "3.11.7", "torch": "2.13.0", "polars": "2.1.0"},
                 "hardware": {"cpu": "2 cores, AVX2", "memory_gb": 24.0, "gpu": None},

@@ -168,6 +168,16 @@ def test_where_everything_fits_the_same_command_is_given_with_the_budget_to_try(
     assert act(of(*swept, whole=fits), swept) == []
 
 
+def test_where_the_best_has_everything_the_same_command_is_given_with_a_smaller_budget() -> None:
+    less = {"limit": 1000, "unit": "tokens", "setting": "rank.select.tokens", "advised": 250}
+    arms = [run(name, "systems", ["+exp=systems"], "system=plain") for name in ("a", "b")]
+    full = ArmResult(QUESTIONS.with_columns(pl.lit(1.0).alias("selected/turn/recall_all")))
+    comparison: Any = {**compare("e", "d", {"a": full, "b": full}, []), "smaller": less}
+    assert dict(act(comparison, arms))["compare again"] == "memlab run +exp=systems rank.select.tokens=250"
+    half: Any = {**of(*arms), "smaller": less}
+    assert "compare again" not in dict(act(half, arms))
+
+
 @pytest.mark.parametrize("overrides", [None, [3], "x"])
 def test_runs_of_python_or_of_others_give_no_words(overrides: Any) -> None:
     one = run("a", "python", [], "system=plain")

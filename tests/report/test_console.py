@@ -31,6 +31,8 @@ def test_every_arm_and_every_contrast_is_printed_at_any_width(report: ReportFile
     first = report.comparison["arms"]["gap"]["metrics"]["selected/session/recall_all"]
     assert f"{100 * first['value']:.1f} %" in text
     assert f"{100 * first['low']:.1f} to {100 * first['high']:.1f}" in text
+    assert "selected/session/recall_all: all evidence shown, sessions, in %\n" in text
+    assert "Same ranking" not in text  # which outputs arms share is in the report
 
 
 def test_the_verdict_comes_first_in_colour_and_names_are_whole_at_80_columns(report: ReportFiles) -> None:

@@ -31,8 +31,8 @@ def test_figures_and_findings_are_those_of_the_comparison(report: ReportFiles) -
         assert f"**{escape(contrast['words'])}**" in text
     titles = [line.removeprefix("## ") for line in text.splitlines() if line.startswith("## ")]
     assert titles == ["Verdict", "Evidence against tokens", "All arms", "Where they differ", "Contrasts",
-                      "By question type", "Reliability of learned estimates", "Feature importances", "Settings",
-                      "Statistics", "Provenance"]
+                      "By question type", "Reliability of learned estimates", "Feature importances", "Cost and latency",
+                      "Settings", "Statistics", "Provenance"]
 
 
 def test_foreign_text_stays_in_its_cell(report: ReportFiles, arms: tuple[ArmRun, ...]) -> None:

@@ -37,7 +37,7 @@ def test_a_comparison_has_the_figures_of_the_report(runs: Path) -> None:
     figure = expected["arms"]["gap"]["metrics"]["session/recall_all@5"]
     assert compared.table().filter(arm="gap", metric="session/recall_all@5").row(0)[2:] == (
         figure["value"], figure["low"], figure["high"])
-    assert compared.verdict[0] in repr(compared).replace("\n", " ")
+    assert compared.verdict[0] in " ".join(repr(compared).split())  # broken at the width of the page
 
 
 def test_contrasts_may_be_given(made: Path) -> None:

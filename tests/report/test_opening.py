@@ -10,6 +10,7 @@ import pytest
 from memlab.config.instantiate import CONF
 from memlab.evaluate.compare import ArmResult, Comparison, compare
 from memlab.evaluate.contrast import UNKNOWN, Contrast
+from memlab.evaluate.whole import Smaller
 from memlab.report.opening import opening
 
 METRIC = "selected/turn/recall_all"
@@ -81,7 +82,7 @@ def test_a_verdict_is_one_short_sentence_and_names_what_is_there(name: str) -> N
      "plain"),
     ("level with some", "Use a: it is shown to be better than c, and level with b.", "a", "b"),
     ("level with most", "Use a: it is shown to be better than random, and level with b and eight others.", "a", "b"),
-    ("no winner", "No winner: all three are level on 10 questions.", None, None),
+    ("no winner", "No winner: no difference between all three is shown on 10 questions.", None, None),
     ("all the same", "No winner: a and b are level on 3 questions.", None, None),
     ("one arm", "best finds all evidence turns for 80.0 % of the questions at 100 tokens each.", None, None),
     ("answers", "Use a: it scores 80.0 % by the judge f1, 40.0 points above b.", "a", "b"),
@@ -103,12 +104,34 @@ def test_the_sentence(name: str, sentence: str, winner: str | None, comparator: 
 def test_a_tie_is_level_and_says_how_many_questions_would_settle_it_and_what_is_cheapest() -> None:
     found = opening(COMPARISONS["no winner"])
     words = " ".join(found.sure)
-    assert "Level, since no difference is shown: a (the same value); b (+10.0 points" in words
+    assert ("Level (the same value, or within 2 points): a (the same value). Open, since no difference is shown: b "
+            "(+10.0 points") in words
     assert re.search(r"What would settle it: about [\d,]+ more questions; they show a difference of 3 points in 80 %",
                      words)
     assert ("To copy: c, the cheapest of them; it finds all evidence turns for 80.0 % of the questions at 50 "
             "tokens each.") in words
     assert "As good at half the price" not in words
+
+
+def test_level_is_said_of_the_same_value_or_an_interval_within_two_points_alone() -> None:
+    tied = {"a": arm(share(.8, 2_000)), "b": arm(share(.7995, 2_000)), "c": arm(share(.5, 2_000))}
+    assert opening(of(tied)).sentence == "Use a: it is shown to be better than c, and level with b."
+    far = {"a": arm(share(.9, 50)), "b": arm([float(n >= 8) for n in range(50)]), "c": arm(share(.1, 50))}
+    found = opening(of(far))
+    assert found.sentence == "Use a: it is shown to be better than c; whether it beats b is open."
+    assert "Open, since no difference is shown: b (+6.0 points" in " ".join(found.sure)
+    assert "level" not in " ".join([found.sentence, *found.sure]).casefold()
+
+
+def test_where_the_best_has_everything_a_smaller_budget_is_advised() -> None:
+    budget: Smaller = {"limit": 1000, "unit": "tokens", "setting": "rank.select.tokens", "advised": 250}
+    full: Comparison = {**of({"a": arm(share(1.)), "b": arm(share(.9))}), "smaller": budget}
+    words = " ".join(opening(full).sure)
+    assert "The best has everything within 1,000 tokens" in words
+    assert "compare again with less, such as rank.select.tokens=250." in words
+    assert "compare again" not in " ".join(opening({**full, "smaller": None}).sure)
+    less: Comparison = {**of({"a": arm(share(.9)), "b": arm(share(.5))}), "smaller": budget}
+    assert "compare again" not in " ".join(opening(less).sure)
 
 
 def test_of_level_arms_the_cheaper_one_is_offered_unless_the_price_is_nearly_the_same() -> None:
@@ -150,10 +173,10 @@ def test_the_question_of_an_experiment_is_not_its_command(experiment: str) -> No
     assert "memlab run" not in question
 
 
-def test_a_declared_contrast_that_is_shown_is_named_where_the_verdict_calls_the_arms_level() -> None:
+def test_a_declared_contrast_that_is_shown_is_named_where_the_verdict_leaves_it_open() -> None:
     better = {"best": arm(share(.9, 40)), "plain": arm(share(.72, 40)),
               "random": arm(share(.1, 40)), **{f"x{n}": arm(share(.875, 40)) for n in range(9)}}
     said = opening(of(better, [Contrast("best", "plain", METRIC)]))
-    assert "level with " in said.sentence
+    assert said.sentence.endswith("whether it beats x0 and nine others is open.")
     assert [line for line in said.sure if line.startswith("Ahead of plain in a contrast that was declared before")]
     assert not [line for line in opening(of(better)).sure if line.startswith("Ahead of ")]

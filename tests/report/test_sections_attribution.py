@@ -40,11 +40,27 @@ def test_the_page_the_markdown_and_the_tables_agree(tmp_path: Path) -> None:
     far = reached([arm])
     assert [(one.arm, one.view) for one in far] == [("gap", "any"), ("gap", "all")]
     assert far[1].rows == (("shown", 1, 2), ("cut by K", 1, 1), (DECLINE, 0, 1))  # all six questions, once
+    # wrong: 1 (how many marathons, multi-session), 2 (when, temporal), 4 (could you suggest, preference)
+    kinds = ("multi-session", "single-session-preference", "temporal-reasoning")
+    assert found[0].types == tuple((kind, 1) for kind in kinds)
+    assert found[0].by_type == ((NOISE, (0, 1, 0)), ("cut by K", (0, 0, 1)), (BEYOND, (1, 0, 0)))
     built = build(folder)
-    assert found[1].words in built.html.read_text(encoding="utf-8")
+    page = built.html.read_text(encoding="utf-8")
+    assert "gap, any evidence: wrong answers by question type" in page
+    assert found[1].words in page
     text = built.markdown.read_text(encoding="utf-8").replace("\\", "")
     assert found[1].words in text
     assert "| cut by K | 1 | 1 |" in text.partition("how far it got")[2]
+    assert "| cut by K | 0 | 0 | 1 |" in text.partition("Wrong answers by question type")[2]
+
+
+def test_causes_of_questions_of_one_type_are_not_split(tmp_path: Path) -> None:
+    folder = make_runs(tmp_path / "attribution" / "synthetic", questions=6, arms=("gap",))
+    (place,) = folder.glob("gap-*")
+    attribution().filter(question=2).write_parquet(place / "attribution.parquet")
+    seal(place)
+    (_, found) = causes([read_arm(place)])
+    assert (found.rows, found.types, found.by_type) == ((("cut by K", 1, 0),), (), ())
 
 
 def test_without_attribution_there_is_no_section(tmp_path: Path) -> None:

@@ -1,18 +1,13 @@
 """Ctrl-C and faults of a disk that nothing catches: one sentence and an exit status, no traceback."""
 
-import errno
-import os
-import resource
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from memlab import __main__ as command
-from memlab.runtime.files import atomic_dir, atomic_write
-from memlab.runtime.uncaught import INTERRUPTED, disk_fault, is_interrupt
+from memlab.runtime.uncaught import INTERRUPTED, is_interrupt
 
 SENTENCE = "interrupted; finished work is kept"
 
@@ -67,10 +62,20 @@ def test_a_real_ctrl_c_during_imports(form: list[str], module: str) -> None:
     assert started.returncode in (INTERRUPTED, -signal.SIGINT)  # which a shell gives as 130
 
 
+def test_an_output_that_cannot_be_written_is_a_sentence() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "-m", "memlab", "--version"], stdout=full, stderr=subprocess.PIPE,
+                              text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("memlab: the output, or a file: the disk is full. Fix: free some space there")
+    assert len(done.stderr.splitlines()) == 1
+
+
 @pytest.mark.parametrize("error", [
     "OSError(errno.ENOSPC, 'x', 'runs/a')", "OSError('runs/a: No space left on device (os error 28)')",
     "RuntimeError('I/O error: No space left on device')", "OSError(errno.EDQUOT, 'x', 'runs/a')",
-    "PermissionError(errno.EACCES, 'x', 'runs/\\x1b[2Ja')", "OSError(errno.EROFS, 'x', b'runs/a')"])
+    "PermissionError(errno.EACCES, 'x', 'runs/\\x1b[2Ja')", "OSError(errno.EROFS, 'x', b'runs/a')",
+    "__import__('memlab.errors').errors.DiskFault('x', fix='; finished work is kept')"])
 def test_a_fault_of_a_disk_that_nothing_catches_is_a_sentence(error: str) -> None:
     script = f"import sys, errno; sys.argv[0] = '-m'; import memlab; raise {error}"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
@@ -79,65 +84,3 @@ def test_a_fault_of_a_disk_that_nothing_catches_is_a_sentence(error: str) -> Non
     assert line.startswith("memlab: ")
     assert line.endswith("; finished work is kept")
     assert line.isprintable()
-
-
-def test_what_is_no_fault_of_a_disk_keeps_its_traceback() -> None:
-    assert not disk_fault(ValueError("a full disk"))
-    assert not disk_fault(ConnectionRefusedError(errno.ECONNREFUSED, "x"))
-    assert not disk_fault(FileNotFoundError(errno.ENOENT, "x", "code.py"))
-
-
-def test_a_full_disk_names_the_file_or_folder_that_was_to_be_written(tmp_path: Path) -> None:
-    fault = OSError(errno.ENOSPC, "x")
-    for write in (lambda: atomic_write(tmp_path / "a.json", "x" * 5000), lambda: _fill(tmp_path / "b")):
-        before = resource.getrlimit(resource.RLIMIT_FSIZE)
-        handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        try:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
-            with pytest.raises(OSError, match="File too large") as caught:
-                write()
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, before)
-            signal.signal(signal.SIGXFSZ, handler)
-        fault = caught.value
-        assert Path(fault.filename).parent == tmp_path
-        assert not list(tmp_path.iterdir())
-    assert disk_fault(fault).startswith(f"{tmp_path / 'b'}: {os.strerror(errno.EFBIG)}. Fix: free some space")
-
-
-def _fill(folder: Path) -> None:
-    with atomic_dir(folder) as temporary:
-        (temporary / "a").write_bytes(b"x" * 5000)
-
-
-WORDS = ["data.limit=3", "search/dense=none", "track=none"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("command", "place"), [
-    (["train", "pairs", *WORDS], "file={}/pairs.jsonl"), (["run", *WORDS, "store={home}"], "out={}/runs"),
-    (["import", "{export}", "--out"], "{}/chats")])
-@pytest.mark.parametrize("fault", ["limit", "file"])
-def test_commands_name_the_place_and_finish_when_it_can_be_written(tmp_path: Path, command: list[str], place: str,
-                                                                   fault: str) -> None:
-    export = tmp_path / "messages.json"
-    export.write_text('[{"role": "user", "content": "%s"}]' % ("I adopted a beagle in May. " * 400))
-    target = tmp_path / "full"
-    words = [word.format(home=tmp_path / "home", export=export) for word in command] + [place.format(target)]
-    line = [sys.executable, "-m", "memlab", *words]
-    if fault == "file":
-        target.write_text("x")
-
-    def limited() -> None:
-        if fault == "limit":
-            resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048))
-
-    done = subprocess.run(line, capture_output=True, text=True, check=False, preexec_fn=limited,
-                          stdin=subprocess.DEVNULL)
-    assert done.returncode == 1, done.stderr
-    assert "Traceback" not in done.stdout + done.stderr
-    assert str(target) in done.stdout + done.stderr
-    if fault == "file":
-        target.unlink()
-    again = subprocess.run(line, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
-    assert again.returncode == 0, again.stderr

@@ -67,9 +67,10 @@ def test_unknown_documents_and_later_days_keep_their_ranks_and_are_counted(table
     assert named(found) == [(0, "late (of a later day)", 1), (0, "nowhere", 2), (0, "s1", 3)]
     assert [(turns, session < 0) for _, session, turns, _ in ranked(found)] == [([], True), ([], True), ([0, 1], False)]
     assert found.faults == [
-        "1 topics are no questions of this data set ('who'). They are left out.",
-        f"1 rows in 1 of 2 questions name documents that the question's history does not have ('nowhere'). {MISSES}",
-        f"1 rows in 1 of 2 questions name a session of a later day than the question ('late'). {MISSES}",
+        "Topics that are no questions of this data set: 1 ('who'). They are left out.",
+        f"Rows that name documents that the question's history does not have: 1, in 1 of 2 questions ('nowhere'). "
+        f"{MISSES}",
+        f"Rows that name a session of a later day than the question: 1, in 1 of 2 questions ('late'). {MISSES}",
         "1 of 2 questions have no ranking ('q1'). They count as not found."]
 
 
@@ -90,18 +91,20 @@ def test_a_document_that_is_ranked_again_is_left_out_and_the_ranks_close_up(tabl
     found = match(run(("q0", "s1", 5.0), ("q0", "s1", 4.0), ("q0", "x", 3.0), ("q0", "x", 2.5), ("q0", "twin", 2.0),
                       ("q0", "twin", 1.5), ("q0", "twin#2", 1.0), ("q0", "twin", .5)), tables)
     assert [(session, rank) for _, session, _, rank in ranked(found)] == [(0, 1), (-1, 2), (1, 3), (2, 4)]
-    assert found.faults[-1] == "4 rows name a document again. The best one counts, and the ranks close up."
+    assert found.faults[-1] == "Rows that name a document again: 4. The best one counts, and the ranks close up."
 
 
 @pytest.mark.parametrize(("order", "ties", "said"), [
     ("score", "file", ["The ranks contradict the scores in 1 of 1 topics. The highest score is taken for the best; add "
                        "--ascending if the scores are distances, --by-rank if the ranks are right.",
-                       "2 rows share their score with another row of the question. The file's own order breaks these "
+                       "Rows that share their score with another row of the question: 2. "
+                       "The file's own order breaks these "
                        "ties."]),
     ("ascending", "name", ["The ranks contradict the scores in 1 of 1 topics. The lowest score is taken for the best; "
                            "leave out --ascending if the scores are no distances, or take --by-rank in its place if "
                            "the ranks are right.",
-                           "2 rows share their score with another row of the question. The order of their names, from "
+                           "Rows that share their score with another row of the question: 2. "
+                           "The order of their names, from "
                            "z to a, breaks these ties."])])
 def test_what_decides_the_order_is_said(tables: Tables, order: Order, ties: Ties, said: list[str]) -> None:
     one = replace(run(("q0", "s1", 1.0), ("q0", "twin", 1.0)), tied=2, contradicted=1, order=order, ties=ties)

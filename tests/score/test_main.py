@@ -139,8 +139,9 @@ def test_unknown_documents_are_misses_that_cost_nothing(
     words = [str(tmp_path / "theirs.trec"), "data=custom", f"data.path={tmp_path}", f"rank/select={select}",
              f"out={tmp_path}"]
     assert main(["--lint", *words]) == 0
-    said = ["3 rows in 3 of 3 questions name documents that the question's history does not have ('fact-1', 's1'). ",
-            "1 rows in 1 of 3 questions name a session of a later day than the question ('late:0'). ",
+    said = ["Rows that name documents that the question's history does not have: 3, in 3 of 3 questions ('fact-1', "
+            "'s1'). ",
+            "Rows that name a session of a later day than the question: 1, in 1 of 3 questions ('late:0'). ",
             "1 of 3 questions rank such documents alone ('q2'). They count as not found."]
     lint = capsys.readouterr().out
     assert all(sentence in lint for sentence in said)

@@ -66,7 +66,7 @@ def test_a_failed_conversion_tells_why_and_leaves_nothing(env: Path, monkeypatch
 
 def test_a_full_disk_is_told(env: Path, memlab_home: Path) -> None:
     (memlab_home / "models").write_text("a file where a folder should be")
-    with pytest.raises(MemlabError, match="cannot be written"):
+    with pytest.raises(MemlabError, match="/models: a file is there, where a folder is needed"):
         environment.ensure_embedded(env, print)
 
 

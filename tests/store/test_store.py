@@ -320,7 +320,7 @@ def test_a_full_disk_is_a_clear_message_and_finished_segments_stay(tmp_path: Pat
     worker = start_worker(tmp_path, 400, 0, file_bytes=600)  # a real refusal by the kernel: EFBIG
     output, _ = worker.communicate(timeout=600)
     assert worker.returncode == 3
-    assert "the store cannot be written" in output
+    assert "cannot be written: the limit on file sizes is reached" in output
     assert "store=DIR" in output
     assert str(tmp_path) in output
     embedder = DigestEmbedder()

@@ -62,7 +62,7 @@ def test_info(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (row["model"], row["role"], row["rows"], row["segments"]) == ("tiny", "document", 10, 10)
     assert row["bytes"] == sum(p.stat().st_size for p in segments(tmp_path))
     assert main(["info", f"store={tmp_path}"]) == 0
-    assert "1 fingerprints, 10 rows" in capsys.readouterr().out
+    assert "1 fingerprint, 10 rows" in capsys.readouterr().out
 
 
 def test_info_survives_damage(tmp_path: Path) -> None:

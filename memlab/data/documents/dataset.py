@@ -70,6 +70,9 @@ class Documents(jsonl.FolderDataset):
 
     def load(self) -> Tables:
         """Read the folder; raise Faults with everything that is wrong with its files."""
+        if {path.suffix.lower() for path in document_files(self.folder)} == {".json"} and (
+                export := export_at(self.folder)):
+            raise export
         documents, faults = read_documents(self.folder, self.max_mb)
         clock = Clock(self.zone)
         days = {name: jsonl.local(clock, documents[name].said_on, f"{name}, its date", faults) for name in documents}

@@ -19,7 +19,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from memlab.errors import MemlabError
-from memlab.models import connection
 from memlab.models.chat.client import ChatSettings, Client, Fits
 from memlab.models.connection import LONGEST_WAIT, ServerUnavailable
 from memlab.models.protocols import Completion, Prompt
@@ -288,7 +287,7 @@ class Router:
     async def _ask_elsewhere(self, server: _Server, position: int, reason: str) -> None:
         """Put a prompt that failed at a running server at the head of another server's queue, if there is one."""
         self._count_failure(position, reason)
-        await asyncio.sleep(min(connection.FIRST_WAIT * 2 ** self._failures[position], LONGEST_WAIT))
+        await asyncio.sleep(min(self._settings.first_wait * 2 ** self._failures[position], LONGEST_WAIT))
         others = [other for other in self._up.values() if other is not server]
         self._failed_at[position] = server
         min(others or [server], key=lambda one: len(one.queue)).queue.appendleft(position)

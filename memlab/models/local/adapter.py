@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from memlab.errors import MemlabError
 from memlab.models.protocols import Floats
-from memlab.runtime.files import os_errors
+from memlab.runtime.files import atomic_write, read_errors
 from memlab.runtime.foreign import load_json, read_bytes
 from memlab.runtime.paths import PACKAGE, expand
 from memlab.text.display import sanitise
@@ -99,7 +99,7 @@ def write_update(file: Path, update: Mapping[str, Floats], card: Mapping[str, An
 
     _check(update, file, "a smaller rate")
     ordered = {name: np.ascontiguousarray(update[name]) for name in sorted(update)}
-    file.write_bytes(save(ordered, {"card": json.dumps(card, sort_keys=True)}))
+    atomic_write(file, save(ordered, {"card": json.dumps(card, sort_keys=True)}))
 
 
 def read_update(file: Path) -> tuple[UpdateCard, dict[str, Floats]]:
@@ -108,7 +108,7 @@ def read_update(file: Path) -> tuple[UpdateCard, dict[str, Floats]]:
 
     too_large = MemlabError(f"is larger than an update of weights may be ({MOST_BYTES / 1e6:,.0f} MB)",
                             where=str(file), fix=_GIVE)
-    with os_errors("cannot be read", file, _GIVE):
+    with read_errors(file, _GIVE):
         if file.stat().st_size > MOST_BYTES:  # before its bytes take memory
             raise too_large
         content = read_bytes(file, MOST_BYTES, too_large)
@@ -168,7 +168,7 @@ def update_file(adapter: str | Path) -> Path:
 
 def update_card(file: Path) -> UpdateCard:
     """Return the card of an update, read once for each state of the file; raise MemlabError for one of another form."""
-    with os_errors("cannot be read", file, _GIVE):
+    with read_errors(file, _GIVE):
         state = os.stat(file)
     return _card(file, state.st_size, state.st_mtime_ns, state.st_ino)
 

@@ -24,7 +24,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from memlab.errors import MemlabError, error_message
+from memlab.errors import DiskFault, MemlabError, error_message
 from memlab.models.local.adapter import apply_update
 from memlab.models.protocols import Floats, Ints
 from memlab.runtime.files import write_json
@@ -71,7 +71,7 @@ def onednn_usable() -> bool:
     from memlab.models.local.onednn import usable
 
     answer = usable()
-    with suppress(OSError):
+    with suppress(DiskFault):
         answers = _answers(record)
         if answers.get(key) is not answer:
             write_json(record, {**answers, key: answer})

@@ -19,9 +19,10 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from memlab.errors import MemlabError, MissingFiles
+from memlab.errors import DiskFault, MemlabError, MissingFiles
 from memlab.models.local.backend import Attention, Backend, Device, Dtype, Runtime, resolve
 from memlab.models.local.loading import LoadedModels, load_on_devices
+from memlab.runtime.files import disk_faults
 from memlab.runtime.foreign import read_json
 from memlab.runtime.paths import expand
 from memlab.stage import LocalPath, stage
@@ -65,10 +66,13 @@ def model_folder(path: str | Path, revision: str | None, option: str) -> Path:
     """
     if is_local(path):
         return expand(path)
-    from huggingface_hub import snapshot_download
+    from huggingface_hub import constants, snapshot_download
 
     try:
-        return Path(snapshot_download(str(path), revision=revision, ignore_patterns=_COPIES))
+        with disk_faults(Path(constants.HF_HUB_CACHE), other="choose another place with HF_HOME=DIR"):
+            return Path(snapshot_download(str(path), revision=revision, ignore_patterns=_COPIES))
+    except DiskFault:
+        raise
     except Exception as error:
         reason = shorten(f"{type(error).__name__}: {error}".splitlines()[0], 160)
         raise MissingFiles(f"the model hub did not give '{path}' ({reason})",

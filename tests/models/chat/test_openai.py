@@ -39,7 +39,6 @@ SCHEMA = json.dumps({"type": "object", "properties": {"label": {"enum": ["yes", 
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "FIRST_WAIT", 0.01)
     monkeypatch.setattr(connection, "PROBE_WAIT", 0.05)
 
 
@@ -50,7 +49,7 @@ def server() -> Iterator[ChatServer]:
 
 
 def chat(server: ChatServer, **fields: Any) -> OpenAIChat:
-    return OpenAIChat(**{"model": "tiny", "url": server.url, "patience": 10.0, **fields})
+    return OpenAIChat(**{"model": "tiny", "url": server.url, "patience": 10.0, "first_wait": .01, **fields})
 
 
 def prompt(text: str, **fields: Any) -> Prompt:

@@ -24,7 +24,6 @@ from tests.models.chatserver import ChatServer, Gate, publish, serving
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "FIRST_WAIT", 0.01)
     monkeypatch.setattr(router, "LOOK", 0.05)
 
 
@@ -39,7 +38,8 @@ def pair() -> Iterator[tuple[ChatServer, ChatServer]]:
 
 
 def chat(**fields: Any) -> OpenAIChat:
-    return OpenAIChat(**{"model": "tiny", "url": "auto", "patience": 10.0, "concurrency": 4, **fields})
+    return OpenAIChat(**{"model": "tiny", "url": "auto", "patience": 10.0, "concurrency": 4, "first_wait": .01,
+                         **fields})
 
 
 def prompts(count: int) -> list[Prompt]:

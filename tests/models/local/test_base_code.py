@@ -7,9 +7,10 @@ import huggingface_hub
 import pytest
 
 from memlab.config.instantiate import choice_settings
-from memlab.errors import MemlabError, MissingFiles
+from memlab.errors import DiskFault, MemlabError, MissingFiles
 from memlab.models.local.base import trusted_code
 from memlab.models.local.embedder import SentenceEmbedder
+from tests.faults.limits import largest_file
 
 COMMIT = "0123456789abcdef" * 2 + "01234567"
 PINNED = {"path": "some/model", "name": "x", "trust_remote_code": True}
@@ -30,6 +31,18 @@ def test_code_of_a_commit_and_models_without_code_are_taken(monkeypatch: pytest.
     for model in (SentenceEmbedder(**PINNED, revision=COMMIT), SentenceEmbedder(path="some/model", name="x")):
         with pytest.raises(MissingFiles, match="the model hub did not give"):  # no network: it was asked
             model.dim()
+
+
+def test_a_disk_without_room_for_a_model_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        (tmp_path / "hub").mkdir()
+        with largest_file(10):
+            (tmp_path / "hub" / "model.safetensors").write_bytes(bytes(100))
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", full)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    with pytest.raises(DiskFault, match=f"^{tmp_path / 'hub'}: cannot be written: .*HF_HOME=DIR"):
+        SentenceEmbedder(path="some/model", name="x").dim()
 
 
 def test_a_branch_is_no_code_revision(tmp_path: Path) -> None:

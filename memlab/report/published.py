@@ -1,0 +1,148 @@
+"""Figures that the authors of the published systems print, beside those of a comparison (systems/published.yaml).
+
+The tables of docs/systems.md are made from the same file, by ``python experiments/systems/published.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from memlab.evaluate.compare import Comparison
+from memlab.report import units
+from memlab.report.sections import PlainTable
+from memlab.report.view_model import judge_metrics
+from memlab.runtime.foreign import load_yaml
+from memlab.runtime.paths import PACKAGE
+from memlab.text.display import EMPTY, is_number
+
+FILE = "systems/published.yaml"
+
+OTHER_DATA = "no: other data"
+"""What stands in a report on a benchmark that the author did not use."""
+
+
+@cache
+def figures() -> dict[str, Any]:
+    """Return the content of the file: sizes, answers, retrieval, here_on, targets and errors."""
+    content: dict[str, Any] = load_yaml((PACKAGE / FILE).read_text(encoding="utf-8"))
+    return content
+
+
+def from_types(row: Mapping[str, Any]) -> float | None:
+    """Return the percent of all questions that an author's figures by type give; None without all of them.
+
+    >>> from_types({"user": 87.1, "assistant": 96.4, "preference": 90.0, "temporal": 75.9, "update": 85.9,
+    ...             "multi-session": 78.2})
+    82.8
+    """
+    sizes: dict[str, int] = figures()["sizes"]
+    if not sizes.keys() <= row.keys():
+        return None
+    return round(sum(sizes[kind] * row[kind] for kind in sizes) / sum(sizes.values()), 1)
+
+
+def report_tables(comparison: Comparison) -> list[PlainTable]:
+    """Return the tables of a report; none unless two published systems are among its arms."""
+    named = {name for row in _systems() for name in row.get("arms", ())}
+    if len(named & comparison["arms"].keys()) < 2:
+        return []
+    return [answers(comparison), protocols(comparison), retrieval(comparison), targets(comparison)]
+
+
+def answers(comparison: Comparison | None = None) -> PlainTable:
+    """Return the table of answers, with the accuracies of a comparison's arms where it has a judge."""
+    kinds = tuple(figures()["sizes"])
+    judge = next(iter(judge_metrics(comparison)), None) if comparison else None
+    rows = []
+    for group in figures()["answers"]:
+        for row in group["rows"]:
+            run = (_of_run(comparison, row.get("arms", ()), judge),) if comparison and judge else ()
+            rows.append((row["system"], f"{group['author']}, {group['benchmark']}", _percent(row["overall"]),
+                         _percent(from_types(row)), *(_percent(row.get(kind)) for kind in kinds), *run))
+    return PlainTable(
+        "Answers, percent right, as printed by the authors",
+        ("system", "printed by, on", "overall", "from types", *kinds,
+         *((f"this run, {judge.partition('/')[2]}",) if judge else ())), tuple(rows),
+        "From types: what the figures by type give over LongMemEval's 500 questions.", 2)
+
+
+def protocols(comparison: Comparison | None = None) -> PlainTable:
+    """Return how the authors measured answers, and whether a run of memlab can be compared with that."""
+    rows = tuple((group["author"], group["benchmark"], group["protocol"], _comparable(comparison, group))
+                 for group in figures()["answers"])
+    return PlainTable("How these answers were measured", ("printed by", "on", "protocol", "comparable"), rows, "", 4)
+
+
+def retrieval(comparison: Comparison | None = None) -> PlainTable:
+    """Return the table of retrieval, with the figures of a comparison's arms or those measured for the docs."""
+    rows = []
+    for row in figures()["retrieval"]:
+        here = (_of_run(comparison, row["arms"], row["metric"]) if comparison
+                else _printed(row["metric"], row["here"]) if "here" in row else EMPTY)
+        rows.append((f"{row['author']}, {row['figure']}", _comparable(comparison, row),
+                     _printed(row["metric"], row["value"]), here))
+    return PlainTable("Retrieval, as printed by the authors",
+                      ("figure", "comparable", "printed", "this run" if comparison else "here"), tuple(rows),
+                      "" if comparison else f"Here: {figures()['here_on']}.", 2)
+
+
+def targets(comparison: Comparison) -> PlainTable:
+    """Return whether each arm meets the targets of Gimli's author."""
+    wanted = figures()["targets"]
+    rows = []
+    for name, arm in comparison["arms"].items():
+        cells = []
+        for target in wanted:
+            estimate = arm["metrics"].get(target["metric"])
+            cells.append(f"{estimate['value']:.3f}, {'met' if estimate['value'] > target['above'] else 'not met'}"
+                         if estimate else EMPTY)
+        rows.append((name, *cells))
+    return PlainTable(
+        "Targets of Gimli's author", ("arm", *(f"{t['figure']} > {t['above']:g}" for t in wanted)), tuple(rows),
+        "Figures of sessions over this data; the author's are for its own labelled set. With n sessions of "
+        "evidence P@5 is n / 5 at most: .2 with one.")
+
+
+def errors() -> PlainTable:
+    """Return the table of the causes of wrong answers as the authors state them."""
+    causes = ("retrieval", "reasoning", "data", "extraction")
+    rows = tuple((row["author"], str(row["wrong"]), *(_percent(row.get(cause)) for cause in causes))
+                 for row in figures()["errors"])
+    return PlainTable(
+        "Causes of wrong answers, percent, as printed by the authors", ("author", "wrong answers", *causes), rows,
+        "Read by the authors, not tested; memlab tests causes by intervention (+exp=attribution_by_system). "
+        "MemoryStack's rows make 37 failures; OltraMem's accuracy makes 148.")
+
+
+def document_tables() -> list[PlainTable]:
+    """Return the tables of docs/systems.md, which have no figures of a run."""
+    return [answers(), protocols(), retrieval(), errors()]
+
+
+def _systems() -> Iterator[Mapping[str, Any]]:
+    for group in figures()["answers"]:
+        yield from group["rows"]
+    yield from figures()["retrieval"]
+
+
+def _of_run(comparison: Comparison, arms: Sequence[str], metric: str) -> str:
+    """Return the first of these arms that a comparison has, with its value of a metric."""
+    for name in arms:
+        if name in comparison["arms"] and metric in comparison["arms"][name]["metrics"]:
+            return f"{units.write(metric, comparison['arms'][name]['metrics'][metric]['value'])} ({name})"
+    return EMPTY
+
+
+def _comparable(comparison: Comparison | None, row: Mapping[str, Any]) -> str:
+    other = comparison is not None and not comparison["data"].startswith(row["dataset"])
+    return OTHER_DATA if other else str(row["comparable"])
+
+
+def _percent(value: Any) -> str:
+    return f"{value:.{2 if round(value, 1) != round(value, 2) else 1}f}" if is_number(value) else EMPTY
+
+
+def _printed(metric: str, value: float) -> str:
+    return f"{value:.1f} %" if units.is_share(metric) else f"{value:.3f}"

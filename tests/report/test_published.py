@@ -1,0 +1,79 @@
+"""Published figures beside those of a run: the docs hold the file, and rows by type make the overall figures or not."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memlab.harness.results import ArmRun
+from memlab.report.build import ReportFiles
+from memlab.report.html import page
+from memlab.report.markdown import document
+from memlab.report.published import answers, figures, from_types, report_tables, retrieval, targets
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def comparison(data: str = "longmemeval_s", arms: dict[str, dict[str, float]] | None = None) -> Any:
+    """A comparison of nothing but its data and the figures of its arms."""
+    given = arms or {"rag_v1_local": {"session/mrr": .931}, "oltramem": {"session/recall_any@10": 1.0}}
+    return {"data": data, "arms": {name: {"metrics": {metric: {"value": value} for metric, value in of.items()}}
+                                   for name, of in given.items()}}
+
+
+def test_the_docs_hold_the_file() -> None:
+    text = (ROOT / "docs/systems.md").read_text(encoding="utf-8")
+    assert runpy.run_path(str(ROOT / "experiments/systems/published.py"))["page"](text) == text
+    assert "| Mastra Observational Memory | rag_v1, LongMemEval | 94.87 |" in text
+
+
+def test_rows_by_type_are_weighed_by_the_sizes_of_the_types() -> None:
+    """Of 500: v1 414; MemoryStack 463, not the 464 of its text; the rows of full context make 331, not 301."""
+    by_name = {row["system"]: row for group in figures()["answers"] for row in group["rows"] if "user" in row}
+    right = {name: round(5 * from_types(row)) for name, row in by_name.items()}  # type: ignore[operator]
+    assert right == {"RAG Memory Provider v1.2": 414, "MemoryStack": 463, "Zep (GPT-4o)": 352,
+                     "full context (GPT-4o)": 331}
+    assert from_types({"overall": 58.3}) is None
+
+
+def test_an_arm_stands_beside_the_figure_that_its_author_prints() -> None:
+    rows = {row[0]: row[1:] for row in retrieval(comparison()).rows}
+    assert rows["rag_v1, MRR"] == ("no: what counts as relevant is not said", "0.906",
+                                                   "0.931 (rag_v1_local)")
+    assert rows["OltraMem, hit@10"][1:] == ("98.0 %", "100.0 % (oltramem)")
+    assert rows["rag_v1, hit@10"][-1] == "–"
+    assert {row[1] for row in retrieval(comparison(data="locomo")).rows} == {"no: other data"}
+
+
+def test_accuracies_of_a_judge_stand_beside_the_printed_ones() -> None:
+    judged = comparison(arms={"memorystack": {"answer/strict": .5}, "oltramem": {"answer/strict": .25}})
+    table = answers(judged)
+    assert table.head[-1] == "this run, strict"
+    last = {row[:2]: row[-1] for row in table.rows}
+    assert last["MemoryStack", "MemoryStack, LongMemEval-S"] == "50.0 % (memorystack)"
+    assert last["OltraMem", "OltraMem, LoCoMo"] == "25.0 % (oltramem)"
+    assert last["Supermemory", "rag_v1, LongMemEval"] == "–"
+
+
+@pytest.mark.parametrize(("value", "cell"), [(.8, "0.800, not met"), (.801, "0.801, met")])
+def test_a_target_has_to_be_exceeded(value: float, cell: str) -> None:
+    table = targets(comparison(arms={"gimli": {"session/ndcg@10": value}}))
+    assert table.head[-1] == "nDCG@10 > 0.8"
+    assert table.rows == (("gimli", "–", "–", "–", cell),)
+
+
+def test_the_section_needs_two_published_systems_and_is_in_page_and_markdown(
+        report: ReportFiles, arms: tuple[ArmRun, ...]) -> None:
+    assert [one.caption for one in report_tables(comparison())][-1] == "Targets of Gimli's author"
+    assert report_tables(comparison(arms={"oltramem": {}, "plain": {}})) == []
+    gap: Any = report.comparison["arms"]["gap"]
+    both: Any = report.comparison | {"arms": report.comparison["arms"] | {"oltramem": gap, "rag_v1_local": gap}}
+    text, html = document(both, arms), page(both, arms)
+    assert "Hindsight" not in document(report.comparison, arms)
+    for shown in (text, html):
+        assert "Hindsight" in shown
+        assert "Targets of Gimli" in shown
+        assert "no: other data" in shown
