@@ -53,6 +53,15 @@ class _Importance(_Form):
     share: Finite
 
 
+class _Totals(_Form):
+    replies: Finite
+    prompt_tokens: Finite
+    completion_tokens: Finite
+    seconds: Finite
+    p50: Finite | None = None
+    p95: Finite | None = None
+
+
 class Manifest(_Form):
     """The manifest of a run: what a report reads of it by type, and what else describes the run."""
 
@@ -77,7 +86,7 @@ class Manifest(_Form):
     reliability: list[dict[str, Finite | None]]
     importances: list[_Importance]
     costs: dict[str, Finite]
-    replies: dict[str, dict[str, dict[str, Finite]]]
+    replies: dict[str, dict[str, _Totals]]
     haystack: dict[str, Finite]
 
 

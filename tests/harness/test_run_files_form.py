@@ -38,6 +38,8 @@ def folder(finished: Path, tmp_path: Path) -> Path:
     ({"reliability": [3]}, "reliability.0"), ({"importances": "all"}, "importances"), ({"told": {"x": 3}}, "told.x"),
     ({"importances": [{"feature": 1, "share": 1.0}]}, "importances.0.feature"),
     ({"importances": [{"feature": "a", "share": None}]}, "importances.0.share"),
+    ({"replies": {"answer": {"m": {"replies": 1}}}}, "replies.answer.m.prompt_tokens"),
+    ({"replies": {"answer": {"m": 1}}}, "replies.answer.m"),
     ({"notes": "one"}, "notes"), ({"notes": [["one"]]}, "notes.0"),
     ({"pipeline": []}, "pipeline"), ({"arm": ["one"]}, "arm"), ({"total_seconds": float("inf")}, "total_seconds")])
 def test_a_manifest_of_another_form_is_named(folder: Path, changes: dict[str, Any], field: str) -> None:
