@@ -132,8 +132,7 @@ def construct(node: Any, where: str, faults: list[str]) -> Any:
     except ValidationError as error:
         for fault in error.errors():
             place = ".".join([where, *map(str, fault["loc"])])
-            value_shown = "" if fault["type"] == "missing" else f" (given: {sanitise(repr(fault['input']), 80)})"
-            faults.append(f"{place}: {fault['msg'].removeprefix('Value error, ')}{value_shown}")
+            faults.append(f"{place}: {_words_of(fault)}")
     except MemlabError as error:
         faults.append(f"{where}: {error}")
     except OSError as error:
@@ -143,6 +142,17 @@ def construct(node: Any, where: str, faults: list[str]) -> Any:
             raise
         faults.append(f"{where}: {cls.__name__} cannot be made ({plugins.one_line(error)})")
     return None
+
+
+def _words_of(fault: Any) -> str:
+    """Return a fault of pydantic in words, with what was given."""
+    given, kind = fault["input"], fault["type"]
+    if kind == "is_instance_of" and dataclasses.is_dataclass(given):
+        about = (type(given).__doc__ or "").partition("\n")[0].rstrip(".")
+        return (f"{type(given).__name__} cannot serve as {fault['ctx']['class']} ({about}). Fix: another choice here, "
+                "or none for the stage that needs it")
+    value_shown = "" if kind == "missing" else f" (given: {sanitise(repr(given), 80)})"
+    return f"{fault['msg'].removeprefix('Value error, ')}{value_shown}"
 
 
 def _contains_failure(node: Any, value: Any) -> bool:

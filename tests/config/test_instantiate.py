@@ -50,6 +50,12 @@ def test_a_fault_names_place_and_what_was_expected(node: dict[str, Any], expecte
     assert expected in fault
 
 
+def test_a_model_that_cannot_serve_says_what_it_is() -> None:
+    with pytest.raises(Faults, match=r"^search.dense.embedder: ColbertEmbedder cannot serve as Embedder \(A ColBERT "
+                                     r"model .*no single vector of a text\). Fix: another choice here, or none"):
+        build(read(["embedder=lateon", "search/dense=flat"]))
+
+
 @pytest.mark.parametrize("target", [
     "os.system", "subprocess.Popen", "builtins.eval", "memlabx.evil.Class",
     "memlab.harness.arm.Path", "memlab.config.overrides.Override",  # classes reached through memlab, but not memlab's
