@@ -91,6 +91,13 @@ def test_figures_files_and_report_hold_what_was_said(tmp_path: Path, server: Cha
     assert 0 < metrics["answer/longmemeval_style"] < 1
     assert any(r["hypothesis"] == STRANGE.strip() or r["hypothesis"] == STRANGE for r in
                rows(folder / "answers.jsonl"))
+    answers = [r for r in rows(folder / "answers.jsonl") if r["prompt_tokens"] is not None]  # replies, not choices
+    given = json.loads((folder / "manifest.json").read_text())["replies"]
+    assert given["answer"]["tiny"]["replies"] == len(answers)
+    assert given["answer"]["tiny"]["prompt_tokens"] == sum(r["prompt_tokens"] for r in answers) > 0
+    assert given["answer"]["tiny"]["p50"] == pytest.approx(pl.Series(r["seconds"] for r in answers).median())
+    assert {*given} == {"answer", "judge", "attribute"}
+    assert "No price is known for tiny" in (folder.parent / "report.md").read_text(encoding="utf-8")
     page = (folder.parent / "report.html").read_text(encoding="utf-8")
     assert "<script>alert(1)" not in page
     assert "Why answers are wrong" in page
