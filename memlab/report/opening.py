@@ -104,9 +104,12 @@ def _preferred(found: Recommendation, behind: Rival) -> tuple[str, list[str]]:
     sure = f"{ahead}{behind['arm']}: {_lead(behind, others)}."
     if not tied:
         return f"Use {best['arm']}: {finds}, {-100 * behind['difference']:.1f} points above {behind['arm']}.", [sure]
-    names = _and_more(tied[0]["arm"], len(tied) - 1)
-    against = f", and level with {names}" if all(map(_is_level, tied)) else f"; whether it beats {names} is open"
-    return (f"Use {best['arm']}: it is shown to be better than {_and_more(behind['arm'], rest - 1)}{against}.",
+    level, unsettled = (_and_more(some[0]["arm"], len(some) - 1) if some else "" for some in _by_level(tied))
+    better = _and_more(behind["arm"], rest - 1)
+    against = (f"it is shown to be better than {better}, and level with {level}" if not unsettled else
+               f"it is shown to be better than {better}; whether it beats {unsettled} is open" if not level else
+               f"shown better than {better}, level with {level}, open against {unsettled}")
+    return (f"Use {best['arm']}: {against}.",
             [f"I{finds[1:]}{_at(best['tokens'])}.", sure, *_tied_words(tied, others), _settled_by(found)])
 
 
@@ -156,9 +159,14 @@ def _is_level(rival: Rival) -> bool:
     return rival["difference"] == 0 or low is not None and high is not None and -MARGIN < low <= high < MARGIN
 
 
+def _by_level(rivals: Sequence[Rival]) -> tuple[list[Rival], list[Rival]]:
+    """Return the arms that are level with the best, and those of which this is open."""
+    return [r for r in rivals if _is_level(r)], [r for r in rivals if not _is_level(r)]
+
+
 def _tied_words(rivals: Sequence[Rival], others: int) -> list[str]:
     """Return which of the arms that the best is not shown to be ahead of are level with it, and which are open."""
-    level, unsettled = ([r for r in rivals if _is_level(r) is one] for one in (True, False))
+    level, unsettled = _by_level(rivals)
     return [f"{heading}: {_named(some, others)}." for heading, some in (
         (f"Level (the same value, or within {100 * MARGIN:.0f} points)", level),
         ("Open, since no difference is shown", unsettled)) if some]

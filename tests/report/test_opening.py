@@ -121,6 +121,8 @@ def test_level_is_said_of_the_same_value_or_an_interval_within_two_points_alone(
     assert found.sentence == "Use a: it is shown to be better than c; whether it beats b is open."
     assert "Open, since no difference is shown: b (+6.0 points" in " ".join(found.sure)
     assert "level" not in " ".join([found.sentence, *found.sure]).casefold()
+    both = {**far, "d": far["a"]}
+    assert opening(of(both)).sentence == "Use a: shown better than c, level with d, open against b."
 
 
 def test_where_the_best_has_everything_a_smaller_budget_is_advised() -> None:
