@@ -23,7 +23,8 @@ from tests.fuzz.patterns import METHODS, Used, all_patterns, inside, texts_of
 pytestmark = pytest.mark.slow
 
 LIMITS = {"memlab.query.decompose": decompose.LONGEST, "memlab.questions.facts": facts.LONGEST,
-          "memlab.questions.rules": facts.LONGEST_SENTENCE, "memlab.text.temporal.context": context._FAR}
+          "memlab.questions.rules": facts.LONGEST_SENTENCE, "memlab.questions.team": facts.LONGEST_SENTENCE,
+          "memlab.text.temporal.context": context._FAR}
 """Letters of the longest text that a module shows its patterns; it must take less than a second."""
 
 LETTERS = 40_000

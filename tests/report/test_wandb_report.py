@@ -62,7 +62,8 @@ def test_the_report_is_complete_and_its_panels_show_the_arms_of_the_comparison(r
     spec, arms = spec_of(server), finished_arms(runs).arms
     headings = [b["children"][0]["text"] for b in spec["blocks"] if b["type"] == "heading"]
     assert headings == ["Verdict", "Evidence against tokens", "All arms", "Where they differ", "Contrasts",
-                        "By question type", "Reliability of learned estimates", "Feature importances", "Settings",
+                        "By question type", "Reliability of learned estimates", "Feature importances",
+                        "Cost and latency", "Settings",
                         "Statistics", "Provenance"]
     assert headings == [line.removeprefix("## ") for line in (runs / "report.md").read_text().splitlines()
                         if line.startswith("## ")]
