@@ -211,8 +211,6 @@ class Memory:
         A result is forgotten by its ``session`` and ``turns``. What a chat model has written about it stays among the
         replies of the memory's store. Numbers are never used again.
         """
-        if isinstance(session, bool) or not isinstance(session, str | SupportsIndex):
-            raise MemlabError(f"expected a number or a name, got {type(session).__name__}", where="session")
         number = self._sessions.number(session)
         turns_of_session = self._sessions.turns[number]
         forgotten: list[Any] | None = None if turns is None else list(turns) if isinstance(turns, Iterable) else []
@@ -251,13 +249,36 @@ class Memory:
             self._database.backup(place)
 
     @_alone
-    def sessions(self) -> pl.DataFrame:
-        """Return one row per session, in the order of time: session (its number), name, said_on, turns (how many)."""
+    def get(self, session: int | str) -> Session:
+        """Return a session by its number or name, without its forgotten turns."""
+        (entry,) = self._rows.find({self._sessions.number(session)})
+        assert entry.session is not None
+        return entry.session
+
+    @_alone
+    def list(self, start: int = 0, count: int | None = None) -> pl.DataFrame:
+        """Return one row per session, in the order of time: session (its number), name, said_on, turns (how many).
+
+        ``start`` leaves out so many of the first, ``count`` is how many follow, or None for all.
+        """
+        for where, value in (("start", start), ("count", 0 if count is None else count)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+                raise MemlabError(f"{value!r:.40} is no number of sessions", where=where, fix="give 0 or more")
         self._prepare()
-        return self._sessions.sessions()
+        rows = self._sessions.sessions()
+        return rows.slice(min(start, rows.height), count if count is None else min(count, rows.height))
+
+    def sessions(self) -> pl.DataFrame:
+        """Return what ``list`` returns of all sessions."""
+        return self.list()
+
+    @_alone
+    def count(self) -> int:
+        """Return the number of sessions."""
+        return len(self._sessions.turns)
 
     def __len__(self) -> int:
-        return self.sessions().height
+        return self.count()
 
     def __repr__(self) -> str:
         """Describe the memory; one that is not in use is not loaded for it."""

@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, tzinfo
 from itertools import islice
-from typing import Any
+from typing import Any, SupportsIndex
 
 import polars as pl
 
@@ -253,8 +253,10 @@ class WorkingSet:
         return self._chronological
 
     def number(self, session: int | str) -> int:
-        """Return a session's number; raise MemlabError if there is no such session."""
-        number = self.names.get(session) if isinstance(session, str) else session
+        """Return a session's number, given that or its name; raise MemlabError if there is no such session."""
+        if isinstance(session, bool) or not isinstance(session, str | SupportsIndex):
+            raise MemlabError(f"expected a number or a name, got {type(session).__name__}", where="session")
+        number = self.names.get(session) if isinstance(session, str) else session.__index__()
         if number is None or number not in self.turns:
             raise MemlabError(f"there is no session {session!r}", where="session",
                               fix=did_you_mean(session, self.names) if isinstance(session, str) and self.names else "")
