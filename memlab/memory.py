@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import wraps
@@ -34,6 +34,7 @@ import polars as pl
 from memlab.errors import MemlabError
 from memlab.live import results
 from memlab.live.database import Database
+from memlab.live.folder import sessions_of_folder
 from memlab.live.pruning import Accesses, AccessProtected, frequently_accessed, sessions_to_prune
 from memlab.live.results import SearchResult
 from memlab.live.sessions import Entry, Session, SessionRows, Turn, same_words
@@ -143,6 +144,23 @@ class Memory:
         self._sessions: WorkingSet
         self._accesses: Accesses
 
+    @classmethod
+    def from_folder(cls, chats: str | Path, folder: str | Path, pipeline: Pipeline | None = None,
+                    store: Store | None = None, *, often: int = 5, timezone: str | None = None) -> Memory:
+        """Return the memory in ``folder`` with the sessions of ``chats``, a folder that ``memlab import`` wrote.
+
+        They keep their names. Those that are there already are not added again, so that a folder may be read again
+        after it has grown.
+        """
+        sessions = sessions_of_folder(_folder(chats, "from_folder, chats"), timezone)
+        memory = cls(folder, pipeline, store, often=often, timezone=timezone)
+        try:
+            memory.add_many(sessions)
+        except BaseException:
+            memory.close()
+            raise
+        return memory
+
     @_alone
     def add(self, session: Session | Iterable[Mapping[str, Any]], said_on: When = None, name: str | None = None) -> int:
         """Save a session and return its number; if this raises, nothing was added.
@@ -157,13 +175,24 @@ class Memory:
         elif said_on is not None or name is not None:
             raise MemlabError("a Session has its own date and name", where="add",
                               fix="give said_on and name to Session")
-        if session.name is not None and session.name in self._sessions.names:
-            return self._number_of(session.name, session)
-        entry = Entry.new(self._sessions.next, session)
-        part = self._sessions.write(entry)
-        self._rows.append(entry)
-        self._sessions.add(entry, part)
-        return entry.id
+        return self._add([session])[0]
+
+    @_alone
+    def add_many(self, sessions: Iterable[Session]) -> Sequence[int]:
+        """Save sessions, all or none of them, and return their numbers; a kill leaves all or none too.
+
+        They are encoded together, which is much faster than one by one. Names count as in ``add``, also within
+        ``sessions``.
+        """
+        if isinstance(sessions, Session | str | Mapping) or not isinstance(sessions, Iterable):
+            raise MemlabError(f"expected a list of sessions, got {type(sessions).__name__}", where="add_many",
+                              fix="write [Session(...), Session(...)]")
+        given = [*sessions]
+        for place, session in enumerate(given):
+            if not isinstance(session, Session):
+                raise MemlabError(f"expected a Session, got {type(session).__name__}", where=f"session {place}",
+                                  fix="Session(said_on, turns, name) makes one; add takes a list of messages")
+        return self._add(given)
 
     @_side_by_side
     def search(self, question: str, now: When = None, k: int | None = None) -> pl.DataFrame:
@@ -346,13 +375,29 @@ class Memory:
     def _question_store(self) -> Store:
         return QuestionStore(self._store, self._turns) if isinstance(self._store, LiveStore) else self._store
 
-    def _number_of(self, name: str, session: Session) -> int:
-        number = self._sessions.names[name]
-        (entry,) = self._rows.find({number})
-        if entry.session is None or not same_words(entry.session, session):
-            raise MemlabError(f"there is a session '{name}' with other words", where="session, name",
-                              fix="forget it first, or give this one another name")
-        return number
+    def _add(self, sessions: Sequence[Session]) -> Sequence[int]:
+        """Save the sessions whose names are not there, all or none; return the numbers of all."""
+        new: dict[str, Entry] = {}
+        entries: dict[int, Entry] = {}
+        numbers = []
+        for session in sessions:
+            name = session.name
+            if name is not None and (name in new or name in self._sessions.names):
+                entry = new[name] if name in new else self._rows.find({self._sessions.names[name]})[0]
+                if entry.session is None or not same_words(entry.session, session):
+                    raise MemlabError(f"there is a session '{name}' with other words", where="session, name",
+                                      fix="forget it first, or give this one another name")
+            else:
+                entry = Entry.new(self._sessions.next + len(entries), session)
+                entries[entry.id] = entry
+                if name is not None:
+                    new[name] = entry
+            numbers.append(entry.id)
+        if entries:
+            part = self._sessions.write([*entries.values()])
+            self._rows.append(*entries.values())
+            self._sessions.add([*entries.values()], part)
+        return numbers
 
     def _run(self, pipeline: Pipeline, question: str, now: When, k: int | None = None) -> Tables:
         if not isinstance(question, str):

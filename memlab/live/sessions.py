@@ -67,11 +67,11 @@ class SessionRows:
         number, last = rows[0]
         return int(number) if last is None else max(number, last + 1)
 
-    def append(self, entry: Entry) -> None:
-        """Write a new entry; if this raises, nothing was added."""
+    def append(self, *entries: Entry) -> None:
+        """Write new entries, by their numbers, in one transaction; if this raises, nothing was added."""
         with self._database.transaction():
-            self._replace((), [entry])
-            self._database.run("UPDATE counter SET next = max(next, ?)", (entry.id + 1,))
+            self._replace((), entries)
+            self._database.run("UPDATE counter SET next = max(next, ?)", (entries[-1].id + 1,))
 
     def replace(self, entries: Mapping[int, Entry]) -> None:
         """Replace entries within a transaction; those whose session is forgotten are deleted."""

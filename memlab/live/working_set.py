@@ -199,16 +199,17 @@ class WorkingSet:
         for entry in entries:
             self._enter(entry)
 
-    def write(self, entry: Entry) -> Tables:
-        """Return the tables of a session and encode its keys, without adding it."""
-        part = write([entry], self._pipeline, self._store, self.clock())
+    def write(self, entries: Sequence[Entry]) -> Tables:
+        """Return the tables of sessions and encode their keys at once, without adding them."""
+        part = write(entries, self._pipeline, self._store, self.clock())
         encode(part, self._pipeline, self._store)
         return part
 
-    def add(self, entry: Entry, part: Tables) -> None:
-        """Add a new session with the tables that ``write`` returned."""
+    def add(self, entries: Sequence[Entry], part: Tables) -> None:
+        """Add new sessions with the tables that ``write`` returned."""
         self._chronological = None
-        self._enter(entry)
+        for entry in entries:
+            self._enter(entry)
         for level in range(len(self._parts) + 1):
             if level == len(self._parts):
                 self._parts.append([])
