@@ -37,7 +37,7 @@ from memlab.live.database import Database
 from memlab.live.folder import sessions_of_folder
 from memlab.live.pruning import Accesses, AccessProtected, frequently_accessed, sessions_to_prune
 from memlab.live.results import SearchResult
-from memlab.live.sessions import Entry, Session, SessionRows, Turn, same_words
+from memlab.live.sessions import Entry, Session, SessionRows, Turn, same_content
 from memlab.live.store import LiveStore, QuestionStore, forget_codes
 from memlab.live.working_set import WorkingSet, adapt_to_data, session_of_messages
 from memlab.pipeline import Pipeline
@@ -162,19 +162,20 @@ class Memory:
         return memory
 
     @_alone
-    def add(self, session: Session | Iterable[Mapping[str, Any]], said_on: When = None, name: str | None = None) -> int:
+    def add(self, session: Session | Iterable[Mapping[str, Any]], said_on: When = None, name: str | None = None,
+            **fields: Any) -> int:
         """Save a session and return its number; if this raises, nothing was added.
 
         ``session`` may be a list of messages as OpenAI's API takes them, ``[{"role": "user", "content": "..."}]``;
-        ``said_on`` and ``name`` belong to such a list. A memory refuses a time without a UTC offset if it holds times
-        with one, and the other way round; a date without a time goes with both. A session whose name is there already
-        is not added again: its number is returned.
+        ``said_on``, ``name`` and the fields of a Session (``user="ann"``) belong to such a list. A memory refuses a
+        time without a UTC offset if it holds times with one, and the other way round; a date without a time goes with
+        both. A session whose name is there already is not added again: its number is returned.
         """
         if not isinstance(session, Session):
-            session = session_of_messages(session, said_on, name)
-        elif said_on is not None or name is not None:
-            raise MemlabError("a Session has its own date and name", where="add",
-                              fix="give said_on and name to Session")
+            session = session_of_messages(session, said_on, name, **fields)
+        elif said_on is not None or name is not None or fields:
+            raise MemlabError("a Session has its own date, name and fields", where="add",
+                              fix=f"give {', '.join(['said_on', 'name', *fields])} to Session")
         return self._add([session])[0]
 
     @_alone
@@ -286,9 +287,10 @@ class Memory:
 
     @_alone
     def list(self, start: int = 0, count: int | None = None) -> pl.DataFrame:
-        """Return one row per session, in the order of time: session (its number), name, said_on, turns (how many).
+        """Return one row per session, in the order of time.
 
-        ``start`` leaves out so many of the first, ``count`` is how many follow, or None for all.
+        Columns: session (its number), name, said_on, turns (how many), user, agent, room, source, kind, and metadata as
+        JSON. ``start`` leaves out so many of the first, ``count`` is how many follow, or None for all.
         """
         for where, value in (("start", start), ("count", 0 if count is None else count)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:
@@ -319,6 +321,7 @@ class Memory:
         if self._process != os.getpid():
             return paragraphs([repr(self)])
         rows = self.sessions()
+        rows = rows.select(*rows.columns[:4], *(name for name in rows.columns[4:] if rows[name].count()))
         return html_table(rows.columns, rows.tail(SHOWN).iter_rows(), f"{self!r:.300}, the last {SHOWN} of them"
                           if rows.height > SHOWN else repr(self))
 
@@ -384,8 +387,8 @@ class Memory:
             name = session.name
             if name is not None and (name in new or name in self._sessions.names):
                 entry = new[name] if name in new else self._rows.find({self._sessions.names[name]})[0]
-                if entry.session is None or not same_words(entry.session, session):
-                    raise MemlabError(f"there is a session '{name}' with other words", where="session, name",
+                if entry.session is None or not same_content(entry.session, session):
+                    raise MemlabError(f"there is a session '{name}' with other words or fields", where="session, name",
                                       fix="forget it first, or give this one another name")
             else:
                 entry = Entry.new(self._sessions.next + len(entries), session)

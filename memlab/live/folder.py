@@ -7,6 +7,7 @@ from pathlib import Path
 from memlab.data.custom import Custom
 from memlab.data.jsonl import SESSIONS, read
 from memlab.errors import Faults, MemlabError
+from memlab.live.fields import FIELDS
 from memlab.live.sessions import Session, Turn
 
 
@@ -23,5 +24,6 @@ def sessions_of_folder(folder: Path, timezone: str | None = None) -> list[Sessio
     if len(corpora) > 1:
         raise MemlabError(f"{SESSIONS} has {len(corpora)} corpora ({', '.join(corpora):.80}), and a memory holds one",
                           where=str(folder), fix="write a folder for each corpus")
-    return [Session(line.said_on, [Turn(turn.role, turn.text, turn.speaker) for turn in line.turns], line.session)
+    return [Session(line.said_on, [Turn(turn.role, turn.text, turn.speaker) for turn in line.turns], line.session,
+                    **{name: getattr(line, name) for name in FIELDS}, metadata=line.metadata)
             for line in content.sessions]

@@ -8,6 +8,7 @@ is no mistake.
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, tzinfo
 from itertools import islice
@@ -19,6 +20,7 @@ from memlab.chats.conversation import Tally
 from memlab.chats.messages import read_message
 from memlab.data.benchmarks import Builder
 from memlab.errors import MemlabError, did_you_mean
+from memlab.live.fields import FIELDS
 from memlab.live.sessions import Entry, Session, Turn
 from memlab.models.protocols import embedders_in
 from memlab.pipeline import Pipeline
@@ -32,8 +34,10 @@ from memlab.tables import OPTIONAL, SCHEMAS, Tables, as_of, empty, merge_texts
 
 
 def session_of_messages(messages: Iterable[Mapping[str, Any]], said_on: datetime | date | str | None = None,
-                        name: str | None = None) -> Session:
+                        name: str | None = None, **fields: Any) -> Session:
     """Return the session of a list of messages; ``said_on`` is the first date that a message states, unless given.
+
+    fields: those of a Session, such as user="ann".
 
     Instructions (system, developer) and results of tools are left out; pictures, files and calls of tools are named.
     Raises MemlabError for an entry that is no message, and if nobody says anything.
@@ -57,7 +61,7 @@ def session_of_messages(messages: Iterable[Mapping[str, Any]], said_on: datetime
             dates += [message.said_on] if message.said_on else []
     if not turns:
         raise MemlabError("there is no message of the user or the assistant with words", where="session")
-    return Session(said_on if said_on is not None else dates[0] if dates else None, turns, name)
+    return Session(said_on if said_on is not None else dates[0] if dates else None, turns, name, **fields)
 
 
 _BY_LANE = ("weights", "floors", "factors")
@@ -175,6 +179,10 @@ def _renumber(table: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
             .sort("session", maintain_order=True))
 
 
+LISTED: dict[str, Any] = {"session": pl.Int32, "name": pl.String, "said_on": pl.Datetime("us"), "turns": pl.Int32,
+                          **dict.fromkeys((*FIELDS, "metadata"), pl.String)}
+"""Columns of a list of sessions."""
+
 PARTS = 32
 """Number of parts that are concatenated at once, and of the results in turn: a table per session would fill memory."""
 
@@ -189,6 +197,7 @@ class WorkingSet:
     def __init__(self, entries: Sequence[Entry], pipeline: Pipeline, store: Store, zone: tzinfo | None = None) -> None:
         self._pipeline, self._store, self._zone = pipeline, store, zone
         self._times: dict[int, datetime] = {}  # of sessions that have more than a date; all of one kind
+        self._fields: dict[int, dict[str, Any]] = {}  # with metadata, of sessions that have any
         self.names: dict[str, int] = {}
         self.turns: dict[int, set[int]] = {}
         self.next = 0
@@ -228,6 +237,7 @@ class WorkingSet:
         for entry in left.values():
             del self.turns[entry.id]
             self._times.pop(entry.id, None)
+            self._fields.pop(entry.id, None)
             self._enter(entry)
 
     def text_ids(self) -> pl.Series:
@@ -264,13 +274,18 @@ class WorkingSet:
         return number
 
     def sessions(self) -> pl.DataFrame:
-        """Return (session, name, said_on, turns), one row per session in the order of time; turns is their number."""
+        """Return one row per session in the order of time: session, name, said_on, turns (how many), fields, metadata.
+
+        Metadata are JSON, null where there are none.
+        """
         tables, places = self.tables()
         names = {number: name for name, number in self.names.items()}
-        rows = [(number, names.get(number), said_on, len(self.turns[number]))
+        rows = [{"session": number, "name": names.get(number), "said_on": said_on, "turns": len(self.turns[number]),
+                 **self._fields.get(number, {})}
                 for number, said_on in zip(places["session"], tables["sessions"]["said_on"])]
-        return pl.DataFrame(rows, orient="row", schema={"session": pl.Int32, "name": pl.String,
-                                                        "said_on": pl.Datetime("us"), "turns": pl.Int32})
+        for row in rows:
+            row["metadata"] = json.dumps(row["metadata"], ensure_ascii=False) if "metadata" in row else None
+        return pl.DataFrame(rows, schema=LISTED)
 
     def _all(self) -> Tables:
         return concat([self._base, *(part for level in reversed(self._parts) for part in level)])
@@ -281,5 +296,8 @@ class WorkingSet:
             self.turns[entry.id] = set(entry.numbers)
             if isinstance(entry.session.said_on, datetime):
                 self._times[entry.id] = entry.session.said_on
+            if fields := {**entry.session.fields(), **({"metadata": dict(entry.session.metadata)}
+                                                       if entry.session.metadata else {})}:
+                self._fields[entry.id] = fields
             if entry.session.name is not None:
                 self.names[entry.session.name] = entry.id
