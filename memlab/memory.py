@@ -38,7 +38,8 @@ from memlab.live.folder import sessions_of_folder
 from memlab.live.pruning import Accesses, AccessProtected, frequently_accessed, sessions_to_prune
 from memlab.live.results import SearchResult
 from memlab.live.sessions import Entry, Session, SessionRows, Turn, same_content
-from memlab.live.store import LiveStore, QuestionStore, forget_codes
+from memlab.live.store import FilteredStore, LiveStore, QuestionStore, forget_codes
+from memlab.live.where import Where, narrowed
 from memlab.live.working_set import WorkingSet, adapt_to_data, session_of_messages
 from memlab.pipeline import Pipeline
 from memlab.runtime.clock import time_zone
@@ -57,6 +58,9 @@ SHOWN = 20
 """Sessions that a notebook shows: the latest."""
 
 When = datetime | date | str | None
+Filter = Mapping[str, Any]
+"""A filter as ``Memory.search`` describes it."""
+
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
@@ -196,51 +200,64 @@ class Memory:
         return self._add(given)
 
     @_side_by_side
-    def search(self, question: str, now: When = None, k: int | None = None) -> pl.DataFrame:
+    def search(self, question: str, now: When = None, k: int | None = None, *,
+               where: Filter | None = None) -> pl.DataFrame:
         """Return what the pipeline selects for a question, or its first ``k`` ranks.
 
-        Nothing said on a later day than ``now`` is found; None is the present moment. Columns: rank, score, selected,
+        Nothing said on a later day than ``now`` is found; None is the present moment. ``where`` limits what is searched
+        to the sessions and turns that fit, as if there were no others: it maps ``name``, ``user``, ``agent``, ``room``,
+        ``source``, ``kind``, ``role`` or ``metadata.KEY`` to a value or a list of them (None for what has none),
+        ``after`` to the first day, and ``before`` to the day behind the last. Columns: rank, score, selected,
         said_on (by the clock of the memory's time zone), session (the number that ``add`` returned), turns, text, and
         one column per signal.
         """
-        tables = self._run(self._ranking_pipeline, question, now, k)
+        tables = self._run(self._ranking_pipeline, question, now, k, where)
         return self._count(tables, self._results(tables, k))
 
     @_side_by_side
-    def answer(self, question: str, now: When = None) -> Answer:
+    def answer(self, question: str, now: When = None, *, where: Filter | None = None) -> Answer:
         """Return the reader's answer; raise MemlabError for a pipeline without a reader."""
         if isinstance(self.pipeline.answer, EmptyStage):
             raise MemlabError("this pipeline has no reader", where="answer",
                               fix="give it one: Pipeline(answer=Reader(chat=..., prompt=...)), or read/answer=reader")
-        tables = self._run(self._question_pipeline, question, now)
+        tables = self._run(self._question_pipeline, question, now, None, where)
         results = self._count(tables, self._results(tables, None))
         return Answer(SearchResult.of(tables, results).answer or "", results)
 
     @_side_by_side
-    def look(self, question: str, now: When = None, k: int | None = None) -> SearchResult:
+    def look(self, question: str, now: When = None, k: int | None = None, *,
+               where: Filter | None = None) -> SearchResult:
         """Return all results of a question: those of ``search``, the context, and the answer if there is a reader."""
-        tables = self._run(self._question_pipeline, question, now, k)
+        tables = self._run(self._question_pipeline, question, now, k, where)
         results = self._results(tables, k)
         self._count(tables, results.filter("selected"))
         return SearchResult.of(tables, results, {number: name for name, number in self._sessions.names.items()})
 
     @_side_by_side
-    def history(self, topic: str, now: When = None, k: int | None = None) -> pl.DataFrame:
+    def history(self, topic: str, now: When = None, k: int | None = None, *,
+               where: Filter | None = None) -> pl.DataFrame:
         """Return what was said about a topic in the order of time, and when it was valid: valid_from, valid_to.
 
         The topic is searched for like a question; ``k`` as in ``search``. ``valid_to`` is set by pipelines that relate
         memories (write/relate). Columns: said_on, happened_on, valid_from, valid_to, session, turns, text, score.
         """
-        tables = self._run(self._ranking_pipeline, topic, now, k)
+        tables = self._run(self._ranking_pipeline, topic, now, k, where)
         return self._restore_numbers(results.history(tables, results.results(tables, self.pipeline, k)))
 
     @_alone
-    def forget(self, session: int | str, turns: Iterable[int] | None = None) -> None:
+    def forget(self, session: int | str | None = None, turns: Iterable[int] | None = None, *,
+               where: Filter | None = None) -> None:
         """Forget a session, by number or name, or some of its turns: texts and vectors leave the disk too.
 
-        A result is forgotten by its ``session`` and ``turns``. What a chat model has written about it stays among the
-        replies of the memory's store. Numbers are never used again.
+        A result is forgotten by its ``session`` and ``turns``. ``where``, in place of these, forgets all sessions that
+        fit (as in ``search``), or, with a role, their turns of that role. What a chat model has written about it stays
+        among the replies of the memory's store. Numbers are never used again.
         """
+        if where is not None:
+            self._forget_where(where, alone=session is None and turns is None)
+            return
+        if session is None:
+            raise MemlabError("nothing is named", where="forget", fix="give a session, or where=...")
         number = self._sessions.number(session)
         turns_of_session = self._sessions.turns[number]
         forgotten: list[Any] | None = None if turns is None else list(turns) if isinstance(turns, Iterable) else []
@@ -286,17 +303,20 @@ class Memory:
         return entry.session
 
     @_alone
-    def list(self, start: int = 0, count: int | None = None) -> pl.DataFrame:
-        """Return one row per session, in the order of time.
+    def list(self, start: int = 0, count: int | None = None, where: Filter | None = None) -> pl.DataFrame:
+        """Return one row per session, or per session that fits (``where`` as in ``search``), in the order of time.
 
         Columns: session (its number), name, said_on, turns (how many), user, agent, room, source, kind, and metadata as
         JSON. ``start`` leaves out so many of the first, ``count`` is how many follow, or None for all.
         """
-        for where, value in (("start", start), ("count", 0 if count is None else count)):
+        for place, value in (("start", start), ("count", 0 if count is None else count)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-                raise MemlabError(f"{value!r:.40} is no number of sessions", where=where, fix="give 0 or more")
+                raise MemlabError(f"{value!r:.40} is no number of sessions", where=place, fix="give 0 or more")
         self._prepare()
         rows = self._sessions.sessions()
+        if where:
+            fitting = self._sessions.matching(self._where(where))
+            rows = rows.filter(pl.col("session").is_in(fitting["session"].implode()))
         return rows.slice(min(start, rows.height), count if count is None else min(count, rows.height))
 
     def sessions(self) -> pl.DataFrame:
@@ -304,9 +324,12 @@ class Memory:
         return self.list()
 
     @_alone
-    def count(self) -> int:
-        """Return the number of sessions."""
-        return len(self._sessions.turns)
+    def count(self, where: Filter | None = None) -> int:
+        """Return the number of sessions, or of those that fit (``where`` as in ``search``)."""
+        if not where:
+            return len(self._sessions.turns)
+        self._prepare()
+        return self._sessions.matching(self._where(where))["session"].n_unique()
 
     def __len__(self) -> int:
         return self.count()
@@ -375,8 +398,13 @@ class Memory:
                 self._store.forget_indexes()
         self._sessions.tables()
 
-    def _question_store(self) -> Store:
-        return QuestionStore(self._store, self._turns) if isinstance(self._store, LiveStore) else self._store
+    def _where(self, where: Filter) -> Where:
+        return Where.read(where, self._sessions.clock())
+
+    def _question_store(self, filtered: bool = False) -> Store:
+        if not isinstance(self._store, LiveStore):
+            return self._store
+        return (FilteredStore if filtered else QuestionStore)(self._store, self._turns)
 
     def _add(self, sessions: Sequence[Session]) -> Sequence[int]:
         """Save the sessions whose names are not there, all or none; return the numbers of all."""
@@ -402,7 +430,7 @@ class Memory:
             self._sessions.add([*entries.values()], part)
         return numbers
 
-    def _run(self, pipeline: Pipeline, question: str, now: When, k: int | None = None) -> Tables:
+    def _run(self, pipeline: Pipeline, question: str, now: When, k: int | None, where: Filter | None) -> Tables:
         if not isinstance(question, str):
             raise MemlabError(f"expected text, got {type(question).__name__}", where="question")
         if k is not None and (isinstance(k, bool) or not isinstance(k, SupportsIndex) or int(k) < 1):
@@ -410,10 +438,13 @@ class Memory:
         if not question.strip():
             raise MemlabError("the question is blank", where="question")
         tables = self._tables(question, now)
+        if where:
+            wanted = self._where(where)
+            tables = narrowed(tables, self._sessions.matching(wanted)["position"].unique(), wanted)
         pipeline = pipeline.replace(prune=self._pruning(tables))
         if isinstance(self._store, LiveStore):
             self._store.check_files()
-        found = adapt_to_data(pipeline, tables).run(tables, self._question_store())
+        found = adapt_to_data(pipeline, tables).run(tables, self._question_store(filtered=bool(where)))
         if self._first_question:
             self._first_question = False
             release_freed_memory()
@@ -449,6 +480,21 @@ class Memory:
         """Count the accesses of the results, and return them."""
         self._accesses.add(results, tables["questions"]["asked_on"][0].date())
         return results
+
+    def _forget_where(self, where: Filter, alone: bool) -> None:
+        if not (alone and where):
+            raise MemlabError("a filter is given without a condition" if alone else "a session and a filter are given",
+                              where="forget, where", fix='give one of them, such as where={"user": "ann"}')
+        self._prepare()
+        wanted = self._where(where)
+        found: dict[int, set[int] | None] = {}
+        for session, _, turn in self._sessions.matching(wanted).iter_rows():
+            if wanted.roles is None:
+                found[session] = None
+            else:
+                found[session] = (found.get(session) or set()) | {turn}
+        if found:
+            self._forget(found)
 
     def _forget(self, forgotten: Mapping[int, set[int] | None]) -> None:
         """Forget sessions, or some of their turns, on the disk and then in memory."""

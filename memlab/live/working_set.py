@@ -22,6 +22,7 @@ from memlab.data.benchmarks import Builder
 from memlab.errors import MemlabError, did_you_mean
 from memlab.live.fields import FIELDS
 from memlab.live.sessions import Entry, Session, Turn
+from memlab.live.where import Where
 from memlab.models.protocols import embedders_in
 from memlab.pipeline import Pipeline
 from memlab.runtime.clock import Clock, has_offset
@@ -272,6 +273,21 @@ class WorkingSet:
             raise MemlabError(f"there is no session {session!r}", where="session",
                               fix=did_you_mean(session, self.names) if isinstance(session, str) and self.names else "")
         return number
+
+    def matching(self, where: Where) -> pl.DataFrame:
+        """Return (session, position, turn), the turns that fit in the order of time; position is the session's there.
+
+        Unless the filter has a role, a session without turns has a row too, with a turn of null.
+        """
+        tables, places = self.tables()
+        names = {number: name for name, number in self.names.items()}
+        fit = [where.fits({"name": names.get(number), **self._fields.get(number, {})}) for number in places["session"]]
+        sessions = tables["sessions"].select(pl.col("session").alias("position"), "said_on").filter(
+            pl.Series(fit, dtype=pl.Boolean), where.within()).join(places, on="position", maintain_order="left")
+        turns = tables["turns"].filter(where.of_role()).select(pl.col("session").alias("position"), "turn")
+        found = sessions.join(turns, on="position", how="left" if where.roles is None else "inner",
+                              maintain_order="left")
+        return found.select("session", "position", "turn")
 
     def sessions(self) -> pl.DataFrame:
         """Return one row per session in the order of time: session, name, said_on, turns (how many), fields, metadata.
