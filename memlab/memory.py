@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import wraps
@@ -34,10 +34,12 @@ import polars as pl
 from memlab.errors import MemlabError
 from memlab.live import results
 from memlab.live.database import Database
+from memlab.live.folder import sessions_of_folder
 from memlab.live.pruning import Accesses, AccessProtected, frequently_accessed, sessions_to_prune
 from memlab.live.results import SearchResult
-from memlab.live.sessions import Entry, Session, SessionRows, Turn, same_words
-from memlab.live.store import LiveStore, QuestionStore, forget_codes
+from memlab.live.sessions import Entry, Session, SessionRows, Turn, same_content
+from memlab.live.store import FilteredStore, LiveStore, QuestionStore, forget_codes
+from memlab.live.where import Where, narrowed
 from memlab.live.working_set import WorkingSet, adapt_to_data, session_of_messages
 from memlab.pipeline import Pipeline
 from memlab.runtime.clock import time_zone
@@ -56,6 +58,9 @@ SHOWN = 20
 """Sessions that a notebook shows: the latest."""
 
 When = datetime | date | str | None
+Filter = Mapping[str, Any]
+"""A filter as ``Memory.search`` describes it."""
+
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
@@ -143,76 +148,116 @@ class Memory:
         self._sessions: WorkingSet
         self._accesses: Accesses
 
+    @classmethod
+    def from_folder(cls, chats: str | Path, folder: str | Path, pipeline: Pipeline | None = None,
+                    store: Store | None = None, *, often: int = 5, timezone: str | None = None) -> Memory:
+        """Return the memory in ``folder`` with the sessions of ``chats``, a folder that ``memlab import`` wrote.
+
+        They keep their names. Those that are there already are not added again, so that a folder may be read again
+        after it has grown.
+        """
+        sessions = sessions_of_folder(_folder(chats, "from_folder, chats"), timezone)
+        memory = cls(folder, pipeline, store, often=often, timezone=timezone)
+        try:
+            memory.add_many(sessions)
+        except BaseException:
+            memory.close()
+            raise
+        return memory
+
     @_alone
-    def add(self, session: Session | Iterable[Mapping[str, Any]], said_on: When = None, name: str | None = None) -> int:
+    def add(self, session: Session | Iterable[Mapping[str, Any]], said_on: When = None, name: str | None = None,
+            **fields: Any) -> int:
         """Save a session and return its number; if this raises, nothing was added.
 
         ``session`` may be a list of messages as OpenAI's API takes them, ``[{"role": "user", "content": "..."}]``;
-        ``said_on`` and ``name`` belong to such a list. A memory refuses a time without a UTC offset if it holds times
-        with one, and the other way round; a date without a time goes with both. A session whose name is there already
-        is not added again: its number is returned.
+        ``said_on``, ``name`` and the fields of a Session (``user="ann"``) belong to such a list. A memory refuses a
+        time without a UTC offset if it holds times with one, and the other way round; a date without a time goes with
+        both. A session whose name is there already is not added again: its number is returned.
         """
         if not isinstance(session, Session):
-            session = session_of_messages(session, said_on, name)
-        elif said_on is not None or name is not None:
-            raise MemlabError("a Session has its own date and name", where="add",
-                              fix="give said_on and name to Session")
-        if session.name is not None and session.name in self._sessions.names:
-            return self._number_of(session.name, session)
-        entry = Entry.new(self._sessions.next, session)
-        part = self._sessions.write(entry)
-        self._rows.append(entry)
-        self._sessions.add(entry, part)
-        return entry.id
+            session = session_of_messages(session, said_on, name, **fields)
+        elif said_on is not None or name is not None or fields:
+            raise MemlabError("a Session has its own date, name and fields", where="add",
+                              fix=f"give {', '.join(['said_on', 'name', *fields])} to Session")
+        return self._add([session])[0]
+
+    @_alone
+    def add_many(self, sessions: Iterable[Session]) -> Sequence[int]:
+        """Save sessions, all or none of them, and return their numbers; a kill leaves all or none too.
+
+        They are encoded together, which is much faster than one by one. Names count as in ``add``, also within
+        ``sessions``.
+        """
+        if isinstance(sessions, Session | str | Mapping) or not isinstance(sessions, Iterable):
+            raise MemlabError(f"expected a list of sessions, got {type(sessions).__name__}", where="add_many",
+                              fix="write [Session(...), Session(...)]")
+        given = [*sessions]
+        for place, session in enumerate(given):
+            if not isinstance(session, Session):
+                raise MemlabError(f"expected a Session, got {type(session).__name__}", where=f"session {place}",
+                                  fix="Session(said_on, turns, name) makes one; add takes a list of messages")
+        return self._add(given)
 
     @_side_by_side
-    def search(self, question: str, now: When = None, k: int | None = None) -> pl.DataFrame:
+    def search(self, question: str, now: When = None, k: int | None = None, *,
+               where: Filter | None = None) -> pl.DataFrame:
         """Return what the pipeline selects for a question, or its first ``k`` ranks.
 
-        Nothing said on a later day than ``now`` is found; None is the present moment. Columns: rank, score, selected,
+        Nothing said on a later day than ``now`` is found; None is the present moment. ``where`` limits what is searched
+        to the sessions and turns that fit, as if there were no others: it maps ``name``, ``user``, ``agent``, ``room``,
+        ``source``, ``kind``, ``role`` or ``metadata.KEY`` to a value or a list of them (None for what has none),
+        ``after`` to the first day, and ``before`` to the day behind the last. Columns: rank, score, selected,
         said_on (by the clock of the memory's time zone), session (the number that ``add`` returned), turns, text, and
         one column per signal.
         """
-        tables = self._run(self._ranking_pipeline, question, now, k)
+        tables = self._run(self._ranking_pipeline, question, now, k, where)
         return self._count(tables, self._results(tables, k))
 
     @_side_by_side
-    def answer(self, question: str, now: When = None) -> Answer:
+    def answer(self, question: str, now: When = None, *, where: Filter | None = None) -> Answer:
         """Return the reader's answer; raise MemlabError for a pipeline without a reader."""
         if isinstance(self.pipeline.answer, EmptyStage):
             raise MemlabError("this pipeline has no reader", where="answer",
                               fix="give it one: Pipeline(answer=Reader(chat=..., prompt=...)), or read/answer=reader")
-        tables = self._run(self._question_pipeline, question, now)
+        tables = self._run(self._question_pipeline, question, now, None, where)
         results = self._count(tables, self._results(tables, None))
         return Answer(SearchResult.of(tables, results).answer or "", results)
 
     @_side_by_side
-    def look(self, question: str, now: When = None, k: int | None = None) -> SearchResult:
+    def look(self, question: str, now: When = None, k: int | None = None, *,
+               where: Filter | None = None) -> SearchResult:
         """Return all results of a question: those of ``search``, the context, and the answer if there is a reader."""
-        tables = self._run(self._question_pipeline, question, now, k)
+        tables = self._run(self._question_pipeline, question, now, k, where)
         results = self._results(tables, k)
         self._count(tables, results.filter("selected"))
         return SearchResult.of(tables, results, {number: name for name, number in self._sessions.names.items()})
 
     @_side_by_side
-    def history(self, topic: str, now: When = None, k: int | None = None) -> pl.DataFrame:
+    def history(self, topic: str, now: When = None, k: int | None = None, *,
+               where: Filter | None = None) -> pl.DataFrame:
         """Return what was said about a topic in the order of time, and when it was valid: valid_from, valid_to.
 
         The topic is searched for like a question; ``k`` as in ``search``. ``valid_to`` is set by pipelines that relate
         memories (write/relate). Columns: said_on, happened_on, valid_from, valid_to, session, turns, text, score.
         """
-        tables = self._run(self._ranking_pipeline, topic, now, k)
+        tables = self._run(self._ranking_pipeline, topic, now, k, where)
         return self._restore_numbers(results.history(tables, results.results(tables, self.pipeline, k)))
 
     @_alone
-    def forget(self, session: int | str, turns: Iterable[int] | None = None) -> None:
+    def forget(self, session: int | str | None = None, turns: Iterable[int] | None = None, *,
+               where: Filter | None = None) -> None:
         """Forget a session, by number or name, or some of its turns: texts and vectors leave the disk too.
 
-        A result is forgotten by its ``session`` and ``turns``. What a chat model has written about it stays among the
-        replies of the memory's store. Numbers are never used again.
+        A result is forgotten by its ``session`` and ``turns``. ``where``, in place of these, forgets all sessions that
+        fit (as in ``search``), or, with a role, their turns of that role. What a chat model has written about it stays
+        among the replies of the memory's store. Numbers are never used again.
         """
-        if isinstance(session, bool) or not isinstance(session, str | SupportsIndex):
-            raise MemlabError(f"expected a number or a name, got {type(session).__name__}", where="session")
+        if where is not None:
+            self._forget_where(where, alone=session is None and turns is None)
+            return
+        if session is None:
+            raise MemlabError("nothing is named", where="forget", fix="give a session, or where=...")
         number = self._sessions.number(session)
         turns_of_session = self._sessions.turns[number]
         forgotten: list[Any] | None = None if turns is None else list(turns) if isinstance(turns, Iterable) else []
@@ -251,13 +296,43 @@ class Memory:
             self._database.backup(place)
 
     @_alone
-    def sessions(self) -> pl.DataFrame:
-        """Return one row per session, in the order of time: session (its number), name, said_on, turns (how many)."""
+    def get(self, session: int | str) -> Session:
+        """Return a session by its number or name, without its forgotten turns."""
+        (entry,) = self._rows.find({self._sessions.number(session)})
+        assert entry.session is not None
+        return entry.session
+
+    @_alone
+    def list(self, start: int = 0, count: int | None = None, where: Filter | None = None) -> pl.DataFrame:
+        """Return one row per session, or per session that fits (``where`` as in ``search``), in the order of time.
+
+        Columns: session (its number), name, said_on, turns (how many), user, agent, room, source, kind, and metadata as
+        JSON. ``start`` leaves out so many of the first, ``count`` is how many follow, or None for all.
+        """
+        for place, value in (("start", start), ("count", 0 if count is None else count)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+                raise MemlabError(f"{value!r:.40} is no number of sessions", where=place, fix="give 0 or more")
         self._prepare()
-        return self._sessions.sessions()
+        rows = self._sessions.sessions()
+        if where:
+            fitting = self._sessions.matching(self._where(where))
+            rows = rows.filter(pl.col("session").is_in(fitting["session"].implode()))
+        return rows.slice(min(start, rows.height), count if count is None else min(count, rows.height))
+
+    def sessions(self) -> pl.DataFrame:
+        """Return what ``list`` returns of all sessions."""
+        return self.list()
+
+    @_alone
+    def count(self, where: Filter | None = None) -> int:
+        """Return the number of sessions, or of those that fit (``where`` as in ``search``)."""
+        if not where:
+            return len(self._sessions.turns)
+        self._prepare()
+        return self._sessions.matching(self._where(where))["session"].n_unique()
 
     def __len__(self) -> int:
-        return self.sessions().height
+        return self.count()
 
     def __repr__(self) -> str:
         """Describe the memory; one that is not in use is not loaded for it."""
@@ -269,6 +344,7 @@ class Memory:
         if self._process != os.getpid():
             return paragraphs([repr(self)])
         rows = self.sessions()
+        rows = rows.select(*rows.columns[:4], *(name for name in rows.columns[4:] if rows[name].count()))
         return html_table(rows.columns, rows.tail(SHOWN).iter_rows(), f"{self!r:.300}, the last {SHOWN} of them"
                           if rows.height > SHOWN else repr(self))
 
@@ -322,18 +398,39 @@ class Memory:
                 self._store.forget_indexes()
         self._sessions.tables()
 
-    def _question_store(self) -> Store:
-        return QuestionStore(self._store, self._turns) if isinstance(self._store, LiveStore) else self._store
+    def _where(self, where: Filter) -> Where:
+        return Where.read(where, self._sessions.clock())
 
-    def _number_of(self, name: str, session: Session) -> int:
-        number = self._sessions.names[name]
-        (entry,) = self._rows.find({number})
-        if entry.session is None or not same_words(entry.session, session):
-            raise MemlabError(f"there is a session '{name}' with other words", where="session, name",
-                              fix="forget it first, or give this one another name")
-        return number
+    def _question_store(self, filtered: bool = False) -> Store:
+        if not isinstance(self._store, LiveStore):
+            return self._store
+        return (FilteredStore if filtered else QuestionStore)(self._store, self._turns)
 
-    def _run(self, pipeline: Pipeline, question: str, now: When, k: int | None = None) -> Tables:
+    def _add(self, sessions: Sequence[Session]) -> Sequence[int]:
+        """Save the sessions whose names are not there, all or none; return the numbers of all."""
+        new: dict[str, Entry] = {}
+        entries: dict[int, Entry] = {}
+        numbers = []
+        for session in sessions:
+            name = session.name
+            if name is not None and (name in new or name in self._sessions.names):
+                entry = new[name] if name in new else self._rows.find({self._sessions.names[name]})[0]
+                if entry.session is None or not same_content(entry.session, session):
+                    raise MemlabError(f"there is a session '{name}' with other words or fields", where="session, name",
+                                      fix="forget it first, or give this one another name")
+            else:
+                entry = Entry.new(self._sessions.next + len(entries), session)
+                entries[entry.id] = entry
+                if name is not None:
+                    new[name] = entry
+            numbers.append(entry.id)
+        if entries:
+            part = self._sessions.write([*entries.values()])
+            self._rows.append(*entries.values())
+            self._sessions.add([*entries.values()], part)
+        return numbers
+
+    def _run(self, pipeline: Pipeline, question: str, now: When, k: int | None, where: Filter | None) -> Tables:
         if not isinstance(question, str):
             raise MemlabError(f"expected text, got {type(question).__name__}", where="question")
         if k is not None and (isinstance(k, bool) or not isinstance(k, SupportsIndex) or int(k) < 1):
@@ -341,10 +438,13 @@ class Memory:
         if not question.strip():
             raise MemlabError("the question is blank", where="question")
         tables = self._tables(question, now)
+        if where:
+            wanted = self._where(where)
+            tables = narrowed(tables, self._sessions.matching(wanted)["position"].unique(), wanted)
         pipeline = pipeline.replace(prune=self._pruning(tables))
         if isinstance(self._store, LiveStore):
             self._store.check_files()
-        found = adapt_to_data(pipeline, tables).run(tables, self._question_store())
+        found = adapt_to_data(pipeline, tables).run(tables, self._question_store(filtered=bool(where)))
         if self._first_question:
             self._first_question = False
             release_freed_memory()
@@ -380,6 +480,21 @@ class Memory:
         """Count the accesses of the results, and return them."""
         self._accesses.add(results, tables["questions"]["asked_on"][0].date())
         return results
+
+    def _forget_where(self, where: Filter, alone: bool) -> None:
+        if not (alone and where):
+            raise MemlabError("a filter is given without a condition" if alone else "a session and a filter are given",
+                              where="forget, where", fix='give one of them, such as where={"user": "ann"}')
+        self._prepare()
+        wanted = self._where(where)
+        found: dict[int, set[int] | None] = {}
+        for session, _, turn in self._sessions.matching(wanted).iter_rows():
+            if wanted.roles is None:
+                found[session] = None
+            else:
+                found[session] = (found.get(session) or set()) | {turn}
+        if found:
+            self._forget(found)
 
     def _forget(self, forgotten: Mapping[int, set[int] | None]) -> None:
         """Forget sessions, or some of their turns, on the disk and then in memory."""

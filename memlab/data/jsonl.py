@@ -60,12 +60,21 @@ class TurnLine(_Line):
 
 
 class SessionLine(_Line):
-    """A line of sessions.jsonl; ``said_on`` is null where the date is not known."""
+    """A line of sessions.jsonl; ``said_on`` is null where the date is not known.
+
+    What follows ``turns`` is for a live memory, which has the same fields.
+    """
 
     corpus: Name
     session: Name
     said_on: Moment
     turns: list[TurnLine]
+    user: str | None = None
+    agent: str | None = None
+    room: str | None = None
+    source: str | None = None
+    kind: str | None = None
+    metadata: dict[str, str | int | float | bool | None] | None = None
 
 
 class Evidence(_Line):

@@ -117,7 +117,8 @@ def _line(corpus: str, name: str, entry: Entry) -> str:
     row = entry.row()
     turns = [{"role": role, **({"speaker": speaker} if speaker else {}), "text": text}
              for _, role, speaker, text in row["turns"]]
-    line = json.dumps({"corpus": corpus, "session": name, "said_on": row["said_on"], "turns": turns})
+    line = json.dumps({"corpus": corpus, "session": name, "said_on": row["said_on"], **row["fields"],
+                       **({"metadata": row["metadata"]} if row["metadata"] else {}), "turns": turns})
     return line.replace("\x7f", "\\u007f")  # ASCII that a terminal shows: no character of a text ends the line
 
 

@@ -22,7 +22,7 @@ from memlab.live.lock import FolderLock, inode
 from memlab.runtime.files import TEMPORARY, atomic_dir, disk_faults, make_folder
 
 FILE = "memory.db"
-FORMAT = 5
+FORMAT = 6
 """Format of the tables; a database of another format is refused."""
 
 _FORMAT_1 = "memory.jsonl"

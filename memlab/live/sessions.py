@@ -6,7 +6,7 @@ import hashlib
 import json
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import reduce
 from operator import xor
@@ -14,6 +14,7 @@ from typing import Any
 
 from memlab.errors import MemlabError, did_you_mean
 from memlab.live.database import Database
+from memlab.live.fields import FIELDS, Plain, read_metadata, read_name
 from memlab.runtime.clock import midnight, read_moment
 from memlab.text.display import replace_surrogates
 
@@ -67,11 +68,11 @@ class SessionRows:
         number, last = rows[0]
         return int(number) if last is None else max(number, last + 1)
 
-    def append(self, entry: Entry) -> None:
-        """Write a new entry; if this raises, nothing was added."""
+    def append(self, *entries: Entry) -> None:
+        """Write new entries, by their numbers, in one transaction; if this raises, nothing was added."""
         with self._database.transaction():
-            self._replace((), [entry])
-            self._database.run("UPDATE counter SET next = max(next, ?)", (entry.id + 1,))
+            self._replace((), entries)
+            self._database.run("UPDATE counter SET next = max(next, ?)", (entries[-1].id + 1,))
 
     def replace(self, entries: Mapping[int, Entry]) -> None:
         """Replace entries within a transaction; those whose session is forgotten are deleted."""
@@ -143,6 +144,9 @@ class Session:
     ``name`` is chosen by the caller. A name that is there already is not added again, so that an addition may be
     repeated safely; without a name the same words are a second session.
 
+    ``user``, ``agent``, ``room``, ``source`` and ``kind`` are names of your own, and ``metadata`` is an object of plain
+    values.
+
     >>> Session("2023-05-20", [("user", "I adopted a cat."), Turn("assistant", "Lovely!")]).turns[0].text
     'I adopted a cat.'
     """
@@ -150,16 +154,28 @@ class Session:
     said_on: date | datetime | None
     turns: tuple[Turn, ...]
     name: str | None
+    user: str | None
+    agent: str | None
+    room: str | None
+    source: str | None
+    kind: str | None
+    metadata: Mapping[str, Plain] = field(hash=False)
 
     def __init__(self, said_on: datetime | date | str | None, turns: Iterable[Turn | Sequence[str | None]],
-                 name: str | None = None) -> None:
+                 name: str | None = None, *, user: str | None = None, agent: str | None = None, room: str | None = None,
+                 source: str | None = None, kind: str | None = None, metadata: Mapping[str, Plain] | None = None
+                 ) -> None:
         object.__setattr__(self, "said_on", None if said_on is None else read_moment(said_on, "session, said_on"))
         if isinstance(turns, str) or not isinstance(turns, Iterable):
             raise MemlabError(f"expected a list of turns, got {type(turns).__name__}", where="session", fix=_AS_TURNS)
         object.__setattr__(self, "turns", tuple(t if isinstance(t, Turn) else _turn(t) for t in turns))
-        if not (name is None or isinstance(name, str)):
-            raise MemlabError(f"expected text, got {type(name).__name__}", where="session, name")
-        object.__setattr__(self, "name", name if name is None else replace_surrogates(name))
+        for what, value in (("name", name), *zip(FIELDS, (user, agent, room, source, kind), strict=True)):
+            object.__setattr__(self, what, read_name(value, f"session, {what}"))
+        object.__setattr__(self, "metadata", read_metadata(metadata))
+
+    def fields(self) -> dict[str, str]:
+        """Return the names beside ``name`` that the session has."""
+        return {what: value for what in FIELDS if (value := getattr(self, what)) is not None}
 
 
 def _turn(parts: Sequence[str | None]) -> Turn:
@@ -195,8 +211,8 @@ class Entry:
         """Return the entry of a row that ``row`` returned; raise MemlabError for one of another form."""
         try:
             turns = [Turn(role, text, speaker) for _, role, speaker, text in row["turns"]]
-            session, numbers = Session(row["said_on"], turns, row["name"]), tuple(t[0] for t in row["turns"])
-            id_ = row["id"]
+            session = Session(row["said_on"], turns, row["name"], metadata=row["metadata"], **row["fields"])
+            id_, numbers = row["id"], tuple(t[0] for t in row["turns"])
         except (KeyError, TypeError, ValueError) as error:
             raise _other_form() from error
         if not all(type(number) is int and 0 <= number < 2**31 for number in (id_, *numbers)):
@@ -208,7 +224,8 @@ class Entry:
         assert self.session is not None
         said_on = self.session.said_on
         turns = [[n, t.role, t.speaker, t.text] for n, t in zip(self.numbers, self.session.turns)]
-        return {"id": self.id, "name": self.session.name, "said_on": said_on and said_on.isoformat(), "turns": turns}
+        return {"id": self.id, "name": self.session.name, "said_on": said_on and said_on.isoformat(), "turns": turns,
+                "fields": self.session.fields(), "metadata": dict(self.session.metadata)}
 
     def without(self, turns: Iterable[int] | None) -> Entry:
         """Return the entry without some turns; if none is left, or for None, the session is forgotten."""
@@ -216,9 +233,10 @@ class Entry:
         if self.session is None or not left:
             return Entry(self.id, None)
         kept = [turn for number, turn in zip(self.numbers, self.session.turns) if number in left]
-        return Entry(self.id, Session(self.session.said_on, kept, self.session.name), tuple(sorted(left)))
+        return Entry(self.id, replace(self.session, turns=tuple(kept)), tuple(sorted(left)))
 
 
-def same_words(a: Session, b: Session) -> bool:
-    """Return whether two sessions say the same at the same time."""
-    return (a.turns, a.said_on and midnight(a.said_on)) == (b.turns, b.said_on and midnight(b.said_on))
+def same_content(a: Session, b: Session) -> bool:
+    """Return whether two sessions say the same at the same time, and have the same fields and metadata."""
+    return replace(a, said_on=a.said_on and midnight(a.said_on), name=None) == replace(
+        b, said_on=b.said_on and midnight(b.said_on), name=None)

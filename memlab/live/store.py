@@ -270,3 +270,14 @@ class QuestionStore(Store):
 
     def _open(self, kind: str, role: Role | None, path: Path, identity: str) -> SegmentIndex:  # noqa: ARG002
         return SegmentIndex(None)
+
+
+class FilteredStore(QuestionStore):
+    """A memory's store for a question with a filter: indexes of other memories than all are made for it alone.
+
+    The words of the texts are those that the memory has counted: what depends on the other texts is counted anew.
+    """
+
+    def index(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """Return the words that the memory caches, or else a new index."""
+        return super().index(key, make) if isinstance(key, tuple) and key[:1] == ("words",) else make()

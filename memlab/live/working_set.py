@@ -8,10 +8,11 @@ is no mistake.
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, tzinfo
 from itertools import islice
-from typing import Any
+from typing import Any, SupportsIndex
 
 import polars as pl
 
@@ -19,7 +20,9 @@ from memlab.chats.conversation import Tally
 from memlab.chats.messages import read_message
 from memlab.data.benchmarks import Builder
 from memlab.errors import MemlabError, did_you_mean
+from memlab.live.fields import FIELDS
 from memlab.live.sessions import Entry, Session, Turn
+from memlab.live.where import Where
 from memlab.models.protocols import embedders_in
 from memlab.pipeline import Pipeline
 from memlab.runtime.clock import Clock, has_offset
@@ -32,8 +35,10 @@ from memlab.tables import OPTIONAL, SCHEMAS, Tables, as_of, empty, merge_texts
 
 
 def session_of_messages(messages: Iterable[Mapping[str, Any]], said_on: datetime | date | str | None = None,
-                        name: str | None = None) -> Session:
+                        name: str | None = None, **fields: Any) -> Session:
     """Return the session of a list of messages; ``said_on`` is the first date that a message states, unless given.
+
+    fields: those of a Session, such as user="ann".
 
     Instructions (system, developer) and results of tools are left out; pictures, files and calls of tools are named.
     Raises MemlabError for an entry that is no message, and if nobody says anything.
@@ -57,7 +62,7 @@ def session_of_messages(messages: Iterable[Mapping[str, Any]], said_on: datetime
             dates += [message.said_on] if message.said_on else []
     if not turns:
         raise MemlabError("there is no message of the user or the assistant with words", where="session")
-    return Session(said_on if said_on is not None else dates[0] if dates else None, turns, name)
+    return Session(said_on if said_on is not None else dates[0] if dates else None, turns, name, **fields)
 
 
 _BY_LANE = ("weights", "floors", "factors")
@@ -175,6 +180,10 @@ def _renumber(table: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
             .sort("session", maintain_order=True))
 
 
+LISTED: dict[str, Any] = {"session": pl.Int32, "name": pl.String, "said_on": pl.Datetime("us"), "turns": pl.Int32,
+                          **dict.fromkeys((*FIELDS, "metadata"), pl.String)}
+"""Columns of a list of sessions."""
+
 PARTS = 32
 """Number of parts that are concatenated at once, and of the results in turn: a table per session would fill memory."""
 
@@ -189,6 +198,7 @@ class WorkingSet:
     def __init__(self, entries: Sequence[Entry], pipeline: Pipeline, store: Store, zone: tzinfo | None = None) -> None:
         self._pipeline, self._store, self._zone = pipeline, store, zone
         self._times: dict[int, datetime] = {}  # of sessions that have more than a date; all of one kind
+        self._fields: dict[int, dict[str, Any]] = {}  # with metadata, of sessions that have any
         self.names: dict[str, int] = {}
         self.turns: dict[int, set[int]] = {}
         self.next = 0
@@ -199,16 +209,17 @@ class WorkingSet:
         for entry in entries:
             self._enter(entry)
 
-    def write(self, entry: Entry) -> Tables:
-        """Return the tables of a session and encode its keys, without adding it."""
-        part = write([entry], self._pipeline, self._store, self.clock())
+    def write(self, entries: Sequence[Entry]) -> Tables:
+        """Return the tables of sessions and encode their keys at once, without adding them."""
+        part = write(entries, self._pipeline, self._store, self.clock())
         encode(part, self._pipeline, self._store)
         return part
 
-    def add(self, entry: Entry, part: Tables) -> None:
-        """Add a new session with the tables that ``write`` returned."""
+    def add(self, entries: Sequence[Entry], part: Tables) -> None:
+        """Add new sessions with the tables that ``write`` returned."""
         self._chronological = None
-        self._enter(entry)
+        for entry in entries:
+            self._enter(entry)
         for level in range(len(self._parts) + 1):
             if level == len(self._parts):
                 self._parts.append([])
@@ -227,6 +238,7 @@ class WorkingSet:
         for entry in left.values():
             del self.turns[entry.id]
             self._times.pop(entry.id, None)
+            self._fields.pop(entry.id, None)
             self._enter(entry)
 
     def text_ids(self) -> pl.Series:
@@ -253,21 +265,43 @@ class WorkingSet:
         return self._chronological
 
     def number(self, session: int | str) -> int:
-        """Return a session's number; raise MemlabError if there is no such session."""
-        number = self.names.get(session) if isinstance(session, str) else session
+        """Return a session's number, given that or its name; raise MemlabError if there is no such session."""
+        if isinstance(session, bool) or not isinstance(session, str | SupportsIndex):
+            raise MemlabError(f"expected a number or a name, got {type(session).__name__}", where="session")
+        number = self.names.get(session) if isinstance(session, str) else session.__index__()
         if number is None or number not in self.turns:
             raise MemlabError(f"there is no session {session!r}", where="session",
                               fix=did_you_mean(session, self.names) if isinstance(session, str) and self.names else "")
         return number
 
-    def sessions(self) -> pl.DataFrame:
-        """Return (session, name, said_on, turns), one row per session in the order of time; turns is their number."""
+    def matching(self, where: Where) -> pl.DataFrame:
+        """Return (session, position, turn), the turns that fit in the order of time; position is the session's there.
+
+        Unless the filter has a role, a session without turns has a row too, with a turn of null.
+        """
         tables, places = self.tables()
         names = {number: name for name, number in self.names.items()}
-        rows = [(number, names.get(number), said_on, len(self.turns[number]))
+        fit = [where.fits({"name": names.get(number), **self._fields.get(number, {})}) for number in places["session"]]
+        sessions = tables["sessions"].select(pl.col("session").alias("position"), "said_on").filter(
+            pl.Series(fit, dtype=pl.Boolean), where.within()).join(places, on="position", maintain_order="left")
+        turns = tables["turns"].filter(where.of_role()).select(pl.col("session").alias("position"), "turn")
+        found = sessions.join(turns, on="position", how="left" if where.roles is None else "inner",
+                              maintain_order="left")
+        return found.select("session", "position", "turn")
+
+    def sessions(self) -> pl.DataFrame:
+        """Return one row per session in the order of time: session, name, said_on, turns (how many), fields, metadata.
+
+        Metadata are JSON, null where there are none.
+        """
+        tables, places = self.tables()
+        names = {number: name for name, number in self.names.items()}
+        rows = [{"session": number, "name": names.get(number), "said_on": said_on, "turns": len(self.turns[number]),
+                 **self._fields.get(number, {})}
                 for number, said_on in zip(places["session"], tables["sessions"]["said_on"])]
-        return pl.DataFrame(rows, orient="row", schema={"session": pl.Int32, "name": pl.String,
-                                                        "said_on": pl.Datetime("us"), "turns": pl.Int32})
+        for row in rows:
+            row["metadata"] = json.dumps(row["metadata"], ensure_ascii=False) if "metadata" in row else None
+        return pl.DataFrame(rows, schema=LISTED)
 
     def _all(self) -> Tables:
         return concat([self._base, *(part for level in reversed(self._parts) for part in level)])
@@ -278,5 +312,8 @@ class WorkingSet:
             self.turns[entry.id] = set(entry.numbers)
             if isinstance(entry.session.said_on, datetime):
                 self._times[entry.id] = entry.session.said_on
+            if fields := {**entry.session.fields(), **({"metadata": dict(entry.session.metadata)}
+                                                       if entry.session.metadata else {})}:
+                self._fields[entry.id] = fields
             if entry.session.name is not None:
                 self.names[entry.session.name] = entry.id

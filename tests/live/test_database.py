@@ -103,7 +103,7 @@ def test_the_database_of_another_program_or_format_is_left_alone(tmp_path: Path)
     connection.close()
 
 
-@pytest.mark.parametrize("number", [2, 3, 4, 6])
+@pytest.mark.parametrize("number", [2, 3, 4, 5, 7])
 def test_a_database_of_another_format_is_left_as_it_is(tmp_path: Path, number: int) -> None:
     filled(tmp_path)
     connection = sqlite3.connect(tmp_path / FILE)
@@ -111,7 +111,7 @@ def test_a_database_of_another_format_is_left_as_it_is(tmp_path: Path, number: i
     connection.close()
     before = (tmp_path / FILE).read_bytes()
     for _ in range(2):
-        with pytest.raises(MemlabError, match=f"this memory is of format {number}, and this memlab reads format 5"):
+        with pytest.raises(MemlabError, match=f"this memory is of format {number}, and this memlab reads format 6"):
             opened(tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {FILE: before}
 
@@ -120,7 +120,7 @@ def test_a_folder_of_format_1_is_left_as_it_is(tmp_path: Path) -> None:
     assert not is_memory(tmp_path)
     (tmp_path / "memory.jsonl").write_bytes(b"{}")
     assert is_memory(tmp_path)
-    with pytest.raises(MemlabError, match="this memory is of format 1, and this memlab reads format 5 alone. Fix: use"):
+    with pytest.raises(MemlabError, match="this memory is of format 1, and this memlab reads format 6 alone. Fix: use"):
         opened(tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"memory.jsonl": b"{}"}
 
@@ -195,7 +195,9 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("changes", [{"turns": " "}, {"turns": 3}, {"turns": [["0", "user", None, "Hi"]]}, {"name": 5},
-                                     {"turns": [[0, "user"]]}, {"id": "0"}, {"id": 2**70}, {"said_on": []}])
+                                     {"turns": [[0, "user"]]}, {"id": "0"}, {"id": 2**70}, {"said_on": []},
+                                     {"fields": []}, {"fields": {"user": 5}}, {"fields": {"name": "x"}},
+                                     {"metadata": {"x": []}}, {"metadata": 5}])
 def test_a_row_of_another_form_is_refused(changes: dict[str, object]) -> None:
     row = entry(0).row()
     assert Entry.of_row(row) == entry(0)

@@ -24,7 +24,8 @@ def test_a_list_of_messages_is_added_like_the_session(tmp_path: Path) -> None:
         assert memory.add(MESSAGES, said_on="2023-05-20", name="cat") == 0
         other.add(Session("2023-05-20", [("user", "I adopted a cat named Tom."), ("assistant", "Lovely!")], name="cat"))
         for asked in (memory, other):
-            assert asked.sessions().rows() == [(0, "cat", datetime(2023, 5, 20), 2)]
+            rows = asked.sessions().select("session", "name", "said_on", "turns").rows()
+            assert rows == [(0, "cat", datetime(2023, 5, 20), 2)]
         found = [asked.search("Which cat?", now="2023-06-01") for asked in (memory, other)]
         assert found[0].equals(found[1])
         assert "I adopted a cat named Tom." in found[0]["text"][0]
@@ -54,5 +55,5 @@ def test_what_is_no_list_of_messages_is_told_and_adds_nothing(tmp_path: Path, me
 
 
 def test_a_session_has_its_own_date(tmp_path: Path) -> None:
-    with Memory(tmp_path, lexical()) as memory, pytest.raises(MemlabError, match="its own date and name"):
+    with Memory(tmp_path, lexical()) as memory, pytest.raises(MemlabError, match="its own date, name and fields"):
         memory.add(Session("2023-05-20", [("user", "Hi")]), said_on="2023-05-21")

@@ -1,0 +1,44 @@
+"""Fields of a session beside its words: five free names, and metadata of plain values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from memlab.errors import MemlabError
+from memlab.text.display import replace_surrogates
+
+FIELDS = ("user", "agent", "room", "source", "kind")
+"""Free names that a session may have."""
+
+Plain = str | int | float | bool | None
+"""A value of metadata."""
+
+
+def read_name(value: object, where: str) -> str | None:
+    """Return a name without half surrogates, or None; raise MemlabError for anything else."""
+    if not (value is None or isinstance(value, str)):
+        raise MemlabError(f"expected text, got {type(value).__name__}", where=where)
+    return value if value is None else replace_surrogates(value)
+
+
+def read_metadata(value: object) -> dict[str, Plain]:
+    """Return metadata, empty for None; raise MemlabError unless keys are text and values are plain.
+
+    >>> read_metadata({"project": "boat", "page": 3})
+    {'project': 'boat', 'page': 3}
+    """
+    where, fix = "session, metadata", 'write {"project": "boat"}: values are text, numbers, true, false or None'
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise MemlabError(f"expected an object, got {type(value).__name__}", where=where, fix=fix)
+    metadata: dict[str, Plain] = {}
+    for key, item in value.items():
+        if not isinstance(key, str):
+            raise MemlabError(f"{key!r:.40} is no key", where=where, fix=fix)
+        plain = item is None or isinstance(item, str | int) or isinstance(item, float) and math.isfinite(item)
+        if not plain:
+            raise MemlabError(f"the value of '{key:.40}' is not plain: {item!r:.40}", where=where, fix=fix)
+        metadata[replace_surrogates(key)] = replace_surrogates(item) if isinstance(item, str) else item
+    return metadata

@@ -1,0 +1,105 @@
+"""Filters of sessions and turns by name, field, metadata, role and date, which limit what is searched.
+
+A question with a filter is put to the tables of the sessions that fit, as if the memory held nothing else: document
+frequencies, relations and ties are those of such a memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+import polars as pl
+
+from memlab.errors import MemlabError, did_you_mean
+from memlab.live.fields import FIELDS, Plain
+from memlab.live.sessions import ROLES
+from memlab.runtime.clock import Clock
+from memlab.tables import Tables
+
+METADATA = "metadata."
+"""What a key of metadata begins with."""
+
+KEYS = ("name", *FIELDS, "role", "after", "before")
+
+
+@dataclass(frozen=True)
+class Where:
+    """What sessions and turns must have.
+
+    values: by field, or metadata and its key, the values of which one must be there; None stands for a field that is
+    not there. roles: of turns; None for all. after: the first day. before: the day behind the last.
+    """
+
+    values: Mapping[str, tuple[Plain, ...]]
+    roles: tuple[str, ...] | None = None
+    after: date | None = None
+    before: date | None = None
+
+    @classmethod
+    def read(cls, where: Mapping[str, Any], clock: Clock) -> Where:
+        """Return a filter as users write it; raise MemlabError for one that cannot be met.
+
+        >>> Where.read({"user": "ann", "metadata.page": [3, 4], "after": "2023-05-20"}, Clock()).values
+        {'user': ('ann',), 'metadata.page': (3, 4)}
+        """
+        if not isinstance(where, Mapping):
+            raise MemlabError(f"expected an object, got {type(where).__name__}", where="where",
+                              fix='write {"user": "ann"}')
+        values: dict[str, tuple[Plain, ...]] = {}
+        days: dict[str, date] = {}
+        for key, value in where.items():
+            place = f"where, {key!s:.40}"
+            if not isinstance(key, str) or not (key in KEYS or key.startswith(METADATA)):
+                known = (*KEYS, f"{METADATA}KEY")
+                raise MemlabError(f"there is no field {key!r:.40}", where="where", fix=did_you_mean(str(key), known))
+            if key in ("after", "before"):
+                days[key] = clock.local(value, place).date()
+                continue
+            values[key] = tuple(value) if isinstance(value, list | tuple) else (value,)
+            for one in values[key]:
+                if not (one is None or isinstance(one, str | int | float)):
+                    raise MemlabError(f"{one!r:.40} is no plain value", where=place,
+                                      fix="give text, a number, true, false or None, or a list of them")
+        roles = values.pop("role", None)
+        for role in roles or ():
+            if role not in ROLES:
+                raise MemlabError(f"there is no role {role!r:.40}", where="where, role",
+                                  fix=did_you_mean(str(role), ROLES))
+        return cls(values, None if roles is None else tuple(str(role) for role in roles), **days)
+
+    def fits(self, fields: Mapping[str, Any]) -> bool:
+        """Return whether a session with this name, these fields and these metadata has one of the values of each."""
+        return all(_among(fields.get("metadata", {}).get(key.removeprefix(METADATA)) if key.startswith(METADATA)
+                          else fields.get(key), values) for key, values in self.values.items())
+
+    def within(self) -> pl.Expr:
+        """Return whether a session was said on one of the days; one without a date fits no limit."""
+        day = pl.col("said_on").dt.date()
+        after = pl.lit(True) if self.after is None else day >= self.after
+        return (after & (pl.lit(True) if self.before is None else day < self.before)).fill_null(False)
+
+    def of_role(self) -> pl.Expr:
+        """Return whether a turn has one of the roles."""
+        return pl.lit(True) if self.roles is None else pl.col("role").is_in(list(self.roles))
+
+
+def _among(value: Plain, values: tuple[Plain, ...]) -> bool:
+    """Return whether a value is one of some; True is not 1."""
+    return any(value == one and isinstance(value, bool) == isinstance(one, bool) for one in values)
+
+
+def narrowed(tables: Tables, sessions: pl.Series, where: Where) -> Tables:
+    """Return the tables of some sessions, with the turns of the roles, and the memories of nothing but these."""
+    inside = pl.col("session").is_in(sessions.implode())
+    left = {name: tables[name].filter(inside) for name in ("sessions", "turns", "memories", "entities", "links")}
+    if where.roles is not None:
+        other = left["turns"].filter(~where.of_role()).select("session", pl.col("turn").alias("turns"))
+        mixed = left["memories"].select("memory", "session", "turns").explode("turns").join(
+            other, on=["session", "turns"], how="semi")["memory"]
+        left["memories"] = left["memories"].filter(~pl.col("memory").is_in(mixed.unique().implode()))
+        left["turns"] = left["turns"].filter(where.of_role())
+    left["memories"] = left["memories"].with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("memory"))
+    return tables.updated(left)

@@ -1,0 +1,58 @@
+"""Sessions of a live memory: read by number or name, listed by date, counted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from memlab.errors import MemlabError
+from memlab.memory import Memory, Session
+from tests.small import lexical
+
+CAT = Session("2023-05-20", [("user", "I adopted a cat named Tom."), ("assistant", "Lovely!")], "cat")
+BOAT = Session("2023-04-01", [("user", "I bought a boat."), ("user", "It is blue.", "Ann")], "boat")
+
+
+def test_a_session_is_read_by_its_number_or_name_without_its_forgotten_turns(tmp_path: Path) -> None:
+    with Memory(tmp_path, lexical()) as memory:
+        number = memory.add(CAT)
+        memory.add(BOAT)
+        assert memory.get(number) == memory.get("cat") == CAT
+        memory.forget("boat", [0])
+        assert memory.get("boat") == Session("2023-04-01", BOAT.turns[1:], "boat")
+    with Memory(tmp_path, lexical()) as memory:
+        assert memory.get("cat") == CAT
+
+
+def test_a_session_that_is_not_there_is_named_with_the_nearest_name(tmp_path: Path) -> None:
+    with Memory(tmp_path, lexical()) as memory:
+        memory.add(CAT)
+        with pytest.raises(MemlabError, match=r"there is no session 'cats'.*did you mean '?cat"):
+            memory.get("cats")
+        with pytest.raises(MemlabError, match=r"there is no session 7"):
+            memory.get(7)
+
+
+def test_sessions_are_listed_page_by_page_in_the_order_of_time(tmp_path: Path) -> None:
+    with Memory(tmp_path, lexical()) as memory:
+        assert memory.list().is_empty()
+        assert memory.count() == 0
+        for session in (CAT, BOAT, Session(None, [("user", "Hi")])):
+            memory.add(session)
+        assert memory.list()["name"].to_list() == [None, "boat", "cat"]
+        assert memory.list(1, 1).select("session", "name", "turns").rows() == [(1, "boat", 2)]
+        assert memory.list(2)["name"].to_list() == ["cat"]
+        assert memory.list(3).is_empty()
+        assert memory.count() == len(memory) == 3
+        memory.forget("cat")
+        assert memory.count() == 2
+
+
+@pytest.mark.parametrize("value", [-1, True, 1.5, "1"])
+def test_a_page_that_is_no_number_is_refused(tmp_path: Path, value: int) -> None:
+    with Memory(tmp_path, lexical()) as memory:
+        with pytest.raises(MemlabError, match="start: .* is no number of sessions"):
+            memory.list(value)
+        with pytest.raises(MemlabError, match="count: .* is no number of sessions"):
+            memory.list(0, value)
