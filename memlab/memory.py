@@ -50,7 +50,7 @@ from memlab.slots import PER_SESSION
 from memlab.stage import EmptyStage, Stage
 from memlab.store import Store
 from memlab.tables import Tables, add_texts, frame
-from memlab.text.display import html_table, paragraphs, plural, replace_surrogates
+from memlab.text.display import html_table, is_number, paragraphs, plural, replace_surrogates
 
 __all__ = ["Answer", "Memory", "Session", "Turn"]
 
@@ -201,18 +201,22 @@ class Memory:
 
     @_side_by_side
     def search(self, question: str, now: When = None, k: int | None = None, *,
-               where: Filter | None = None) -> pl.DataFrame:
+               where: Filter | None = None, threshold: float | None = None) -> pl.DataFrame:
         """Return what the pipeline selects for a question, or its first ``k`` ranks.
 
         Nothing said on a later day than ``now`` is found; None is the present moment. ``where`` limits what is searched
         to the sessions and turns that fit, as if there were no others: it maps ``name``, ``user``, ``agent``, ``room``,
         ``source``, ``kind``, ``role`` or ``metadata.KEY`` to a value or a list of them (None for what has none),
-        ``after`` to the first day, and ``before`` to the day behind the last. Columns: rank, score, selected,
+        ``after`` to the first day, and ``before`` to the day behind the last. ``threshold`` is the lowest score that is
+        returned; scores are those of the pipeline's score or reranker. Columns: rank, score, selected,
         said_on (by the clock of the memory's time zone), session (the number that ``add`` returned), turns, text, and
         one column per signal.
         """
+        if not (threshold is None or is_number(threshold)):
+            raise MemlabError(f"{threshold!r:.40} is no score", where="threshold", fix="give a number, or None")
         tables = self._run(self._ranking_pipeline, question, now, k, where)
-        return self._count(tables, self._results(tables, k))
+        found = self._results(tables, k)
+        return self._count(tables, found if threshold is None else found.filter(pl.col("score") >= threshold))
 
     @_side_by_side
     def answer(self, question: str, now: When = None, *, where: Filter | None = None) -> Answer:
