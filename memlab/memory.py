@@ -5,7 +5,7 @@
     with Memory("ann", Pipeline()) as memory:
         memory.add(Session("2023-05-20", [("user", "I adopted a cat named Tom."), ("assistant", "Lovely!")]))
         memory.add([{"role": "user", "content": "Tom likes fish."}], said_on="2023-05-21")  # as OpenAI's API takes them
-        print(memory.search("Which pet do I have?", now="2023-06-01")["text"][0])
+        print(memory.search("Which pet do I have?", now="2023-06-01")["words"][0])
 
 An addition is on the disk when ``add`` returns. The stages that look at one session at a time (chunk, extract, anchor,
 context) run on the new session alone, and its keys are encoded. Stages that look across sessions (relate, prune) run at
@@ -35,6 +35,7 @@ from memlab.errors import MemlabError
 from memlab.live import results
 from memlab.live.database import Database
 from memlab.live.folder import sessions_of_folder
+from memlab.live.found import Found
 from memlab.live.pruning import Accesses, AccessProtected, frequently_accessed, sessions_to_prune
 from memlab.live.results import SearchResult
 from memlab.live.sessions import Entry, Session, SessionRows, Turn, same_content
@@ -50,7 +51,7 @@ from memlab.slots import PER_SESSION
 from memlab.stage import EmptyStage, Stage
 from memlab.store import Store
 from memlab.tables import Tables, add_texts, frame
-from memlab.text.display import html_table, paragraphs, plural, replace_surrogates
+from memlab.text.display import html_table, is_number, paragraphs, plural, replace_surrogates
 
 __all__ = ["Answer", "Memory", "Session", "Turn"]
 
@@ -201,18 +202,25 @@ class Memory:
 
     @_side_by_side
     def search(self, question: str, now: When = None, k: int | None = None, *,
-               where: Filter | None = None) -> pl.DataFrame:
+               where: Filter | None = None, threshold: float | None = None) -> Found:
         """Return what the pipeline selects for a question, or its first ``k`` ranks.
 
         Nothing said on a later day than ``now`` is found; None is the present moment. ``where`` limits what is searched
         to the sessions and turns that fit, as if there were no others: it maps ``name``, ``user``, ``agent``, ``room``,
         ``source``, ``kind``, ``role`` or ``metadata.KEY`` to a value or a list of them (None for what has none),
-        ``after`` to the first day, and ``before`` to the day behind the last. Columns: rank, score, selected,
-        said_on (by the clock of the memory's time zone), session (the number that ``add`` returned), turns, text, and
-        one column per signal.
+        ``after`` to the first day, and ``before`` to the day behind the last. ``threshold`` is the lowest score that is
+        returned; scores are those of the pipeline's score or reranker.
+
+        The results are a frame that prints as text; its ``context()`` is the text for a prompt. Columns: rank, score,
+        selected, said_on (by the clock of the memory's time zone), session (the number that ``add`` returned), turns,
+        text (as a reader is shown it, below its date), role (of all turns, or null), words (without date, and of a turn
+        without its speaker), and one column per signal.
         """
+        if not (threshold is None or is_number(threshold)):
+            raise MemlabError(f"{threshold!r:.40} is no score", where="threshold", fix="give a number, or None")
         tables = self._run(self._ranking_pipeline, question, now, k, where)
-        return self._count(tables, self._results(tables, k))
+        found = self._results(tables, k)
+        return Found(self._count(tables, found if threshold is None else found.filter(pl.col("score") >= threshold)))
 
     @_side_by_side
     def answer(self, question: str, now: When = None, *, where: Filter | None = None) -> Answer:

@@ -62,6 +62,7 @@ CALLS: dict[str, Callable[[Memory, Any], object]] = {
     "history": lambda memory, odd: memory.history(odd, odd, odd),
     "answer": lambda memory, odd: memory.answer(odd, odd),
     "search, where": lambda memory, odd: memory.search("cat", where={"user": odd, "metadata.page": odd, "after": odd}),
+    "search, threshold": lambda memory, odd: memory.search("cat", threshold=odd),
     "count": lambda memory, odd: memory.count({"user": odd, "role": odd}),
     "forget, where": lambda memory, odd: memory.forget(where={"name": odd, "before": odd}),
     "forget": lambda memory, odd: memory.forget(odd),

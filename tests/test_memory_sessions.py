@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from memlab.errors import MemlabError
@@ -56,3 +57,14 @@ def test_a_page_that_is_no_number_is_refused(tmp_path: Path, value: int) -> None
             memory.list(value)
         with pytest.raises(MemlabError, match="count: .* is no number of sessions"):
             memory.list(0, value)
+
+
+def test_results_below_a_threshold_are_not_returned(tmp_path: Path) -> None:
+    with Memory(tmp_path, lexical()) as memory:
+        memory.add_many([CAT, BOAT])
+        ranked = memory.look("Which cat named Tom?", "2023-06-01", 10).results
+        lowest = ranked["score"][0]
+        assert lowest > ranked["score"][1]
+        found = memory.search("Which cat named Tom?", "2023-06-01", 10, threshold=lowest)
+        assert found.equals(ranked.filter(pl.col("score") >= lowest))
+        assert memory.search("Which cat named Tom?", "2023-06-01", 10, threshold=1e9).is_empty()

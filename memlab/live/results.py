@@ -11,14 +11,15 @@ import polars as pl
 from memlab.errors import MemlabError
 from memlab.pipeline import Pipeline
 from memlab.rank.units import signals_of
-from memlab.read.prompt import Value, render_units
+from memlab.read.prompt import HEADER, Value, render_units
 from memlab.slots import AFTER_ANSWERS
 from memlab.stage import Stage
 from memlab.tables import GOLD, SESSION, Tables, as_of, with_text
 from memlab.text.display import html_table, paragraphs
+from memlab.text.transcript import render_turns
 
 RESULT = {"rank": pl.Int32, "score": pl.Float64, "selected": pl.Boolean, "said_on": pl.Datetime("us"),
-          "session": pl.Int32, "turns": pl.List(pl.Int32), "text": pl.String}
+          "session": pl.Int32, "turns": pl.List(pl.Int32), "text": pl.String, "role": pl.String, "words": pl.String}
 """Columns of every result; further columns are the signals, one per lane, boost or reranker."""
 
 
@@ -53,17 +54,35 @@ def reads_tokens(select: Stage) -> bool:
 def results(tables: Tables, pipeline: Pipeline, k: int | None = None) -> pl.DataFrame:
     """Return the first ``k`` ranks of the one question in ``tables``, or, for None, the selected ones.
 
-    Columns: those of ``RESULT``, then the signals. ``text`` is the text that a reader would be shown, below its date.
+    Columns: those of ``RESULT``, then the signals. ``text`` is the text that a reader would be shown, below its date;
+    ``words`` are the words alone, without the date, and of a turn without its speaker. ``role`` is that of all turns,
+    or null.
     """
     ranking = tables["ranking"].filter(pl.col("selected") if k is None else pl.col("rank") <= k).sort("rank")
     units = tables["units"].join(ranking.select("unit"), on="unit", how="semi")
     value: Value = getattr(pipeline.measure, "value", "unit")
+    day = pl.col("said_on").dt.strftime(HEADER).fill_null("")
     return (
         ranking.join(units.select("unit", *SESSION, "turns"), on="unit", how="left", maintain_order="left")
         .join(tables["sessions"], on=SESSION, how="left", maintain_order="left")
         .join(render_units(units, tables, value), on="unit", how="left", maintain_order="left")
+        .join(_said_by(units, tables), on="unit", how="left", maintain_order="left")
+        .with_columns(pl.col("text").str.strip_prefix(day).alias("words"))
+        .with_columns(pl.when(pl.col("words") == pl.col("display_text")).then("said").otherwise("words").alias("words"))
         .select(*RESULT, *signals_of(ranking))
     )
+
+
+def _said_by(units: pl.DataFrame, tables: Tables) -> pl.DataFrame:
+    """Return (unit, role, said, display_text): the one role of its turns, or null; and of one turn alone, its texts."""
+    turns = units.select("unit", *SESSION, pl.col("turns").alias("turn")).explode("turn")
+    place = [*SESSION, "turn"]
+    lines = render_turns(tables["turns"].join(turns, on=place, how="semi"), tables["texts"])
+    one, role = pl.len() == 1, pl.col("role")
+    return turns.join(lines, on=place).group_by("unit").agg(
+        pl.when(role.n_unique() == 1).then(role.first()).alias("role"),
+        pl.when(one).then(pl.col("text").first()).alias("said"),
+        pl.when(one).then(pl.col("display_text").first()).alias("display_text"))
 
 
 @dataclass(frozen=True, repr=False)

@@ -27,7 +27,8 @@ def found(*turns: tuple[int, int], **signals: list[float]) -> pl.DataFrame:
         "rank": [*range(1, len(turns) + 1)], "score": [1.0 / (i + 1) for i in range(len(turns))],
         "selected": [True] * len(turns), "said_on": [DAYS[turn] for turn in turns],
         "session": [turn[0] for turn in turns], "turns": [[turn[1]] for turn in turns],
-        "text": [FACTS[turn] for turn in turns]}
+        "text": [FACTS[turn] for turn in turns], "role": ["user"] * len(turns),
+        "words": [FACTS[turn].rpartition("user: ")[2] for turn in turns]}
     schema: dict[str, Any] = {**RESULT, **dict.fromkeys(signals, pl.Float64)}
     return pl.DataFrame({**rows, **signals}, schema)
 
