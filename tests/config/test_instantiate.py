@@ -51,7 +51,7 @@ def test_a_fault_names_place_and_what_was_expected(node: dict[str, Any], expecte
 
 
 def test_a_model_that_cannot_serve_says_what_it_is() -> None:
-    with pytest.raises(Faults, match=r"^search.dense.embedder: ColbertEmbedder cannot serve as Embedder \(A ColBERT "
+    with pytest.raises(Faults, match=r"search.dense.embedder: ColbertEmbedder cannot serve as Embedder \(A ColBERT "
                                      r"model .*no single vector of a text\). Fix: another choice here, or none"):
         build(read(["embedder=lateon", "search/dense=flat"]))
 

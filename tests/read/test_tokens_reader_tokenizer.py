@@ -217,7 +217,7 @@ def test_a_live_memory_is_counted_by_its_pipelines_counter(folder: Path, tmp_pat
     pipeline: Pipeline = lexical(tokens=reader(folder), pack=ByRank(max_tokens=40))
     with Memory(tmp_path / "ann", pipeline) as memory:
         memory.add(Session("2023-05-20", [("user", "My cat is named Tom."), ("user", "Another cat came by.")]))
-        tables = memory._run(memory._question_pipeline, "Which cat?", "2023-06-01")
+        tables = memory._run(memory._question_pipeline, "Which cat?", "2023-06-01", None, None)
         assert memory.search("Which cat?", now="2023-06-01").height == 2
     exact(tables, folder)
     assert tables["context"].height == 1  # of two that words and marks would let in
