@@ -121,7 +121,7 @@ def test_a_second_testbed_lives_beside_is_mended_and_leaves_nothing(testbed: Bed
     os.kill(second.processes()["munged"][0], signal.SIGKILL)
     assert command("status", folder=empty).returncode == 1
     assert command("up", "--nodes", "2", "--no-accounting", folder=empty).returncode == 0   # cleaned, and made anew
-    assert second.nodes() == {"n1": "idle", "n2": "idle"}
+    wait_until(lambda: second.nodes() == {"n1": "idle", "n2": "idle"})
     assert command(*line, folder=empty).returncode == 2   # a whole one is not replaced by one of another size
 
     job = second.submit("sleep 1000 & wait", log=empty / "log" / "job")
@@ -131,7 +131,7 @@ def test_a_second_testbed_lives_beside_is_mended_and_leaves_nothing(testbed: Bed
     assert not any(map(alive, own))
     assert not empty.exists()
     assert command("down", folder=empty).returncode == 0
-    assert set(testbed.nodes().values()) == {"idle"}
+    wait_until(lambda: set(testbed.nodes().values()) == {"idle"})
 
 
 def test_missing_programs_are_named(empty: Path) -> None:
