@@ -177,7 +177,7 @@ def _show(result: SearchResult) -> None:
         copies = f", said {one.copies} times" if one.copies > 1 else ""
         newer = f", newer than {', '.join(str(older + 1) for older in one.older)}, which says nearly the same"
         _out.print(Text.assemble((f"{n}. ", "dim"), sanitise(one.text, TEXT), "\n   ",
-                                 (f"{_said(one)}{copies}", "dim"), (newer if one.older else "", "bold green")))
+                                 (f"{_day_and_name(one)}{copies}", "dim"), (newer if one.older else "", "bold green")))
     hints = [] if result.answer is not None else [TO_ANSWER]
     hints += [f"{SIGNALS} shows the whole ranking, its scores and the context"] if found else []
     _out.print()
@@ -185,7 +185,7 @@ def _show(result: SearchResult) -> None:
         _out.print(Text(hint, "dim"), soft_wrap=True)
 
 
-def _said(one: Shown) -> str:
+def _day_and_name(one: Shown) -> str:
     """Return the day and the session's name, which in an imported log begins with the day."""
     day = f"{one.days[-1]:%Y-%m-%d}" if one.days else "no date"
     return sanitise(one.place if one.place.startswith(day) else f"{day}, {one.place}")

@@ -40,7 +40,7 @@ from memlab.live.pruning import Accesses, AccessProtected, frequently_accessed, 
 from memlab.live.results import SearchResult
 from memlab.live.sessions import Entry, Session, SessionRows, Turn, same_content
 from memlab.live.store import FilteredStore, LiveStore, QuestionStore, forget_codes
-from memlab.live.where import Where, narrowed
+from memlab.live.where import Where, narrow
 from memlab.live.working_set import WorkingSet, adapt_to_data, session_of_messages
 from memlab.pipeline import Pipeline
 from memlab.runtime.clock import time_zone
@@ -234,7 +234,7 @@ class Memory:
 
     @_side_by_side
     def look(self, question: str, now: When = None, k: int | None = None, *,
-               where: Filter | None = None) -> SearchResult:
+             where: Filter | None = None) -> SearchResult:
         """Return all results of a question: those of ``search``, the context, and the answer if there is a reader."""
         tables = self._run(self._question_pipeline, question, now, k, where)
         results = self._results(tables, k)
@@ -243,7 +243,7 @@ class Memory:
 
     @_side_by_side
     def history(self, topic: str, now: When = None, k: int | None = None, *,
-               where: Filter | None = None) -> pl.DataFrame:
+                where: Filter | None = None) -> pl.DataFrame:
         """Return what was said about a topic in the order of time, and when it was valid: valid_from, valid_to.
 
         The topic is searched for like a question; ``k`` as in ``search``. ``valid_to`` is set by pipelines that relate
@@ -448,7 +448,7 @@ class Memory:
         tables = self._tables(question, now)
         if where:
             wanted = self._where(where)
-            tables = narrowed(tables, self._sessions.matching(wanted)["position"].unique(), wanted)
+            tables = narrow(tables, self._sessions.matching(wanted)["position"].unique(), wanted)
         pipeline = pipeline.replace(prune=self._pruning(tables))
         if isinstance(self._store, LiveStore):
             self._store.check_files()

@@ -84,7 +84,7 @@ def script(shell: str) -> str:
                        *(f"{line.name}=" for line in run_settings() if "." not in line.name)])
     words = {name: " ".join(filter(None, [own, common if name in OF_RUNS else "", "--help"]))
              for name, own in WORDS.items()}
-    words["explain"] = " ".join([*words["explain"].split(), *_explained()])
+    words["explain"] = " ".join([*words["explain"].split(), *_names_to_explain()])
     words["serve"] += " " + " ".join(options("serve"))
     table = _fish if shell == "fish" else _sh
     text = Path(__file__).with_suffix(f".{shell}").read_text(encoding="utf-8")
@@ -119,7 +119,7 @@ def _kinds() -> dict[str, str]:
     return found
 
 
-def _explained() -> list[str]:
+def _names_to_explain() -> list[str]:
     """Return the names of slots and techniques that are explained."""
     return sorted({*(slot for slot in groups() if not slot.startswith(f"{ARM}/")),
                    *(name for name in own_choices(CONF) if "/" in name and not name.startswith(f"{ARM}/"))})

@@ -163,15 +163,15 @@ def candidates(arms: Mapping[str, ArmResult]) -> dict[str, pl.DataFrame]:
 def recommend(arms: Mapping[str, ArmResult], contrasts: Sequence[Contrast]) -> Recommendation | None:
     """Recommend one of the arms."""
     frames = candidates(arms)
-    return verdict(frames, contrasts, _judged(frames))
+    return verdict(frames, contrasts, _judges(frames))
 
 
 def _metric(arms: Mapping[str, ArmResult], contrasts: Sequence[Contrast]) -> str | None:
     frames = candidates(arms) or {name: arm.questions for name, arm in arms.items()}
-    return main_metric(frames, contrasts, _judged(frames))
+    return main_metric(frames, contrasts, _judges(frames))
 
 
-def _judged(frames: Mapping[str, pl.DataFrame]) -> list[str]:
+def _judges(frames: Mapping[str, pl.DataFrame]) -> list[str]:
     return judge_columns(list(dict.fromkeys(name for frame in frames.values() for name in frame.columns)))
 
 

@@ -49,7 +49,7 @@ class Health:
 
 
 @contextmanager
-def opened(folder: Path) -> Iterator[Database]:
+def open_database(folder: Path) -> Iterator[Database]:
     """Hold the database of a memory that is there; raise MemlabError if it cannot be used, or another process does."""
     if not is_memory(folder):
         raise MemlabError(f"there is no live memory: the folder has no {FILE}", where=str(folder),
@@ -67,7 +67,7 @@ def check(folder: Path) -> Health:
 
     Raises MemlabError if the database cannot be read, or if sessions are missing.
     """
-    with opened(folder) as database:
+    with open_database(folder) as database:
         return _check(database)
 
 
@@ -92,7 +92,7 @@ def backup(folder: Path, out: Path) -> Health:
 
     A memory with a damaged session is not copied: its owner may want to save what is left of it.
     """
-    with opened(folder) as database:
+    with open_database(folder) as database:
         before = _check(database)
         if before.lost:
             raise MemlabError("; ".join(before.damaged), where=str(folder),
@@ -107,7 +107,7 @@ def backup(folder: Path, out: Path) -> Health:
 
 def export(folder: Path) -> tuple[list[str], list[int]]:
     """Return the sessions of a memory as lines that ``data=custom`` reads, and the numbers of damaged ones."""
-    with opened(folder) as database:
+    with open_database(folder) as database:
         entries, lost, _ = SessionRows(database).read()
     names = distinct(entry.session.name or f"session {entry.id}" for entry in entries if entry.session)
     return [_line(folder.resolve().name or "memory", name, entry) for name, entry in zip(names, entries)], lost

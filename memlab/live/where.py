@@ -91,7 +91,7 @@ def _among(value: Plain, values: tuple[Plain, ...]) -> bool:
     return any(value == one and isinstance(value, bool) == isinstance(one, bool) for one in values)
 
 
-def narrowed(tables: Tables, sessions: pl.Series, where: Where) -> Tables:
+def narrow(tables: Tables, sessions: pl.Series, where: Where) -> Tables:
     """Return the tables of some sessions, with the turns of the roles, and the memories of nothing but these."""
     inside = pl.col("session").is_in(sessions.implode())
     left = {name: tables[name].filter(inside) for name in ("sessions", "turns", "memories", "entities", "links")}

@@ -97,7 +97,7 @@ class Site:
                 return as_json(200, self._question(self.marking.change(Change.model_validate_json(body))))
             case "POST", "add":
                 entry = self.marking.add(NewQuestion.model_validate_json(body))
-                self.pools.ask([_asked(entry)])
+                self.pools.ask([_question_of(entry)])
                 return as_json(200, self._question(entry))
         return PageReply(404)
 
@@ -120,7 +120,7 @@ class Site:
     def _question(self, entry: MarkedQuestion) -> dict[str, Any]:
         """Return a question with its candidates, in the order of the log: what was found, and what is evidence."""
         line, log = entry.line, self.log
-        asked = _asked(entry)
+        asked = _question_of(entry)
         marked = {TurnPlace(log.number(line.corpus, one.session), one.turn) for one in line.evidence
                   if one.turn is not None and (line.corpus, one.session) in log}
         source = set() if entry.source is None else {entry.source}
@@ -141,7 +141,7 @@ class Site:
                 "text": excerpt(self.log[entry.source].text, entry.proposed)}
 
 
-def _asked(entry: MarkedQuestion) -> Asked:
+def _question_of(entry: MarkedQuestion) -> Asked:
     return Asked(entry.line.corpus, entry.first)
 
 

@@ -146,7 +146,7 @@ def _fact(rule: TeamRule, match: re.Match[str], speaker: str) -> tuple[str, str,
     thing, answer, verb = parts["x"], parts["answer"], parts.get("verb", "")
     owned, whole = rule.kind in ("owner", "mine"), rule.kind == "decision" or not thing
     if rule.kind == "owner" and answer.split()[0] in _NOBODY or rule.kind == "decision" and not thing or not (
-            whole or _named(thing, owned)):
+            whole or _is_specific(thing, owned)):
         return None
     many = bool(re.search(r"[^su]s$", re.split(" (?:for|of|with|to|about) ", thing)[0])) and not owned
     inflected = "{does}" in rule.question or " did " in rule.question
@@ -157,7 +157,7 @@ def _fact(rule: TeamRule, match: re.Match[str], speaker: str) -> tuple[str, str,
     return question, speaker if rule.kind == "mine" else answer, "owner" if owned else rule.kind
 
 
-def _named(thing: str, owned: bool) -> bool:
+def _is_specific(thing: str, owned: bool) -> bool:
     """Return whether a noun phrase says which thing is meant; what is owned may be one word: "billing"."""
     content = [word for word in re.findall(r"[\w'-]+", thing) if word.lower() not in VAGUE]
     if not content or content[0].partition("'")[0] in _NOBODY:

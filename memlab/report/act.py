@@ -53,10 +53,10 @@ def _use(arm: ArmRun) -> Act:
     data = [word for word in [*given, *(w for w in settings(content) if _key(w) not in stated)]
             if _key(word).partition(".")[0] == "data"]
     python = ", ".join(json.dumps(word, ensure_ascii=False) for word in words)
-    lines = [("settings for memlab run", _pasted(words))] if words else []
+    lines = [("settings for memlab run", _shell_words(words))] if words else []
     lines.append(("in Python", f"from memlab import preset; pipeline = preset({python})"))
     if question := _own_question(arm):
-        lines.append(("ask it", _pasted(["memlab", "ask", *data, *words, question])))
+        lines.append(("ask it", _shell_words(["memlab", "ask", *data, *words, question])))
     return lines
 
 
@@ -104,10 +104,10 @@ def settings(content: Mapping[str, Any], place: str = "") -> Iterator[str]:
             yield f"{place}{key}={json.dumps(value) if not isinstance(value, str) else value}"
 
 
-def _pasted(words: Sequence[str]) -> str:
+def _shell_words(words: Sequence[str]) -> str:
     """Return the words of a command as a shell takes them; a path with blanks reads as it is.
 
-    >>> print(_pasted(["data=custom", "data.path='my chats'", "rank.select.k=5"]))
+    >>> print(_shell_words(["data=custom", "data.path='my chats'", "rank.select.k=5"]))
     data=custom 'data.path="my chats"' rank.select.k=5
     """
     return " ".join(word(one) if (path := _path(one)) is None else setting("data.path", path) for one in words)
@@ -149,7 +149,7 @@ def _again(arms: Sequence[ArmRun], setting_to_try: str) -> Act:
     if not command or len(swept) > 1:
         return []
     kept = [w for w in command if _key(w) != _key(setting_to_try)]
-    return [("compare again", f"{_pasted(kept)} {_pasted([setting_to_try])}")]
+    return [("compare again", f"{_shell_words(kept)} {_shell_words([setting_to_try])}")]
 
 
 def _with_plain(arm: ArmRun) -> Act:
@@ -159,7 +159,7 @@ def _with_plain(arm: ArmRun) -> Act:
     if not command or system == "system=plain" or "=" in system.removeprefix("system=") or system not in command:
         return []
     other = [f"system=plain,{system.removeprefix('system=')}" if word == system else word for word in command]
-    text = _pasted(other).replace("memlab run", "memlab run -m", 1).replace("-m -m", "-m")
+    text = _shell_words(other).replace("memlab run", "memlab run -m", 1).replace("-m -m", "-m")
     return [("compare it", text)]
 
 

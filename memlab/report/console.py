@@ -34,7 +34,7 @@ def print_comparison(comparison: Comparison, console: Console | None = None) -> 
     _print_verdict(found, comparison["experiment"], console)
     _print_arms(view_model.arms_table(comparison, found), console)
     compared = view_model.compared_arms(comparison)
-    for line in (f"compared: {compared}" if compared else "", _shared(comparison)):
+    for line in (f"compared: {compared}" if compared else "", _shared_time(comparison)):
         if line:
             console.print(Text(one_line(line), style="dim"))
     _print_findings(comparison, console)
@@ -68,7 +68,7 @@ def print_arm(comparison: Comparison, name: str, console: Console | None = None)
     others = len(comparison["arms"]) - 1
     if others:
         console.print(Text(f"beside it in the report: {plural(others, 'other arm')}", style="dim"))
-    if shared := _shared(comparison):
+    if shared := _shared_time(comparison):
         console.print(Text(shared, style="dim"))
     _print_findings(comparison, console)
 
@@ -135,7 +135,7 @@ def fitting(widths: Sequence[int], names: Sequence[str], room: int) -> list[int]
     return sorted(kept)
 
 
-def _shared(comparison: Comparison) -> str:
+def _shared_time(comparison: Comparison) -> str:
     """Return the time of the work that all arms share; "" where none was done."""
     seconds = comparison["shared_seconds"]
     return f"data, models and indexes, made once for all arms: {format_duration(seconds)}" if seconds >= 1 else ""

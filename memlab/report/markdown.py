@@ -84,7 +84,7 @@ def document(comparison: Comparison, arms: Sequence[ArmRun], older: Sequence[str
             [escape(name), *cells] for name, cells in turns]) + "\n" + sections.TURNS]
     if beside := published.report_tables(comparison):
         parts += ["## Published figures", *map(plain, beside)]
-    parts += _learned(arms)
+    parts += _learned_parts(arms)
     if causes := sections.causes(arms):
         parts += ["## Why answers are wrong", *map(_reached, sections.reached(arms)), *map(_causes, causes)]
     if spent := costs.cost_tables(comparison, arms):
@@ -102,7 +102,7 @@ def document(comparison: Comparison, arms: Sequence[ArmRun], older: Sequence[str
     return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
 
 
-def _learned(arms: Sequence[ArmRun]) -> list[str]:
+def _learned_parts(arms: Sequence[ArmRun]) -> list[str]:
     """Return the sections of learned estimates and learned fusion; none where nothing is learned."""
     parts = []
     if bins := [(arm.name, b) for arm in arms for b in arm.manifest["reliability"]]:
