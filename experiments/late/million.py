@@ -241,11 +241,12 @@ def main() -> None:
     parser.add_argument("--probes", type=int, default=32)
     parser.add_argument("--candidates", type=int, default=1000)
     parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--words", nargs="*", default=[], help="words of a configuration: embedder.adapter=FILE")
     options = parser.parse_args()
     sweep = read(["system=best", "search/late=index", f"data={options.data}", f"data.path={options.file}",
                   "search.late.exact_below=0", f"search.late.kinds=[{KIND}]", f"search.late.probes={options.probes}",
                   f"search.late.candidates={options.candidates}", f"search.late.centroids={options.centroids}",
-                  f"search.late.precision={options.precision}"])
+                  f"search.late.precision={options.precision}", *options.words])
     tables, store = load(sweep.arms[0].dataset), store_at(sweep.settings.store)
     stage = sweep.arms[0].pipeline.late
     assert isinstance(stage, LateIndex)
