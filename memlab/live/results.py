@@ -85,6 +85,14 @@ def _said_by(units: pl.DataFrame, tables: Tables) -> pl.DataFrame:
         pl.when(one).then(pl.col("display_text").first()).alias("display_text"))
 
 
+@dataclass(frozen=True)
+class Answer:
+    """A reader's answer, and the results that it read."""
+
+    text: str
+    results: pl.DataFrame
+
+
 @dataclass(frozen=True, repr=False)
 class SearchResult:
     """All results of one question.
