@@ -5,7 +5,7 @@
     with Memory("ann", Pipeline()) as memory:
         memory.add(Session("2023-05-20", [("user", "I adopted a cat named Tom."), ("assistant", "Lovely!")]))
         memory.add([{"role": "user", "content": "Tom likes fish."}], said_on="2023-05-21")  # as OpenAI's API takes them
-        print(memory.search("Which pet do I have?", now="2023-06-01")["words"][0])
+        print(memory.search("Which pet do I have?", now="2023-06-01")["text"][0])
 
 An addition is on the disk when ``add`` returns. The stages that look at one session at a time (chunk, extract, anchor,
 context) run on the new session alone, and its keys are encoded. Stages that look across sessions (relate, prune) run at
@@ -153,9 +153,9 @@ class Memory:
         returned; scores are those of the pipeline's score or reranker.
 
         The results are a frame that prints as text; its ``context()`` is the text for a prompt. Columns: rank, score,
-        selected, said_on (by the clock of the memory's time zone), session (the number that ``add`` returned), turns,
-        text (as a reader is shown it, below its date), role (of all turns, or null), words (without date, and of a turn
-        without its speaker), and one column per signal.
+        selected, date (by the clock of the memory's time zone), role (of all turns, or null), speaker (who said the
+        text: a name or role; null for a text of several turns, which names them, and for a fact), text, session (the
+        number that ``add`` returned), name (of the session), turns, and one column per signal.
         """
         asked = Question(question, now, k, where, threshold)
         with self._opening.side_by_side() as content:
@@ -181,7 +181,7 @@ class Memory:
             tables = self._questions.run(self._questions.whole, content, asked)
             results = self._questions.results(content, tables, asked)
             content.accesses.add(results.filter("selected"), day_of(tables))
-            return SearchResult.of(tables, results, {number: name for name, number in content.sessions.names.items()})
+            return SearchResult.of(tables, results)
 
     def history(self, topic: str, now: When = None, k: int | None = None, *,
                 where: Filter | None = None) -> pl.DataFrame:

@@ -201,7 +201,7 @@ def test_a_memory_of_one_word(tmp_path: Path) -> None:
     with Memory(tmp_path, PIPELINES["hybrid_header"]) as memory:
         memory.add(Session("2023-01-01", [("user", "Tom")]))
         found = memory.search("Who?", "2023-01-02")
-        assert found["text"].to_list() == ["[2023-01-01]\nuser: Tom"]
+        assert found.select("date", "speaker", "text").rows() == [(datetime(2023, 1, 1), "user", "Tom")]
         with pytest.raises(MemlabError, match="the question is blank"):
             memory.search(" ")
 
@@ -211,7 +211,7 @@ def test_a_young_memory_has_not_every_kind_of_memory_that_is_weighted(tmp_path: 
                        score=Score(weights={"late": 2.0, "lexical:turn.user": 0.5, "lexical:turn": 0.1}))
     with Memory(tmp_path, pipeline) as memory:
         memory.add(Session("2023-01-01", [("assistant", "Welcome, Tom.")]))
-        assert memory.search("Tom", "2023-01-02")["text"].to_list() == ["[2023-01-01]\nassistant: Welcome, Tom."]
+        assert memory.search("Tom", "2023-01-02")["text"].to_list() == ["Welcome, Tom."]
         memory.add(Session("2023-01-03", [("user", "Tom is my cat.")]))
         assert memory.search("Tom", "2023-01-02").height == 1  # of a later day, so not known yet
         found = memory.search("Tom", "2023-01-04")
@@ -346,7 +346,7 @@ def test_pruning_takes_from_the_disk_what_searches_leave_out(tmp_path: Path) -> 
         memory.add(Session("2023-06-01", [("user", "I rode a camel.")]))
         memory.add(Session("2023-01-02", [("user", " ")]))
         assert set(memory.search("What did I ride, a horse?", "2023-06-02")["text"]) == {
-            "[2023-01-01]\nuser: Please remember I'm allergic to nuts.", "[2023-06-01]\nuser: I rode a camel."}
+            "Please remember I'm allergic to nuts.", "I rode a camel."}
         for _ in range(2):
             assert "horse" in memory.search("What did I ride, a horse?", "2023-02-01", 1)["text"][0]
         assert "horse" in memory.search("What did I ride, a horse?", "2023-06-02", 1)["text"][0]  # often asked for
@@ -357,7 +357,7 @@ def test_pruning_takes_from_the_disk_what_searches_leave_out(tmp_path: Path) -> 
         assert memory.list()["session"].to_list() == [0, 1, 3]  # a blank session was no memory
     with Memory(tmp_path, lexical()) as memory:  # nothing is pruned any more, and nothing comes back
         assert sorted(memory.search("tent camel horse", "2024-06-02", 9)["text"]) == [
-            "[2023-01-01]\nuser: I rode a horse.", "[2023-01-01]\nuser: Please remember I'm allergic to nuts."]
+            "I rode a horse.", "Please remember I'm allergic to nuts."]
         assert memory.prune("2030-01-01").is_empty()
 
 

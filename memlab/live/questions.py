@@ -83,7 +83,8 @@ class Questions:
 
     def results(self, content: Content, tables: Tables, question: Question) -> pl.DataFrame:
         """Return the results that a question asks for."""
-        found = content.restore_numbers(results.results(tables, self.pipeline, question.k))
+        found = content.restore_numbers(
+            results.results(tables, self.pipeline, question.k, content.sessions.name_at))
         return found if question.threshold is None else found.filter(pl.col("score") >= question.threshold)
 
     def counted(self, content: Content, tables: Tables, question: Question) -> pl.DataFrame:
@@ -94,7 +95,7 @@ class Questions:
 
     def history(self, content: Content, tables: Tables, question: Question) -> pl.DataFrame:
         """Return the memories behind the results in the order of time (``memlab.live.results.history``)."""
-        return content.restore_numbers(results.history(tables, results.results(tables, self.pipeline, question.k)))
+        return content.restore_numbers(results.history(tables, question.k))
 
     def prunable(self, content: Content, now: When) -> pl.DataFrame:
         """Return (session, turns) of what the pipeline's pruning leaves out on a day; null for the whole session."""
