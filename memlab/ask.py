@@ -23,7 +23,7 @@ from __future__ import annotations
 import re
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -37,8 +37,9 @@ from memlab.errors import DiskFault, Faults, MemlabError, error_message
 from memlab.harness.question import MAX_RANKS, ask_data
 from memlab.harness.sweep import OF_RUNS, read
 from memlab.live.database import is_memory
+from memlab.live.found import line_of
 from memlab.live.results import RESULT, SearchResult
-from memlab.live.shown import Shown, body_of, first_results
+from memlab.live.shown import Shown, first_results
 from memlab.memory import Memory
 from memlab.runtime.clock import read_moment
 from memlab.runtime.console import Console
@@ -169,7 +170,7 @@ def _show(result: SearchResult) -> None:
     if result.answer is not None:
         _heading("Answer")
         _out.print(Text(sanitise_lines(result.answer) or "(blank)"))
-    found = first_results(result.question, result.results, RESULTS, result.names)
+    found = first_results(result.question, result.results, RESULTS)
     _heading("Found")
     if not found:
         _out.print("nothing was found")
@@ -195,7 +196,7 @@ def _show_all(result: SearchResult) -> None:
     """Print the ranking with its signals, the graph, the context and the answer."""
     _heading("Ranking")
     shown = result.results.filter((pl.col("rank") <= MIN_RANKS) | pl.col("selected"))
-    _out.print(_ranking(shown, result.names) if shown.height else "nothing was found")
+    _out.print(_ranking(shown) if shown.height else "nothing was found")
     if shown.height:
         _out.print("[dim]with *: selected, and shown in the context; where: session:turns, both counted from 0; below "
                    "each text its session's name and its scores by search[/dim]")
@@ -215,18 +216,18 @@ def _heading(text: str) -> None:
     _out.rule(text, align="left", style="dim")
 
 
-def _ranking(rows: pl.DataFrame, names: Mapping[int, str]) -> Table:
+def _ranking(rows: pl.DataFrame) -> Table:
     table = Table(box=None, padding=(0, 1, 0, 0), show_edge=False)
     for name, style in (("", "green"), ("rank", ""), ("score", ""), ("said on", "dim"), ("where", "dim")):
         table.add_column(name, style=style, justify="right" if name in ("rank", "score") else "left", no_wrap=True)
     table.add_column("text, signals", overflow="fold")
     for row in rows.iter_rows(named=True):
-        signals = "  ".join([*filter(None, [names.get(row["session"])]), *(
+        signals = "  ".join([*filter(None, [row["name"]]), *(
             f"{name} {value:.3f}" for name, value in row.items() if name not in RESULT and value is not None)])
         table.add_row(
             "*" if row["selected"] else "", str(row["rank"]), f"{row['score']:.3f}",
-            "" if row["said_on"] is None else f"{row['said_on']:%Y-%m-%d}", _where(row["session"], row["turns"]),
-            Text.assemble(sanitise(body_of(row), TEXT), ("\n" + sanitise(signals), "dim")))
+            "" if row["date"] is None else f"{row['date']:%Y-%m-%d}", _where(row["session"], row["turns"]),
+            Text.assemble(sanitise(line_of(row), TEXT), ("\n" + sanitise(signals), "dim")))
     return table
 
 

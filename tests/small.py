@@ -10,6 +10,8 @@ from typing import Any
 from memlab.data.dataset import GroupBy
 from memlab.data.synthetic.dataset import Synthetic
 from memlab.harness.arm import Arm
+from memlab.live.content import Content
+from memlab.memory import Memory
 from memlab.pipeline import Pipeline
 from memlab.search.bm25 import BM25
 from memlab.stage import EmptyStage
@@ -69,3 +71,9 @@ def arm(root: Path, pipeline: Pipeline | None = None, data: Any = None, **more: 
     """An arm on tiny lives, or on other data."""
     return Arm(**{"name": "one", "experiment": "single", "pipeline": pipeline or lexical(), "dataset": data or lives(),
                   "out": root / "runs", "seed": 0, "settings": {"name": "one", "rank": {"select": {"k": 10}}}, **more})
+
+
+def content_of(memory: Memory) -> Content:
+    """What a memory holds, for tests that look inside."""
+    with memory._opening.alone() as content:
+        return content

@@ -125,7 +125,7 @@ def test_a_live_memory(capsys: pytest.CaptureFixture[str], folder: Path) -> None
     status, told = ask(capsys, f"memory={folder}", "search/dense=none", "What is my cat called?")
     assert "ran away" in told
     with Memory(folder, lexical()) as memory:
-        assert memory.sessions().height == 3
+        assert memory.list().height == 3
         status, told = ask(capsys, f"memory={folder}", "search/dense=none", "What?")
     assert status == 1
     assert "this memory is in use by process" in told

@@ -50,7 +50,7 @@ from memlab.write.prune import Age
 from memlab.write.relations import Versions
 from tests.chats import ScriptedChat
 from tests.search.world import Overlap, WordEmbedder
-from tests.small import lexical, lives
+from tests.small import content_of, lexical, lives
 
 WORDS = WordEmbedder()
 LEVELS = Levels(chunkers=(Turns(), Turns(roles=("user",)), RoundChunker(), Sessions()))
@@ -162,12 +162,12 @@ def test_keys_are_encoded_when_they_are_added_and_never_again(tmp_path: Path) ->
     pipeline = PIPELINES["hybrid_header"]
     with Memory(tmp_path, pipeline) as memory:
         memory.add(CAT)
-        assert memory._store.made["vectors"] == 2
+        assert content_of(memory).store.made["vectors"] == 2
         memory.search("Which pet do I have?")
-        assert memory._store.made["vectors"] == 3  # the question's
+        assert content_of(memory).store.made["vectors"] == 3  # the question's
     with Memory(tmp_path, pipeline) as memory:
         memory.search("Which pet do I have?")
-        assert (memory._store.made["vectors"], memory._store.found["vectors"]) == (1, 2)
+        assert (content_of(memory).store.made["vectors"], content_of(memory).store.found["vectors"]) == (1, 2)
 
 
 def test_nothing_said_later_is_found(tmp_path: Path) -> None:
@@ -194,14 +194,14 @@ def test_odd_sessions_are_kept_and_do_no_harm(tmp_path: Path, name: str) -> None
         assert len(memory) == len(odd)
     with Memory(tmp_path, PIPELINES[name]) as memory:
         assert_frame_equal(memory.search("猫の名前", "2023-01-05", 100), before)
-        assert memory.sessions()["turns"].to_list() == [1, 0, 1, 1, 2, 1, 1]
+        assert memory.list()["turns"].to_list() == [1, 0, 1, 1, 2, 1, 1]
 
 
 def test_a_memory_of_one_word(tmp_path: Path) -> None:
     with Memory(tmp_path, PIPELINES["hybrid_header"]) as memory:
         memory.add(Session("2023-01-01", [("user", "Tom")]))
         found = memory.search("Who?", "2023-01-02")
-        assert found["text"].to_list() == ["[2023-01-01]\nuser: Tom"]
+        assert found.select("date", "speaker", "text").rows() == [(datetime(2023, 1, 1), "user", "Tom")]
         with pytest.raises(MemlabError, match="the question is blank"):
             memory.search(" ")
 
@@ -211,7 +211,7 @@ def test_a_young_memory_has_not_every_kind_of_memory_that_is_weighted(tmp_path: 
                        score=Score(weights={"late": 2.0, "lexical:turn.user": 0.5, "lexical:turn": 0.1}))
     with Memory(tmp_path, pipeline) as memory:
         memory.add(Session("2023-01-01", [("assistant", "Welcome, Tom.")]))
-        assert memory.search("Tom", "2023-01-02")["text"].to_list() == ["[2023-01-01]\nassistant: Welcome, Tom."]
+        assert memory.search("Tom", "2023-01-02")["text"].to_list() == ["Welcome, Tom."]
         memory.add(Session("2023-01-03", [("user", "Tom is my cat.")]))
         assert memory.search("Tom", "2023-01-02").height == 1  # of a later day, so not known yet
         found = memory.search("Tom", "2023-01-04")
@@ -229,13 +229,13 @@ def test_the_same_session_twice(tmp_path: Path) -> None:
         assert len(memory) == 3
     with Memory(tmp_path, lexical()) as memory:
         assert memory.add(named) == 2
-        assert memory.sessions()["name"].to_list() == [None, None, "chat-1"]
+        assert memory.list()["name"].to_list() == [None, None, "chat-1"]
 
 
 def test_memory_is_given_back_after_the_first_question_to_new_sessions(tmp_path: Path,
                                                                        monkeypatch: pytest.MonkeyPatch) -> None:
     given_back: list[None] = []
-    monkeypatch.setattr("memlab.memory.release_freed_memory", lambda: given_back.append(None))
+    monkeypatch.setattr("memlab.live.content.release_freed_memory", lambda: given_back.append(None))
     some = told()
     for store in (None, Store(tmp_path / "shared")):
         given_back.clear()
@@ -287,7 +287,7 @@ def test_what_is_forgotten_is_gone_from_the_disk(tmp_path: Path) -> None:
         assert (hit["session"], hit["turns"]) == (0, [2])
         memory.forget(hit["session"], hit["turns"])
         assert "zebrafish" not in " ".join(memory.search("bank code", "2023-06-01", 100)["text"])
-        assert memory.sessions()["turns"].to_list() == [2, 2]
+        assert memory.list()["turns"].to_list() == [2, 2]
         with pytest.raises(MemlabError, match=r"session 0 has no turns \[2\].*\[0, 1\]"):
             memory.forget(0, [2])
     everything = b"".join(p.read_bytes() for p in tmp_path.rglob("*") if p.is_file())
@@ -296,7 +296,7 @@ def test_what_is_forgotten_is_gone_from_the_disk(tmp_path: Path) -> None:
     with Memory(tmp_path, lexical()) as memory:
         assert memory.search("Oslo", "2023-06-01", 1)["turns"].to_list() == [[0]]
         memory.forget("bank")
-        assert memory.sessions()["session"].to_list() == [1]
+        assert memory.list()["session"].to_list() == [1]
         for unknown in (0, "bank", 7):
             with pytest.raises(MemlabError, match="there is no session"):
                 memory.forget(unknown)
@@ -318,9 +318,9 @@ def test_vectors_of_what_is_forgotten_are_overwritten(tmp_path: Path) -> None:
     assert WORDS.vector("Lovely!").tobytes() in everything  # another session says it too
     with Memory(tmp_path, pipeline) as memory:
         memory.search("cat")
-        assert memory._store.made["vectors"] == 1
+        assert content_of(memory).store.made["vectors"] == 1
         memory.add(Session("2023-05-21", [("user", "zebrafish")]))
-        assert memory._store.made["vectors"] == 2
+        assert content_of(memory).store.made["vectors"] == 2
 
 
 def test_forgetting_all_but_a_batch_leaves_the_batch(tmp_path: Path) -> None:
@@ -346,7 +346,7 @@ def test_pruning_takes_from_the_disk_what_searches_leave_out(tmp_path: Path) -> 
         memory.add(Session("2023-06-01", [("user", "I rode a camel.")]))
         memory.add(Session("2023-01-02", [("user", " ")]))
         assert set(memory.search("What did I ride, a horse?", "2023-06-02")["text"]) == {
-            "[2023-01-01]\nuser: Please remember I'm allergic to nuts.", "[2023-06-01]\nuser: I rode a camel."}
+            "Please remember I'm allergic to nuts.", "I rode a camel."}
         for _ in range(2):
             assert "horse" in memory.search("What did I ride, a horse?", "2023-02-01", 1)["text"][0]
         assert "horse" in memory.search("What did I ride, a horse?", "2023-06-02", 1)["text"][0]  # often asked for
@@ -354,10 +354,10 @@ def test_pruning_takes_from_the_disk_what_searches_leave_out(tmp_path: Path) -> 
         assert memory.prune("2023-06-02").rows() == [(1, [0, 1])]
         assert memory.prune("2023-06-02").is_empty()
         assert memory.prune("2024-06-02").rows() == [(2, None)]
-        assert memory.sessions()["session"].to_list() == [0, 1, 3]  # a blank session was no memory
+        assert memory.list()["session"].to_list() == [0, 1, 3]  # a blank session was no memory
     with Memory(tmp_path, lexical()) as memory:  # nothing is pruned any more, and nothing comes back
         assert sorted(memory.search("tent camel horse", "2024-06-02", 9)["text"]) == [
-            "[2023-01-01]\nuser: I rode a horse.", "[2023-01-01]\nuser: Please remember I'm allergic to nuts."]
+            "I rode a horse.", "Please remember I'm allergic to nuts."]
         assert memory.prune("2030-01-01").is_empty()
 
 
@@ -450,20 +450,20 @@ def test_a_pipeline_that_looks_at_gold_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_one_process_at_a_time(tmp_path: Path) -> None:
-    code = f"from memlab.memory import Memory; Memory({str(tmp_path)!r}).sessions()"
+    code = f"from memlab.memory import Memory; Memory({str(tmp_path)!r}).list()"
     with Memory(tmp_path, lexical()) as memory:
         memory.add(CAT)
         other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
         assert f"this memory is in use by process {os.getpid()} on " in other.stderr
         assert "close it there" in other.stderr
         with pytest.raises(MemlabError, match="in use by process"), Memory(tmp_path, lexical()) as second:
-            second.sessions()
+            second.list()
     with Memory(tmp_path, lexical()) as memory:
         assert len(memory) == 1
         child = os.fork()
         if not child:  # pragma: no cover - the forked process
             try:
-                memory.sessions()
+                memory.list()
             except MemlabError as error:
                 os._exit(17 if "forked" in str(error) else 18)
             os._exit(19)
@@ -483,7 +483,7 @@ def test_threads_add_and_ask(tmp_path: Path) -> None:
             thread.start()
         for thread in threads:
             thread.join()
-        assert memory.sessions()["session"].to_list() == list(range(20))
+        assert memory.list()["session"].to_list() == list(range(20))
 
 
 WORKER = """
@@ -538,4 +538,4 @@ def test_a_stage_that_fails_adds_nothing(tmp_path: Path) -> None:
         assert len(memory) == 1
         assert memory.add(CAT) == 1
     with Memory(tmp_path, lexical()) as memory:
-        assert memory.sessions()["turns"].to_list() == [2, 2]
+        assert memory.list()["turns"].to_list() == [2, 2]

@@ -221,7 +221,7 @@ def test_a_copy_made_while_the_memory_changes_opens_or_is_refused(tmp_path: Path
                 shutil.copy(tmp_path / "memory" / name, target)
             try:
                 with Memory(target) as copied:
-                    names = set(copied.sessions()["name"])
+                    names = set(copied.list()["name"])
                     copied.add(CAT)
             except MemlabError as error:
                 assert "was copied while the memory was in use" in str(error)  # noqa: PT017

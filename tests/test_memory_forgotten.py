@@ -211,7 +211,7 @@ def test_no_byte_is_left_after_a_kill_and_the_next_opening(tmp_path: Path, seed:
         shutil.copytree(tmp_path / "whole", folder)
         reported, _ = forgetting(context, folder, precision, alone, draw.uniform(0, lasted))
         with Memory(folder, pipeline(precision)) as memory:
-            names = set(memory.sessions()["name"])
+            names = set(memory.list()["name"])
             left = [one for one in said if one.name in names]
             forgotten = [one for one in said if one.name not in names]
             result = scan(folder, forgotten, left)

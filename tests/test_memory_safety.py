@@ -16,7 +16,7 @@ from memlab.memory import Memory, Session, Turn
 from memlab.pipeline import Pipeline
 from memlab.search.dense import Dense
 from tests.search.world import WordEmbedder
-from tests.small import lexical
+from tests.small import content_of, lexical
 
 CAT = Session("2023-05-20", [("user", "I adopted a cat named Tom."), ("assistant", "Lovely!")], "cat")
 PIPELINE = Pipeline(dense=Dense(embedder=WordEmbedder()))
@@ -32,7 +32,7 @@ def test_half_a_surrogate_in_a_name_breaks_nothing(tmp_path: Path) -> None:
     for _ in range(2):
         with Memory(tmp_path, lexical()) as memory:
             assert memory.add(Session("2023-05-20", [("user", "Hi")], "\ud800")) == 0
-            assert memory.sessions()["name"].to_list() == ["?"]
+            assert memory.list()["name"].to_list() == ["?"]
 
 
 @pytest.mark.parametrize("k", ["3", -1, 0, True, 1.5])
@@ -93,7 +93,7 @@ def test_an_odd_argument_is_taken_or_refused_in_a_sentence(tmp_path: Path, name:
     refused = 0
     with Memory(tmp_path / "memory", lexical()) as memory:
         for odd in ODD:
-            if not memory.sessions()["name"].is_in(["cat"]).any():  # a turns of None are all
+            if not memory.list()["name"].is_in(["cat"]).any():  # a turns of None are all
                 memory.add(CAT)
             try:
                 CALLS[name](memory, odd)
@@ -141,7 +141,7 @@ def test_a_question_is_answered_when_counts_cannot_be_saved(tmp_path: Path, monk
         with pytest.warns(UserWarning, match="access counts are not saved: .*disk is full"):
             assert memory.search("cat", "2023-06-01").height
         assert memory.search("cat", "2023-06-01").height  # named once
-        assert memory._accesses.frame()["times"].to_list() == [2, 2]
+        assert content_of(memory).accesses.frame()["times"].to_list() == [2, 2]
 
 
 def test_a_memory_that_cannot_be_written_is_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

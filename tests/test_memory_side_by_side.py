@@ -19,7 +19,7 @@ from memlab.search.late_index import LateIndex
 from memlab.search.late_interaction import WeightedLate
 from memlab.store import Store
 from tests.chats import ScriptedChat
-from tests.small import lexical
+from tests.small import content_of, lexical
 from tests.test_memory import PIPELINES
 from tests.token_words import TokenWords
 
@@ -52,13 +52,13 @@ def test_side_by_side_they_find_what_they_find_one_by_one(tmp_path: Path, name: 
                 memory.add(session(n))
     with Memory(tmp_path / "a", ALL[name]) as memory:
         expected = [memory.search(question, now) for question, now in questions()]
-        counts = memory._accesses.frame()
+        counts = content_of(memory).accesses.frame()
     with Memory(tmp_path / "b", ALL[name]) as memory, ThreadPoolExecutor(THREADS) as pool:
         found = list(pool.map(lambda asked: memory.search(*asked), questions()))
-        assert_frame_equal(memory._accesses.frame(), counts)
+        assert_frame_equal(content_of(memory).accesses.frame(), counts)
     with Memory(tmp_path / "b", ALL[name]) as memory:
-        memory.sessions()
-        assert_frame_equal(memory._accesses.frame(), counts)  # as they are on the disk
+        memory.list()
+        assert_frame_equal(content_of(memory).accesses.frame(), counts)  # as they are on the disk
     for one, other in zip(expected, found):
         assert_frame_equal(one, other)
 
@@ -74,7 +74,7 @@ def test_answers_wait_for_their_model_side_by_side(tmp_path: Path) -> None:
     with Memory(tmp_path, lexical(answer=reader)) as memory, ThreadPoolExecutor(2) as pool:
         memory.add(session(1))
         assert [answer.text for answer in pool.map(memory.answer, ("Tea?", "Rain?"))] == ["Tea?", "Rain?"]
-        assert len(memory._store.completions(reader.chat, reader.chat.asked)) == 2  # type: ignore[attr-defined]
+        assert len(content_of(memory).store.completions(reader.chat, reader.chat.asked)) == 2  # type: ignore[attr-defined]
 
 
 def test_a_session_is_added_while_a_model_answers(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_additions_and_questions_by_turns(tmp_path: Path) -> None:
 
         with ThreadPoolExecutor(THREADS) as pool:
             list(pool.map(work, range(THREADS)))
-        assert sorted(memory.sessions()["name"]) == sorted(str(10 * n + i) for n in range(THREADS) for i in (1, 2, 3))
+        assert sorted(memory.list()["name"]) == sorted(str(10 * n + i) for n in range(THREADS) for i in (1, 2, 3))
 
 
 def test_questions_with_a_shared_store_run_one_after_another(tmp_path: Path) -> None:

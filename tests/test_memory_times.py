@@ -29,7 +29,7 @@ def add(memory: Memory, said_on: datetime | date | str | None, name: str) -> int
 
 
 def seen(memory: Memory, now: datetime | date | str | None) -> set[str]:
-    names = dict(memory.sessions().select("session", "name").iter_rows())
+    names = dict(memory.list().select("session", "name").iter_rows())
     return {names[session] for session in memory.search("cat", now, k=100)["session"]}
 
 
@@ -47,7 +47,7 @@ def test_times_with_an_offset_are_compared_as_moments(memory: Memory) -> None:
             assert seen(memory, now) == {"tokyo"}
         assert seen(memory, "2025-05-20T17:00-07:00") == {"tokyo", "la"}  # the 21st in UTC
         assert seen(memory, None) == {"tokyo", "la"}
-        assert memory.sessions()["said_on"].to_list() == [datetime(2025, 5, 20, 16, 30), datetime(2025, 5, 21, 6, 30)]
+        assert memory.list()["said_on"].to_list() == [datetime(2025, 5, 20, 16, 30), datetime(2025, 5, 21, 6, 30)]
         assert memory.look("cat", NIGHT).asked_on == datetime(2025, 5, 20, 23, 59)
         assert memory.history("cat", NIGHT)["said_on"].to_list() == [datetime(2025, 5, 20, 16, 30)]
 
@@ -101,7 +101,7 @@ def test_a_session_of_the_other_kind_is_refused_and_nothing_is_added(memory: Mem
         add(memory, "2025-05-20", "day")
         add(memory, None, "undated")
         assert seen(memory, NIGHT) == {"tokyo", "day", "undated"}
-        assert memory.sessions()["name"].to_list() == ["undated", "day", "tokyo", "la"]
+        assert memory.list()["name"].to_list() == ["undated", "day", "tokyo", "la"]
         memory.forget("tokyo")
         with pytest.raises(MemlabError, match=MIXED):
             add(memory, "2025-05-21T08:00", "naive")
@@ -143,7 +143,7 @@ def test_the_hour_that_comes_twice_is_in_the_order_of_moments(tmp_path: Path) ->
     with Memory(tmp_path, lexical(), timezone="Europe/Rome") as memory:
         for name, moment in (("later", "2024-10-27T01:10Z"), ("sooner", "2024-10-27T00:50Z"), ("day", "2024-10-27")):
             add(memory, moment, name)
-        assert memory.sessions()["name"].to_list() == ["day", "sooner", "later"]
+        assert memory.list()["name"].to_list() == ["day", "sooner", "later"]
 
 
 START = datetime(2024, 10, 25, tzinfo=UTC)

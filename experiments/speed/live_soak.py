@@ -154,7 +154,7 @@ def work(folder: str, run: int, sessions: int, each: float, report: Connection) 
         memory.backup(copy)
         tell("copied", copy)
 
-    rows = memory.sessions()
+    rows = memory.list()
     numbers |= zip(rows["session"].to_list(), rows["name"].to_list())
     tell("opened", len(numbers))
     steps = [search] * SEARCHING + [add] * ADDING + [forget, back_up]
@@ -204,7 +204,7 @@ class Ledger:
     def compare(self, folder: Path, there: set[str], gone: set[str], what: str) -> None:
         """Open a memory and count what is lost, and what is wrongly kept."""
         with Memory(folder, pipeline()) as memory:
-            names = set(memory.sessions()["name"])
+            names = set(memory.list()["name"])
             memory.search("word1 word2", NOW)
             held = {word.decode() for path in folder.rglob("*") if path.is_file()
                     for word in MARK.findall(path.read_bytes())}

@@ -123,7 +123,7 @@ def _first_line(row: dict[str, Any]) -> str:
     bare = (re.sub(r"^(\[[^\]]*\]|\s)*(user: )?", "", line) for line in (row["text"] or "").splitlines())
     lines = [line for line in bare if line and not line.startswith("#")]
     line = next((line for line in lines if SUBJECT in line.lower()), lines[0] if lines else "")
-    return sanitise(line) + ("" if row["said_on"] is None else f" ({row['said_on']:%Y-%m-%d})")
+    return sanitise(line) + ("" if row["date"] is None else f" ({row['date']:%Y-%m-%d})")
 
 
 def _lead(first: dict[str, Any], other: dict[str, Any]) -> list[str]:

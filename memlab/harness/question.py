@@ -45,8 +45,8 @@ def ask_data(arm: Arm, question: str, corpus: str | None = None, now: date | dat
     one = frame("questions", {"question": [0], "corpus": [chosen], "text_id": text_id, "asked_on": [day]})
     answered = pipeline.run(Tables(texts=texts, questions=one, **own_tables), store_at(store))
     ids = tables["ids"].filter((pl.col("kind") == "session") & (pl.col("corpus") == chosen))
-    found = SearchResult.of(answered, results(answered, pipeline, MAX_RANKS),
-                            dict(ids.select("session", "name").iter_rows()))
+    names_of_sessions = dict(ids.select("session", "name").iter_rows())
+    found = SearchResult.of(answered, results(answered, pipeline, MAX_RANKS, names_of_sessions.get))
     return found, f"{corpora[chosen]} of {arm.dataset.name}, {plural(own_tables['sessions'].height, 'session')}"
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
 
+from memlab.read.prompt import HEADER
 from memlab.text.display import plural, sanitise
+from memlab.text.transcript import TURN_SEPARATOR
 
 WIDTH = 160
 """Characters of a text that are printed."""
@@ -17,17 +20,23 @@ class Found(pl.DataFrame):
 
     def context(self) -> str:
         """Return the texts for a prompt in the order of their ranks, each below its date and with its speaker."""
-        return "\n\n".join(self["text"].drop_nulls())
+        return TURN_SEPARATOR.join(self.select(
+            pl.col("date").dt.strftime(HEADER).fill_null("") + pl.format("{}: ", "speaker").fill_null("")
+            + pl.col("text"))["date"].drop_nulls())
 
     def __repr__(self) -> str:
-        """Return a line for each result: rank, score, day, role, words."""
+        """Return a line for each result: rank, score, day, speaker, text."""
         return "\n".join([plural(self.height, "result"), *(_line(row) for row in self.iter_rows(named=True))])
 
     __str__ = __repr__
 
 
-def _line(row: dict[str, Any]) -> str:
-    day = "" if row["said_on"] is None else f"{row['said_on']:%Y-%m-%d}"
-    role = f"{row['role']}: " if row["role"] else ""
-    words = sanitise(" ".join((row["words"] or "").split()), WIDTH)
-    return f"{row['rank']:>3}  {row['score']:6.3f}  {day:10}  {role}{words}"
+def _line(row: Mapping[str, Any]) -> str:
+    day = "" if row["date"] is None else f"{row['date']:%Y-%m-%d}"
+    return f"{row['rank']:>3}  {row['score']:6.3f}  {day:10}  {sanitise(line_of(row), WIDTH)}"
+
+
+def line_of(row: Mapping[str, Any]) -> str:
+    """Return the text of a result in one line, after its speaker."""
+    speaker = f"{row['speaker']}: " if row["speaker"] else ""
+    return speaker + " ".join((row["text"] or "").split())

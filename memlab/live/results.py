@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 
 import polars as pl
@@ -11,16 +11,20 @@ import polars as pl
 from memlab.errors import MemlabError
 from memlab.pipeline import Pipeline
 from memlab.rank.units import signals_of
-from memlab.read.prompt import HEADER, Value, render_units
+from memlab.read.prompt import Value, unit_bodies
 from memlab.slots import AFTER_ANSWERS
 from memlab.stage import Stage
 from memlab.tables import GOLD, SESSION, Tables, as_of, with_text
 from memlab.text.display import html_table, paragraphs
-from memlab.text.transcript import render_turns
 
-RESULT = {"rank": pl.Int32, "score": pl.Float64, "selected": pl.Boolean, "said_on": pl.Datetime("us"),
-          "session": pl.Int32, "turns": pl.List(pl.Int32), "text": pl.String, "role": pl.String, "words": pl.String}
-"""Columns of every result; further columns are the signals, one per lane, boost or reranker."""
+RESULT = {"rank": pl.Int32, "score": pl.Float64, "selected": pl.Boolean, "date": pl.Datetime("us"), "role": pl.String,
+          "speaker": pl.String, "text": pl.String, "session": pl.Int32, "name": pl.String, "turns": pl.List(pl.Int32)}
+"""Columns of every result; further columns are the signals, one per lane, boost or reranker.
+
+``text`` is what was said, without date and speaker, or a memory that was made of it; ``speaker`` says who, by name or
+role, and is null for a text of several turns, which names them, and for a memory that was made. ``role`` is that of all
+turns, or null. ``session``, ``name`` (of the session) and ``turns`` are the place.
+"""
 
 
 def without_judges(pipeline: Pipeline) -> Pipeline:
@@ -51,38 +55,51 @@ def reads_tokens(select: Stage) -> bool:
     return bool(vars(owner).get("by_tokens", True))
 
 
-def results(tables: Tables, pipeline: Pipeline, k: int | None = None) -> pl.DataFrame:
-    """Return the first ``k`` ranks of the one question in ``tables``, or, for None, the selected ones.
-
-    Columns: those of ``RESULT``, then the signals. ``text`` is the text that a reader would be shown, below its date;
-    ``words`` are the words alone, without the date, and of a turn without its speaker. ``role`` is that of all turns,
-    or null.
-    """
+def ranked(tables: Tables, k: int | None = None) -> pl.DataFrame:
+    """Return the rows of the ranking up to rank ``k``, or, for None, the selected ones, with their places."""
     ranking = tables["ranking"].filter(pl.col("selected") if k is None else pl.col("rank") <= k).sort("rank")
     units = tables["units"].join(ranking.select("unit"), on="unit", how="semi")
+    return ranking.join(units.select("unit", *SESSION, "turns", "level"), on="unit", how="left", maintain_order="left")
+
+
+def results(tables: Tables, pipeline: Pipeline, k: int | None = None,
+            name_of: Callable[[int], str | None] = lambda _: None) -> pl.DataFrame:
+    """Return the first ``k`` ranks of the one question in ``tables``, or, for None, the selected ones.
+
+    Columns: those of ``RESULT``, then the signals. ``name_of`` returns the name of a session.
+    """
+    rows = ranked(tables, k)
     value: Value = getattr(pipeline.measure, "value", "unit")
-    day = pl.col("said_on").dt.strftime(HEADER).fill_null("")
+    names = pl.Series("name", [name_of(session) for session in rows["session"]], pl.String)
+    verbatim = pl.col("body") == pl.format("{}: {}", "speaker", "said")
     return (
-        ranking.join(units.select("unit", *SESSION, "turns"), on="unit", how="left", maintain_order="left")
-        .join(tables["sessions"], on=SESSION, how="left", maintain_order="left")
-        .join(render_units(units, tables, value), on="unit", how="left", maintain_order="left")
-        .join(_said_by(units, tables), on="unit", how="left", maintain_order="left")
-        .with_columns(pl.col("text").str.strip_prefix(day).alias("words"))
-        .with_columns(pl.when(pl.col("words") == pl.col("display_text")).then("said").otherwise("words").alias("words"))
-        .select(*RESULT, *signals_of(ranking))
+        rows.join(unit_bodies(rows.select("unit", *SESSION, "turns", "level"), tables, value).select("unit", "body"),
+                  on="unit", how="left", maintain_order="left")
+        .join(_said_by(rows, tables), on="unit", how="left", maintain_order="left")
+        .join(tables["sessions"].rename({"said_on": "date"}), on=SESSION, how="left", maintain_order="left")
+        .with_columns(names, pl.when(verbatim).then("said").otherwise("body").alias("text"),
+                      pl.when(verbatim).then("speaker").alias("speaker"))
+        .select(*RESULT, *signals_of(tables["ranking"]))
     )
 
 
 def _said_by(units: pl.DataFrame, tables: Tables) -> pl.DataFrame:
-    """Return (unit, role, said, display_text): the one role of its turns, or null; and of one turn alone, its texts."""
-    turns = units.select("unit", *SESSION, pl.col("turns").alias("turn")).explode("turn")
-    place = [*SESSION, "turn"]
-    lines = render_turns(tables["turns"].join(turns, on=place, how="semi"), tables["texts"])
+    """Return (unit, role, speaker, said): the one role of its turns, or null; of a single turn its words."""
+    turns, place = units.select("unit", *SESSION, pl.col("turns").alias("turn")).explode("turn"), [*SESSION, "turn"]
+    said = with_text(tables["turns"].join(turns, on=place, how="semi"), tables["texts"])
     one, role = pl.len() == 1, pl.col("role")
-    return turns.join(lines, on=place).group_by("unit").agg(
+    return turns.join(said, on=place).group_by("unit").agg(
         pl.when(role.n_unique() == 1).then(role.first()).alias("role"),
-        pl.when(one).then(pl.col("text").first()).alias("said"),
-        pl.when(one).then(pl.col("display_text").first()).alias("display_text"))
+        pl.when(one).then(pl.col("speaker").fill_null(role).first()).alias("speaker"),
+        pl.when(one).then(pl.col("text").first()).alias("said"))
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A reader's answer, and the results that it read."""
+
+    text: str
+    results: pl.DataFrame
 
 
 @dataclass(frozen=True, repr=False)
@@ -90,8 +107,7 @@ class SearchResult:
     """All results of one question.
 
     context: the texts that the reader is shown, in its order, before they are cut to its window. graph: the block about
-    the people and things in the question, if there is one. answer: the reader's, if there is one. names: those of the
-    sessions that have one, by number.
+    the people and things in the question, if there is one. answer: the reader's, if there is one.
     """
 
     question: str
@@ -100,19 +116,18 @@ class SearchResult:
     context: list[str]
     graph: str | None
     answer: str | None
-    names: Mapping[int, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         answer = "" if self.answer is None else f", answer {self.answer!r:.200}"
         return f"<SearchResult of {self.question!r:.200}: {self.results.height} results{answer}>"
 
     def _repr_html_(self) -> str:
-        rows = self.results.select("rank", pl.col("score").round(3), "selected", "said_on", "session", "text")
+        rows = self.results.select("rank", pl.col("score").round(3), "selected", "date", "session", "text")
         return html_table(rows.columns, rows.iter_rows(), self.question) + paragraphs(
             [] if self.answer is None else [f"Answer: {self.answer}"])
 
     @classmethod
-    def of(cls, tables: Tables, results: pl.DataFrame, names: Mapping[int, str] | None = None) -> SearchResult:
+    def of(cls, tables: Tables, results: pl.DataFrame) -> SearchResult:
         """Read the tables of the one question."""
         questions, answers, context = (with_text(tables[name], tables["texts"])
                                        for name in ("questions", "answers", "context"))
@@ -122,11 +137,11 @@ class SearchResult:
         blocks = context.filter(pl.col("unit").is_null())["text"].to_list()
         items = context.filter(pl.col("unit").is_not_null())["text"].to_list()
         return cls(question["text"], question["asked_on"], results, items, "\n\n".join(blocks) or None,
-                   answer[0] if answer else None, names or {})
+                   answer[0] if answer else None)
 
 
-def history(tables: Tables, results: pl.DataFrame) -> pl.DataFrame:
-    """Return the memories behind some results in the order of time, with the span in which each was valid.
+def history(tables: Tables, k: int | None = None) -> pl.DataFrame:
+    """Return the memories behind the ranks (as ``ranked``) in the order of time, with the span in which each was valid.
 
     Sessions are numbered in the order of time: where clocks go back, the wall clock would not order them.
 
@@ -136,7 +151,7 @@ def history(tables: Tables, results: pl.DataFrame) -> pl.DataFrame:
     text, score.
     """
     day = pl.lit(tables["questions"]["asked_on"][0], pl.Datetime("us"))
-    turns = results.select("session", "score", pl.col("turns").alias("turn"), "rank").explode("turn")
+    turns = ranked(tables, k).select("session", "score", pl.col("turns").alias("turn"), "rank").explode("turn")
     scored = (
         tables["memories"].select("memory", "session", pl.col("turns").alias("turn")).explode("turn")
         .join(turns, on=["session", "turn"]).group_by("memory").agg(pl.col("score").max(), pl.col("rank").min())

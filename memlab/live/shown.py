@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from difflib import SequenceMatcher
-from typing import Any
 
 import polars as pl
 
+from memlab.live.found import line_of
 from memlab.text.tokenize import LUCENE_STOP_WORDS, words
 
 CHANGES_RESULTS = False
@@ -39,25 +39,17 @@ class Shown:
     older: tuple[int, ...] = ()
 
 
-def body_of(row: Mapping[str, Any]) -> str:
-    """Return the text of a result in one line, without the date above it."""
-    text = str(row["text"] or "")
-    return " ".join((text.partition("]\n")[2] if row["said_on"] is not None else text).split())
-
-
-def first_results(question: str, ranked: pl.DataFrame, most: int, names: Mapping[int, str] | None = None
-                  ) -> list[Shown]:
+def first_results(question: str, ranked: pl.DataFrame, most: int) -> list[Shown]:
     """Return the first results in the order of their ranks; a text is shown once, and a turn within another is not.
 
-    names: those of the sessions that have one; a place is the session's name, or its number.
+    A place is the session's name, or its number.
     """
     found: dict[str, Shown] = {}
     turns: set[tuple[int, int]] = set()
-    named = names or {}
     for row in ranked.sort("rank").iter_rows(named=True):
-        text, its = body_of(row), {(row["session"], turn) for turn in row["turns"]}
-        place = named.get(row["session"]) or f"session {row['session']}"
-        day = () if row["said_on"] is None else (row["said_on"],)
+        text, its = line_of(row), {(row["session"], turn) for turn in row["turns"]}
+        place = row["name"] or f"session {row['session']}"
+        day = () if row["date"] is None else (row["date"],)
         if (key := text.casefold()) in found:
             if not its <= turns:
                 before = found[key]

@@ -198,7 +198,7 @@ class WorkingSet:
     def __init__(self, entries: Sequence[Entry], pipeline: Pipeline, store: Store, zone: tzinfo | None = None) -> None:
         self._pipeline, self._store, self._zone = pipeline, store, zone
         self._times: dict[int, datetime] = {}  # of sessions that have more than a date; all of one kind
-        self._fields: dict[int, dict[str, Any]] = {}  # with metadata, of sessions that have any
+        self._fields: dict[int, dict[str, Any]] = {}  # with name and metadata, of sessions that have any
         self.names: dict[str, int] = {}
         self.turns: dict[int, set[int]] = {}
         self.next = 0
@@ -274,14 +274,19 @@ class WorkingSet:
                               fix=did_you_mean(session, self.names) if isinstance(session, str) and self.names else "")
         return number
 
+    def name_at(self, position: int) -> str | None:
+        """Return the name of the session at a position in the order of time, if it has one."""
+        _, places = self.tables()
+        name: str | None = self._fields.get(places["session"][position], {}).get("name")
+        return name
+
     def matching(self, where: Where) -> pl.DataFrame:
         """Return (session, position, turn), the turns that fit in the order of time; position is the session's there.
 
         Unless the filter has a role, a session without turns has a row too, with a turn of null.
         """
         tables, places = self.tables()
-        names = {number: name for name, number in self.names.items()}
-        fit = [where.fits({"name": names.get(number), **self._fields.get(number, {})}) for number in places["session"]]
+        fit = [where.fits(self._fields.get(number, {})) for number in places["session"]]
         sessions = tables["sessions"].select(pl.col("session").alias("position"), "said_on").filter(
             pl.Series(fit, dtype=pl.Boolean), where.within()).join(places, on="position", maintain_order="left")
         turns = tables["turns"].filter(where.of_role()).select(pl.col("session").alias("position"), "turn")
@@ -295,8 +300,7 @@ class WorkingSet:
         Metadata are JSON, null where there are none.
         """
         tables, places = self.tables()
-        names = {number: name for name, number in self.names.items()}
-        rows = [{"session": number, "name": names.get(number), "said_on": said_on, "turns": len(self.turns[number]),
+        rows = [{"session": number, "said_on": said_on, "turns": len(self.turns[number]),
                  **self._fields.get(number, {})}
                 for number, said_on in zip(places["session"], tables["sessions"]["said_on"])]
         for row in rows:
@@ -312,8 +316,11 @@ class WorkingSet:
             self.turns[entry.id] = set(entry.numbers)
             if isinstance(entry.session.said_on, datetime):
                 self._times[entry.id] = entry.session.said_on
-            if fields := {**entry.session.fields(), **({"metadata": dict(entry.session.metadata)}
-                                                       if entry.session.metadata else {})}:
-                self._fields[entry.id] = fields
+            fields: dict[str, Any] = dict(entry.session.fields())
+            if entry.session.metadata:
+                fields["metadata"] = dict(entry.session.metadata)
             if entry.session.name is not None:
+                fields["name"] = entry.session.name
                 self.names[entry.session.name] = entry.id
+            if fields:
+                self._fields[entry.id] = fields

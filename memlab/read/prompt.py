@@ -39,16 +39,20 @@ def render_units(units: pl.DataFrame, tables: Tables, value: Value) -> pl.DataFr
     value "unit" shows the ranked unit itself (a memory's value, a turn or a session), "turn" the turns that the unit
     stands for, "round" the rounds of those turns, "session" its whole session. A session without a date has no header.
     """
+    day = pl.col("said_on").dt.strftime(HEADER).fill_null("")
+    return unit_bodies(units, tables, value).join(tables["sessions"], on=SESSION, how="left").select(
+        "unit", (day + pl.col("body")).alias("text"))
+
+
+def unit_bodies(units: pl.DataFrame, tables: Tables, value: Value) -> pl.DataFrame:
+    """Return (unit, corpus, session, body): what ``render_units`` shows below the header."""
     memory = pl.col("level").eq("memory") if value == "unit" else pl.lit(False)
     session = ~memory & (pl.lit(True) if value == "session" else pl.col("level").eq("session"))
     makers = ((memory, _value_bodies), (session, _session_bodies),
               (~memory & ~session, partial(_turn_bodies, rounds=value == "round")))
     parts = [bodies_of(some, tables) for these, bodies_of in makers if (some := units.filter(these)).height]
-    if not parts:
-        return pl.DataFrame(schema={"unit": SCHEMAS["units"]["unit"], "text": pl.String})
-    bodies = pl.concat([part.select("unit", *SESSION, "body") for part in parts])
-    day = pl.col("said_on").dt.strftime(HEADER).fill_null("")
-    return bodies.join(tables["sessions"], on=SESSION, how="left").select("unit", (day + pl.col("body")).alias("text"))
+    empty = pl.DataFrame(schema={name: SCHEMAS["units"].get(name, pl.String) for name in ("unit", *SESSION, "body")})
+    return pl.concat([part.select(empty.columns) for part in parts]) if parts else empty
 
 
 def _value_bodies(units: pl.DataFrame, tables: Tables) -> pl.DataFrame:

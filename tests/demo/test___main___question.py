@@ -25,12 +25,10 @@ def found(*turns: tuple[int, int], **signals: list[float]) -> pl.DataFrame:
     """Results that show these turns in this order."""
     rows: dict[str, list[Any]] = {
         "rank": [*range(1, len(turns) + 1)], "score": [1.0 / (i + 1) for i in range(len(turns))],
-        "selected": [True] * len(turns), "said_on": [DAYS[turn] for turn in turns],
+        "selected": [True] * len(turns), "date": [DAYS[turn] for turn in turns],
         "session": [turn[0] for turn in turns], "turns": [[turn[1]] for turn in turns],
-        "text": [FACTS[turn] for turn in turns], "role": ["user"] * len(turns),
-        "words": [FACTS[turn].rpartition("user: ")[2] for turn in turns]}
-    schema: dict[str, Any] = {**RESULT, **dict.fromkeys(signals, pl.Float64)}
-    return pl.DataFrame({**rows, **signals}, schema)
+        "text": [FACTS[turn] for turn in turns], **signals}
+    return pl.concat([pl.DataFrame(schema=RESULT), pl.DataFrame(rows)], how="diagonal_relaxed")
 
 
 def test_the_current_fact_first() -> None:

@@ -25,7 +25,7 @@ from memlab.store import Store
 from memlab.store.__main__ import compact, prune, verify
 from tests.chats import ScriptedChat
 from tests.live.test_faults import PIPELINE, SECRET, WORDS, filled
-from tests.small import words
+from tests.small import content_of, words
 from tests.store.worker import DigestEmbedder, expected, some_texts
 from tests.token_words import TokenWords
 
@@ -70,8 +70,8 @@ class LiveMemory:
 
     def check(self, folder: Path, done: bool) -> None:
         with Memory(folder / "memory", PIPELINE) as memory:
-            names = set(memory.sessions()["name"])
-            counted = set(memory._accesses.frame()["session"])
+            names = set(memory.list()["name"])
+            counted = set(content_of(memory).accesses.frame()["session"])
         held = everything(folder / "memory")
         assert {"kept", "also kept"} <= names
         assert b"Oslo" in held
@@ -81,7 +81,7 @@ class LiveMemory:
             if (folder / "copy").exists():
                 assert not check(folder / "copy").damaged
                 with Memory(folder / "copy", PIPELINE) as copy:
-                    assert set(copy.sessions()["name"]) == names == {"kept", "secret", "also kept"}
+                    assert set(copy.list()["name"]) == names == {"kept", "secret", "also kept"}
         elif self.action == "add":
             assert "secret" in names
             assert not done or "new" in names

@@ -77,7 +77,7 @@ def test_changed_bytes_in_the_folder_of_a_memory(tmp_path: Path, files: dict[str
 
     def use() -> int:
         with Memory(folder, PIPELINE) as memory:
-            rows = memory.sessions()
+            rows = memory.list()
             assert isinstance(rows, pl.DataFrame)
             assert isinstance(memory.search("which tea?", "2023-06-06"), pl.DataFrame)
             number = memory.add(Session("2023-06-05", [("user", "More tea.")]))

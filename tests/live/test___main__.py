@@ -111,7 +111,7 @@ def test_a_backup_of_what_was_killed_while_it_forgot_holds_nothing_of_it(
     assert not any(part in everything(tmp_path / "copy") for part in (SECRET.encode(), *vectors))
     assert not list((tmp_path / "copy").rglob("*.segment"))
     with Memory(tmp_path / "copy", PIPELINE) as memory:
-        assert set(memory.sessions()["name"]) == {"kept", "also kept"}
+        assert set(memory.list()["name"]) == {"kept", "also kept"}
 
 
 def test_a_memory_with_a_damaged_session_is_not_copied_and_not_changed(folder: Path, tmp_path: Path,

@@ -44,7 +44,7 @@ def test_each_flipped_bit_is_named_or_changes_nothing_that_is_read(tmp_path: Pat
 
     def read(folder: Path) -> tuple[object, ...]:
         with Memory(folder, PIPELINE) as memory:
-            return memory.sessions().rows(), memory.search("Where is my boat?", "2023-07-01", k=3).rows()
+            return memory.list().rows(), memory.search("Where is my boat?", "2023-07-01", k=3).rows()
 
     before = read(Path(shutil.copytree(tmp_path / "whole", tmp_path / "read")))
     named = 0
@@ -74,4 +74,4 @@ def test_a_session_that_is_no_text_any_more_costs_no_other(tmp_path: Path) -> No
     whole = (tmp_path / FILE).read_bytes()
     (tmp_path / FILE).write_bytes(whole.replace(b"zebrafish", b"zebr\xe1fish"))
     with pytest.warns(UserWarning, match="session 1 is damaged"), Memory(tmp_path, PIPELINE) as memory:
-        assert set(memory.sessions()["name"]) == {"kept", "also kept"}
+        assert set(memory.list()["name"]) == {"kept", "also kept"}

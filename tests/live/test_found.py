@@ -21,10 +21,10 @@ def test_words_are_those_of_the_turn_without_date_and_speaker(tmp_path: Path) ->
     with Memory(tmp_path, lexical()) as memory:
         memory.add_many([BOAT, UNDATED])
         found = memory.search("boat", "2023-06-01", 10).sort("session", "turns")
-        assert found.select("role", "words").rows() == [
-            ("user", "I bought a boat.\n\nYes."), ("assistant", "A boat: \x1bnice"), ("user", "The boat is blue."),
-            ("user", "[2023] boat")]
-        assert found["text"].to_list()[2:] == ["[2023-05-20]\nAnn: The boat is blue.", "user: [2023] boat"]
+        assert found.select("role", "speaker", "text").rows() == [
+            ("user", "user", "I bought a boat.\n\nYes."), ("assistant", "assistant", "A boat: \x1bnice"),
+            ("user", "Ann", "The boat is blue."), ("user", "user", "[2023] boat")]
+        assert found[2:].context() == "[2023-05-20]\nAnn: The boat is blue.\n\nuser: [2023] boat"
 
 
 def test_words_of_several_turns_name_their_speakers_and_have_no_role(tmp_path: Path) -> None:
@@ -32,15 +32,16 @@ def test_words_of_several_turns_name_their_speakers_and_have_no_role(tmp_path: P
         with Memory(tmp_path / name, lexical(chunk=chunk, score=Score(level="memory"))) as memory:
             memory.add(BOAT)
             first = memory.search("boat", "2023-06-01", 10).sort("turns").row(0, named=True)
-            assert first["role"] is None
-            assert first["words"].startswith("user: I bought a boat.\n\nYes.\n")
+            assert first["role"] is first["speaker"] is None
+            assert first["text"].startswith("user: I bought a boat.\n\nYes.\n")
 
 
 def test_the_words_of_a_fact_are_the_fact(tmp_path: Path) -> None:
     with Memory(tmp_path, lexical(extract=RulesExtract(into="replace"), score=Score(level="memory"))) as memory:
         memory.add(Session("2023-05-20", [("user", "My favourite colour is blue. I live in Oslo.")]))
         for row in memory.search("colour", "2023-06-01", 10).iter_rows(named=True):
-            assert row["text"] in (f"[2023-05-20]\n{row['words']}", f"[2023-05-20]\nuser: {row['words']}")
+            assert row["text"] in ("My favourite colour is blue.", "I live in Oslo.",
+                                   "My favourite colour is blue. I live in Oslo."), row
 
 
 def test_results_print_as_lines_of_text_and_make_a_context(tmp_path: Path) -> None:
@@ -51,7 +52,7 @@ def test_results_print_as_lines_of_text_and_make_a_context(tmp_path: Path) -> No
         assert repr(found) == str(found)
         assert lines[0] == "4 results"
         assert lines[1].startswith("  1  ")
-        assert lines[1].endswith("  2023-05-20  user: The boat is blue.")
+        assert lines[1].endswith("  2023-05-20  Ann: The boat is blue.")
         assert len(lines) == 5
         assert "\x1b" not in str(found)
         assert str(found.head(1)).startswith("1 result\n")

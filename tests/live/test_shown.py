@@ -11,8 +11,9 @@ from memlab.live.shown import first_results
 def ranked(*rows: tuple[str, int, int, list[int]]) -> pl.DataFrame:
     """Return a ranking of (text, month, session, turns)."""
     return pl.DataFrame([{
-        "rank": n, "score": 1 / n, "selected": True, "said_on": datetime(2023, month, 1), "session": session,
-        "turns": turns, "text": f"[2023]\n{text}"} for n, (text, month, session, turns) in enumerate(rows, 1)],
+        "rank": n, "score": 1 / n, "selected": True, "date": datetime(2023, month, 1), "session": session,
+        "name": None, "turns": turns, "speaker": speaker or None, "text": said}
+        for n, (text, month, session, turns) in enumerate(rows, 1) for speaker, _, said in [text.rpartition(": ")]],
         schema=RESULT, orient="row")
 
 
@@ -38,7 +39,8 @@ def test_what_shares_a_word_with_the_question_and_is_no_near_copy_is_not_marked(
 
 def test_a_place_is_the_name_of_the_last_session_that_has_one() -> None:
     rows = ranked(("a", 1, 0, [0]), ("a", 2, 1, [0]), ("b", 3, 2, [0]))
-    assert [one.place for one in first_results("x", rows, 5, {0: "x", 1: "y"})] == ["y", "session 2"]
+    assert [one.place for one in first_results("x", rows.with_columns(
+        name=pl.col("session").replace_strict({0: "x", 1: "y"}, default=None)), 5)] == ["y", "session 2"]
 
 
 def test_a_turn_within_a_result_is_not_shown_again_and_five_are_enough() -> None:

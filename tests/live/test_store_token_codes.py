@@ -20,6 +20,7 @@ from memlab.pipeline import Pipeline
 from memlab.search.late_index import LateIndex
 from memlab.search.token_lists import TokenLists
 from tests.search.test_late_index_live import session, token_lists
+from tests.small import content_of
 from tests.token_words import TokenWords
 
 KEYS = np.arange(6, dtype=np.uint64).reshape(3, 2)
@@ -91,8 +92,8 @@ def test_saved_codes_are_those_that_were_assigned(folder: Path) -> None:
 def test_what_is_forgotten_leaves_no_code_and_no_centroid(folder: Path) -> None:
     with reopened(folder) as (memory, _):
         memory.forget("3")
-        assert memory._database.rows("SELECT * FROM token_codes") == []
-        assert memory._database.rows("SELECT * FROM token_centroids") == []
+        assert content_of(memory)._database.rows("SELECT * FROM token_codes") == []
+        assert content_of(memory)._database.rows("SELECT * FROM token_centroids") == []
         memory.add(session(12))  # with centroids that know of the forgotten texts
         memory.search("tea", "2024-01-01")
     assert rows(folder) == [(0,)]

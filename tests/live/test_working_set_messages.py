@@ -24,7 +24,7 @@ def test_a_list_of_messages_is_added_like_the_session(tmp_path: Path) -> None:
         assert memory.add(MESSAGES, said_on="2023-05-20", name="cat") == 0
         other.add(Session("2023-05-20", [("user", "I adopted a cat named Tom."), ("assistant", "Lovely!")], name="cat"))
         for asked in (memory, other):
-            rows = asked.sessions().select("session", "name", "said_on", "turns").rows()
+            rows = asked.list().select("session", "name", "said_on", "turns").rows()
             assert rows == [(0, "cat", datetime(2023, 5, 20), 2)]
         found = [asked.search("Which cat?", now="2023-06-01") for asked in (memory, other)]
         assert found[0].equals(found[1])

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from memlab.errors import Faults, MemlabError
 from memlab.harness.sweep import read
+from memlab.live.questions import Question
 from memlab.live.sessions import Session
 from memlab.memory import Memory
 from memlab.models.chat.openai import OpenAIChat
@@ -33,7 +34,7 @@ from memlab.write.extract_rules import RulesExtract
 from tests.chats import ScriptedChat
 from tests.read.tiny import own_count, reader, tokenizer
 from tests.read.world import world, worlds
-from tests.small import arm, lexical, lives, words
+from tests.small import arm, content_of, lexical, lives, words
 
 QUIET = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -217,7 +218,8 @@ def test_a_live_memory_is_counted_by_its_pipelines_counter(folder: Path, tmp_pat
     pipeline: Pipeline = lexical(tokens=reader(folder), pack=ByRank(max_tokens=40))
     with Memory(tmp_path / "ann", pipeline) as memory:
         memory.add(Session("2023-05-20", [("user", "My cat is named Tom."), ("user", "Another cat came by.")]))
-        tables = memory._run(memory._question_pipeline, "Which cat?", "2023-06-01", None, None)
+        asked = Question("Which cat?", "2023-06-01")
+        tables = memory._questions.run(memory._questions.whole, content_of(memory), asked)
         assert memory.search("Which cat?", now="2023-06-01").height == 2
     exact(tables, folder)
     assert tables["context"].height == 1  # of two that words and marks would let in

@@ -11,6 +11,7 @@ from memlab.pipeline import Pipeline
 from memlab.search.late_index import LateIndex
 from memlab.search.late_interaction import WeightedLate
 from memlab.search.token_lists import TokenLists
+from tests.small import content_of
 from tests.token_words import TokenWords
 
 NOUNS = ["tea", "cat", "rain", "Tom", "garden", "piano", "ship", "lamp"]
@@ -28,7 +29,7 @@ def session(n: int) -> Session:
 
 
 def token_lists(memory: Memory) -> TokenLists:
-    (lists,) = (kept for kept in memory._store._cached.values() if isinstance(kept, TokenLists))  # type: ignore[attr-defined]
+    (lists,) = (kept for kept in content_of(memory).store._cached.values() if isinstance(kept, TokenLists))  # type: ignore[attr-defined]
     return lists
 
 

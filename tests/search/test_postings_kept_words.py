@@ -27,7 +27,7 @@ from memlab.tables import text_hash
 from memlab.text.tokenize import split
 from tests.examples import fewer
 from tests.search.world import day, world
-from tests.small import lexical
+from tests.small import content_of, lexical
 
 TEXTS = ["cat cats sea", "the Blue sea", "running runs ran", "", "zebra \u00e9t\u00e9 \u00c9T\u00c9", "cat cat cat",
          "sea", "a b", "C++ \u4eac\u90fd \U0001f600"]
@@ -90,8 +90,8 @@ def test_a_live_memory_ranks_as_one_on_a_store_of_experiments(tmp_path: Path) ->
                 ("user", " ".join(draw.choices(words, k=draw.randint(1, 9)))) for _ in range(3)])
             assert live.add(session) == batch.add(session)
             if step % 5 == 4:
-                gone = draw.choice(live.sessions()["session"].to_list())
-                turns = draw.choice([None, [0]]) if 0 in live._sessions.turns[gone] else None
+                gone = draw.choice(live.list()["session"].to_list())
+                turns = draw.choice([None, [0]]) if 0 in content_of(live).sessions.turns[gone] else None
                 for memory in (live, batch):
                     memory.forget(gone, turns)
             if step % 3:
@@ -185,7 +185,7 @@ def content(kept: list[CachedWords]) -> bytes:
 
 
 def kept_of(memory: Memory) -> list[CachedWords]:
-    store = memory._store
+    store = content_of(memory).store
     assert isinstance(store, LiveStore)
     return list(store._cached.values())
 

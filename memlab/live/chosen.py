@@ -1,0 +1,46 @@
+"""Sessions and turns that a caller chooses, by name and number or by a filter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from numbers import Integral
+from typing import Any
+
+from memlab.errors import MemlabError
+from memlab.live.where import Where
+from memlab.live.working_set import WorkingSet
+
+Turns = Mapping[int, set[int] | None]
+"""Turns by session; None stands for all turns of a session."""
+
+
+def chosen(sessions: WorkingSet, session: int | str | None = None, turns: Iterable[int] | None = None,
+           where: Mapping[str, Any] | None = None) -> Turns:
+    """Return the turns of a session, or those that fit a filter; raise MemlabError for none, and for both.
+
+    A filter without a role chooses whole sessions.
+    """
+    if session is not None and where is None:
+        return _named(sessions, session, turns)
+    if session is not None or turns is not None or not where:
+        raise MemlabError("nothing is named" if where is None else "a filter is given without a condition" if not where
+                          else "a session and a filter are given", where="session, where",
+                          fix='give a session, or a filter such as where={"user": "ann"}')
+    wanted = Where.read(where, sessions.clock())
+    found: dict[int, set[int] | None] = {}
+    for number, _, turn in sessions.matching(wanted).iter_rows():
+        found[number] = None if wanted.roles is None else (found.get(number) or set()) | {turn}
+    return found
+
+
+def _named(sessions: WorkingSet, session: int | str, turns: Iterable[int] | None) -> Turns:
+    number = sessions.number(session)
+    turns_of_session = sessions.turns[number]
+    if turns is None:
+        return {number: None}
+    given: list[Any] = list(turns) if isinstance(turns, Iterable) else []
+    if not (given and all(not isinstance(turn, bool) and isinstance(turn, Integral) and turn in turns_of_session
+                          for turn in given)):
+        raise MemlabError(f"session {number} has no turns {given or turns!r:.80}", where="turns",
+                          fix=f"give a list with some of {sorted(turns_of_session)!r:.200}")
+    return {number: set(given)}

@@ -1,0 +1,150 @@
+"""The content of an open memory: its sessions on the disk and as tables, its store and its access counts."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from datetime import tzinfo
+
+import polars as pl
+
+from memlab.errors import MemlabError
+from memlab.live.database import Database
+from memlab.live.pruning import Accesses
+from memlab.live.sessions import Entry, Session, SessionRows, same_content
+from memlab.live.store import FilteredStore, LiveStore, QuestionStore, forget_codes
+from memlab.live.working_set import WorkingSet
+from memlab.pipeline import Pipeline
+from memlab.runtime.machine import release_freed_memory
+from memlab.store import Store
+
+
+class Content:
+    """The content of a memory from ``open`` to ``close``; whoever calls it holds the memory's lock.
+
+    sessions: the working set. accesses: how often each turn was returned. store: that of vectors and replies.
+    process: the one that has it open, or None.
+
+    Args:
+        database: That of the memory; it is opened here.
+        pipeline: Stages that write.
+        store: Store that is shared with experiments; None is the memory's own.
+        zone: Time zone of the days, as ``Clock`` takes it.
+    """
+
+    def __init__(self, database: Database, pipeline: Pipeline, store: Store | None, zone: tzinfo | None) -> None:
+        self._database = database
+        self._rows = SessionRows(database)
+        self.process: int | None = os.getpid()
+        self._turns = threading.RLock()  # of questions, at vectors and models
+        self._first_question = False  # since it was opened or has changed: it reads vectors and makes indexes
+        database.open()
+        try:
+            self.store: Store = store or LiveStore(database)
+            self.sessions = WorkingSet(self._rows.load(), pipeline, self.store, zone)
+            self.sessions.next = self._rows.next()
+            self.accesses = Accesses(database)
+            if not (database.read_only or database.is_cleared()):
+                self._clear()
+        except BaseException:
+            database.close()
+            raise
+
+    def is_open(self) -> bool:
+        """Return whether this process has it open."""
+        return self.process == os.getpid()
+
+    def is_prepared(self) -> bool:
+        """Return whether its sessions are in the order of time."""
+        return self.is_open() and not self.sessions.has_changed()
+
+    def prepare(self) -> None:
+        """Put the sessions in the order of time, for questions."""
+        if self.sessions.has_changed():
+            self._first_question = True
+        if isinstance(self.store, LiveStore):
+            self.store.forget_questions()
+            if self.sessions.has_changed():
+                self.store.forget_indexes()
+        self.sessions.tables()
+
+    def question_store(self, filtered: bool = False) -> Store:
+        """Return the store for one question, with or without a filter; raise MemlabError if somebody cut its files."""
+        if not isinstance(self.store, LiveStore):
+            return self.store
+        self.store.check_files()
+        return (FilteredStore if filtered else QuestionStore)(self.store, self._turns)
+
+    def note_question(self) -> None:
+        """Give the memory back to the system that the first question has needed for reading and indexes."""
+        if self._first_question:
+            self._first_question = False
+            release_freed_memory()
+
+    def restore_numbers(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Replace positions in time by the numbers that ``add`` returned."""
+        _, places = self.sessions.tables()
+        return rows.with_columns(pl.Series("session", places["session"].gather(rows["session"])))
+
+    def get(self, number: int) -> Session:
+        """Return a session, without its forgotten turns."""
+        (entry,) = self._rows.find({number})
+        assert entry.session is not None
+        return entry.session
+
+    def add(self, sessions: Sequence[Session]) -> Sequence[int]:
+        """Save the sessions whose names are not there, all or none; return the numbers of all."""
+        new: dict[str, Entry] = {}
+        entries: dict[int, Entry] = {}
+        numbers = []
+        for session in sessions:
+            name = session.name
+            if name is not None and (name in new or name in self.sessions.names):
+                entry = new[name] if name in new else self._rows.find({self.sessions.names[name]})[0]
+                if entry.session is None or not same_content(entry.session, session):
+                    raise MemlabError(f"there is a session '{name}' with other words or fields", where="session, name",
+                                      fix="forget it first, or give this one another name")
+            else:
+                entry = Entry.new(self.sessions.next + len(entries), session)
+                entries[entry.id] = entry
+                if name is not None:
+                    new[name] = entry
+            numbers.append(entry.id)
+        if entries:
+            part = self.sessions.write([*entries.values()])
+            self._rows.append(*entries.values())
+            self.sessions.add([*entries.values()], part)
+        return numbers
+
+    def forget(self, forgotten: Mapping[int, set[int] | None]) -> None:
+        """Forget sessions, or some of their turns, on the disk and then in memory; None stands for all turns.
+
+        If this raises, the content is closed. The disk is consistent in any case: the next use reads it again and
+        finishes the work.
+        """
+        left = {entry.id: entry.without(forgotten[entry.id]) for entry in self._rows.find(set(forgotten))}
+        try:
+            with self._database.transaction():
+                self._rows.replace(left)
+                self.accesses.forget(forgotten)
+                forget_codes(self._database)
+                self.sessions.forget(left)
+            self._clear()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Release the folder for other processes."""
+        if self.process == os.getpid() and isinstance(self.store, LiveStore):
+            self.store.close()
+        self._database.close()
+        self.process = None
+
+    def _clear(self) -> None:
+        """Erase forgotten sessions from the folder, whatever store is used now."""
+        own = self.store if isinstance(self.store, LiveStore) else LiveStore(self._database)
+        own.forget_indexes()
+        own.keep(self.sessions.text_ids())
+        self._database.clear()

@@ -1,0 +1,131 @@
+"""Questions to a live memory: a run of an experiment's pipeline over the tables of its sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any, SupportsIndex
+
+import polars as pl
+
+from memlab.errors import MemlabError
+from memlab.live import results
+from memlab.live.content import Content
+from memlab.live.pruning import AccessProtected, frequently_accessed, sessions_to_prune
+from memlab.live.where import Where, narrow
+from memlab.live.working_set import adapt_to_data
+from memlab.pipeline import Pipeline
+from memlab.slots import PER_SESSION
+from memlab.stage import EmptyStage, Stage
+from memlab.tables import Tables, add_texts, frame
+from memlab.text.display import is_number, replace_surrogates
+
+When = datetime | date | str | None
+"""A day or a moment, also as text; None is the present moment, or unknown."""
+
+Filter = Mapping[str, Any]
+"""A filter as ``Memory.search`` describes it."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question as ``Memory.search`` describes it; raises MemlabError for what is none."""
+
+    text: str
+    now: When = None
+    k: int | None = None
+    where: Filter | None = None
+    threshold: float | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.text, str):
+            raise MemlabError(f"expected text, got {type(self.text).__name__}", where="question")
+        if self.k is not None and (isinstance(self.k, bool) or not isinstance(self.k, SupportsIndex)
+                                   or int(self.k) < 1):
+            raise MemlabError(f"{self.k!r:.40} is no number of results", where="k", fix="give 1 or more, or None")
+        if not (self.threshold is None or is_number(self.threshold)):
+            raise MemlabError(f"{self.threshold!r:.40} is no score", where="threshold", fix="give a number, or None")
+        if not self.text.strip():
+            raise MemlabError("the question is blank", where="question")
+
+
+class Questions:
+    """The pipeline of a memory, as its questions run it.
+
+    pipeline: the stages, without judges. ranking: those after an addition, up to the selection. whole: those with the
+    context and the answer.
+
+    Args:
+        pipeline: Stages that write, search and read.
+        often: Memories that were returned more than so many times are never pruned.
+
+    Raises MemlabError for a pipeline that reads gold.
+    """
+
+    def __init__(self, pipeline: Pipeline, often: int) -> None:
+        self.pipeline = results.without_judges(pipeline)
+        self.whole = self.pipeline.without(*PER_SESSION)
+        self.ranking = results.ranking_alone(self.whole)
+        self._often = often
+
+    def run(self, pipeline: Pipeline, content: Content, question: Question) -> Tables:
+        """Return the tables of a question after ``ranking`` or ``whole``."""
+        tables = self._tables(content, question.text, question.now)
+        if question.where:
+            wanted = Where.read(question.where, content.sessions.clock())
+            tables = narrow(tables, content.sessions.matching(wanted)["position"].unique(), wanted)
+        pipeline = pipeline.replace(prune=self._pruning(content, tables))
+        store = content.question_store(filtered=bool(question.where))
+        found = adapt_to_data(pipeline, tables).run(tables, store)
+        content.note_question()
+        return found
+
+    def results(self, content: Content, tables: Tables, question: Question) -> pl.DataFrame:
+        """Return the results that a question asks for."""
+        found = content.restore_numbers(
+            results.results(tables, self.pipeline, question.k, content.sessions.name_at))
+        return found if question.threshold is None else found.filter(pl.col("score") >= question.threshold)
+
+    def counted(self, content: Content, tables: Tables, question: Question) -> pl.DataFrame:
+        """Return the results that a question asks for, and count that they were returned."""
+        found = self.results(content, tables, question)
+        content.accesses.add(found, day_of(tables))
+        return found
+
+    def history(self, content: Content, tables: Tables, question: Question) -> pl.DataFrame:
+        """Return the memories behind the results in the order of time (``memlab.live.results.history``)."""
+        return content.restore_numbers(results.history(tables, question.k))
+
+    def prunable(self, content: Content, now: When) -> pl.DataFrame:
+        """Return (session, turns) of what the pipeline's pruning leaves out on a day; null for the whole session."""
+        tables = self._tables(content, "", now)
+        pruned = sessions_to_prune(tables, self.pipeline.relate, self._pruning(content, tables),
+                                   content.question_store())
+        return content.restore_numbers(pl.DataFrame(
+            [(session, turns and sorted(turns)) for session, turns in pruned.items()], orient="row",
+            schema={"session": pl.Int32, "turns": pl.List(pl.Int32)}))
+
+    def _tables(self, content: Content, question: str, now: When) -> Tables:
+        """Return the tables of all sessions, and of the one question."""
+        tables, _ = content.sessions.tables()
+        text_id, texts = add_texts(tables["texts"], [replace_surrogates(question)])
+        clock = content.sessions.clock()
+        moment = clock.now() if now is None else clock.local(now, "now")
+        questions = frame("questions", {"question": [0], "corpus": [0], "text_id": text_id, "asked_on": [moment]})
+        return tables.updated({"questions": questions, "texts": texts})
+
+    def _pruning(self, content: Content, tables: Tables) -> Stage:
+        """Return the pipeline's pruning, with frequently returned memories protected."""
+        if isinstance(self.pipeline.prune, EmptyStage):
+            return self.pipeline.prune
+        _, places = content.sessions.tables()
+        counts = content.accesses.frame().join(places, on="session").with_columns(pl.col("position").alias("session"))
+        protected = frequently_accessed(tables["memories"], counts, self._often)
+        return AccessProtected(by=self.pipeline.prune, memories=protected)
+
+
+def day_of(tables: Tables) -> date:
+    """Return the day of the one question."""
+    moment: datetime = tables["questions"]["asked_on"][0]
+    return moment.date()
