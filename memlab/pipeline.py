@@ -63,6 +63,7 @@ def nothing(name: str) -> EmptyStage:
 class Pipeline:
     """A stage for each slot, in the order in which they run, and the token counter that all of them share."""
 
+    where: Stage = slot("where")
     chunk: Stage = slot("chunk", TurnChunker)
     extract: Stage = slot("extract")
     anchor: Stage = slot("anchor")
@@ -160,10 +161,14 @@ class Pipeline:
 
         ``until`` names the last slot to run. ``after`` names the last slot that an earlier call on the same data has
         run; ``tables`` are then its result. The stages see questions and corpora under other numbers, which tell
-        nothing (``memlab.data.numbering``); the result has the numbers of ``tables``.
+        nothing (``memlab.data.numbering``); the result has the numbers of ``tables``. With ``where``, sessions, turns
+        and questions of the result are those that were searched.
         """
         stages = self.between(after, until)
         with counting(self.tokens):
+            if after is None:  # before the numbers, since questions with filters of their own get corpora of their own
+                tables = self._run(tables, store, watch, stages[:1], costs, replies)
+                stages = stages[1:]
             if tables["questions"].height < 2:  # there is no order to hide
                 return self._run(tables, store, watch, stages, costs, replies)
             numbering = Numbering.of(tables)

@@ -41,6 +41,7 @@ def _search(name: str) -> Slot:
 
 
 SLOTS = (
+    Slot("query.where", "where", part=None),  # what the questions may search: first, so that no stage sees the rest
     Slot("write.chunk", "chunk", scope="session", optional=False),
     Slot("write.extract", "extract", scope="session"),
     Slot("write.anchor", "anchor", scope="session"),

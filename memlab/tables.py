@@ -34,6 +34,9 @@ SCHEMAS: dict[str, Schema] = {
     "sessions": {"corpus": _INT, "session": _INT, "said_on": _TIME},
     # role is user or assistant (where two people talk, both are users); speaker is a name or null
     "turns": {"corpus": _INT, "session": _INT, "turn": _INT, "role": _STR, "speaker": _STR, "text_id": _STR},
+    # what a session carries beside its words (user, agent, room, source, kind, metadata), or a question its own filter
+    # (session is null then), as JSON; query/where reads it and leaves it empty
+    "fields": {"corpus": _INT, "session": _INT, "question": _INT, "content": _STR},
     # everything that a system may know about a question
     "questions": {"question": _INT, "corpus": _INT, "text_id": _STR, "asked_on": _TIME},
     # key_id: the text that is searched; value_id: the text that the reader is shown; turns: the turns that it covers;

@@ -147,11 +147,10 @@ def store(tmp_path) -> Store:
 def test_every_slot_runs_once_in_order_and_every_table_is_there(store: Store) -> None:
     seen: list[str] = []
     tables = lexical().run(lives().load(), store, lambda slot, seconds: seen.append(slot))
-    assert seen == ["chunk", "extract", "anchor", "context", "relate", "prune", "query", "classify", "decompose",
-                    "expand", "time", "dense", "lexical", "late", "iterate", "neighbours", "score", "boost", "rerank",
-                        "fuse", "window",
-                    "rollup", "measure", "select", "pack", "graph", "answer", "judge", "attribute"]
-    assert set(tables) == set(SCHEMAS) - {"attribution", "importances", "reasons"}  # which nobody asked for
+    assert seen == ["where", "chunk", "extract", "anchor", "context", "relate", "prune", "query", "classify",
+                    "decompose", "expand", "time", "dense", "lexical", "late", "iterate", "neighbours", "score", "boost",
+                    "rerank", "fuse", "window", "rollup", "measure", "select", "pack", "graph", "answer", "judge", "attribute"]
+    assert set(tables) == set(SCHEMAS) - {"attribution", "fields", "importances", "reasons"}  # which nobody asked for
     assert tables["answers"].is_empty()
     assert tables["verdicts"].is_empty()
     assert tables["ranking"]["question"].n_unique() == tables["context"]["question"].n_unique() == 16
@@ -161,7 +160,7 @@ def test_every_slot_runs_once_in_order_and_every_table_is_there(store: Store) ->
 def test_the_default_is_the_documented_one_and_loads_no_model() -> None:
     made = Pipeline()
     assert [type(s).__name__ for _, s in made.stages()] == [
-        "TurnChunker", *["EmptyStage"] * 5, "Original", "Rules", *["EmptyStage"] * 3, "Dense", "BM25",
+        "EmptyStage", "TurnChunker", *["EmptyStage"] * 5, "Original", "Rules", *["EmptyStage"] * 3, "Dense", "BM25",
         *["EmptyStage"] * 3, "Score", *["EmptyStage"] * 3, "TimeWindowBoost", "EmptyStage", "TokenCost", "Fixed",
         "ByRank", *["EmptyStage"] * 4]
     assert made.replace(select=Fixed(k=3)).select == Fixed(k=3)

@@ -69,12 +69,13 @@ def test_config_yaml_names_the_same_slots_in_the_same_order() -> None:
 
 def test_what_the_order_of_the_slots_means_today() -> None:
     assert PER_SESSION == ("chunk", "extract", "anchor", "context")
-    assert (*PER_SESSION, "query", "classify", "decompose", "expand", "time") == CHEAP
+    assert ("where", *PER_SESSION, "query", "classify", "decompose", "expand", "time") == CHEAP
     assert ("relate", "prune", *LANES) == ENCODING
     assert (LAST_WRITTEN, LAST_RANKED) == ("time", "measure")
     assert LANES == ("dense", "lexical", "late", "iterate", "neighbours")
     assert {name for name, places in PARTS.items() if len(places) > 1} == {"lanes", "search", "rollup", "find"}
-    assert {slot.name for slot in SLOTS} - {*PARTS} == {"query", *LANES, "measure", "answer", "judge", "attribute"}
+    assert {slot.name for slot in SLOTS} - {*PARTS} == {"where", "query", *LANES, "measure", "answer", "judge",
+                                                         "attribute"}
 
 
 @pytest.mark.parametrize("slot", SLOTS, ids=lambda slot: slot.name)

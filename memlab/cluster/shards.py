@@ -134,14 +134,14 @@ def score(arms: Sequence[Arm], store: Store, part: int = 0, of: int = 1) -> None
 MERGED_TABLES = ("memories", "queries", "units", "ranking", "classes", *OPTIONAL)
 """Tables of a part that later slots and the run folder need, beside the texts that stages wrote."""
 
-OF_LEARNED = ("importances", "reasons")
-"""Further tables of a part whose ranking a saved fit made."""
+WRITTEN_BY_SOME = ("importances", "reasons", "sessions", "turns", "questions")
+"""Further tables of a part, where a stage writes them: a saved fit, or a filter of what is searched."""
 
 ID_TABLES = {"memory": "memories", "query": "queries"}
 """Id columns, and the tables whose rows they number."""
 
 SORT_KEYS = {"memories": ["memory"], "queries": ["query"], "units": ["unit"], "ranking": ["question", "rank"],
-             "classes": ["question"], "reasons": ["question"]}
+             "classes": ["question"], "reasons": ["question"], "questions": ["question"]}
 
 UNIT_TABLES = {"turn": "turns", "session": "sessions", "memory": "memories"}
 """The table whose rows number the units of each level (memlab.rank.units)."""
@@ -193,8 +193,7 @@ def run_part(arm: Arm, store: Store, part: int, of: int) -> Path:
     if not learns(arm.pipeline.select):  # a part has not all questions
         arm.pipeline.run(tables, store, after=LAST_RANKED)
     new_texts = tables["texts"].join(mine["texts"], on="text_id", how="anti")
-    rows = {name: mine[name].height for name in ("turns", "sessions")} | {
-        name: tables[name].height for name in ID_TABLES.values()}
+    rows = {name: tables[name].height for name in ("turns", "sessions", *ID_TABLES.values())}
     record = {"rows": rows, "seconds": seconds, "costs": costs, "replies": replies,
               "made": store.made - before}
     _write_part(folder, {name: tables[name] for name in _merged_tables(arm.pipeline)} | {"texts": new_texts}, record)
@@ -255,7 +254,7 @@ def remove_parts(arm: Arm) -> None:
 def _merged_tables(pipeline: Pipeline) -> list[str]:
     hits = any("hits" in stage.reads for _, stage in pipeline.between(LAST_RANKED, None))
     written = {name for _, stage in pipeline.between(None, LAST_RANKED) for name in stage.writes}
-    return [*MERGED_TABLES, *(["hits"] if hits else []), *(name for name in OF_LEARNED if name in written)]
+    return [*MERGED_TABLES, *(["hits"] if hits else []), *(name for name in WRITTEN_BY_SOME if name in written)]
 
 
 def _shift_ids(frame: pl.DataFrame, name: str, folder: Path, shift: Counter[str]) -> pl.DataFrame:

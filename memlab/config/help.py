@@ -16,5 +16,4 @@ More: memlab explain, memlab explain SLOT, memlab explain SLOT/TECHNIQUE"""
 
 def help_page() -> str:
     """Return the page: at most 50 lines of 80 characters."""
-    rows = [("slot", "default", "what it is"), *((line.name, line.default, line.text) for line in slot_lines())]
-    return PAGE.format(slots="\n".join(f"{name:<17} {default:<9} {text}" for name, default, text in rows))
+    return PAGE.format(slots="\n".join(f"{line.name:<17} {line.default:<9} {line.text}" for line in slot_lines()))

@@ -5,6 +5,7 @@ A benchmark is one file (``FILES``) or several (``FOLDERS``).
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -23,7 +24,7 @@ from memlab.tables import SCHEMAS, Tables, frame, text_hash
 ROWS = 1 << 16
 """Rows of a table that are kept as Python objects, at some four times the memory of a frame."""
 
-_TABLES = ("sessions", "turns", "questions", "gold", "evidence", "ids")
+_TABLES = ("sessions", "turns", "questions", "gold", "evidence", "ids", "fields")
 
 
 class Builder:
@@ -57,6 +58,13 @@ class Builder:
                   said_on=self._local(said_on, "said_on of session", name or session))
         self._add("ids", kind="session", name=name, corpus=corpus, session=session)
 
+    def fields(self, *, corpus: int, content: Mapping[str, Any], session: int | None = None, question: int | None = None
+               ) -> None:
+        """Add the fields of a session, or the filter of a question, unless there are none."""
+        if content:
+            self._add("fields", corpus=corpus, session=session, question=question,
+                      content=json.dumps(content, ensure_ascii=False, sort_keys=True))
+
     def turn(self, *, corpus: int, session: int, turn: int, role: str, speaker: str | None, text: str,
              name: str) -> None:
         """Add a turn."""
@@ -84,10 +92,10 @@ class Builder:
             self.missing[question] = self.missing.get(question, 0) + number
 
     def tables(self) -> Tables:
-        """Return texts, sessions, turns, questions, gold, evidence and ids."""
+        """Return texts, sessions, turns, questions, gold, evidence and ids; fields if there are any."""
         texts = frame("texts", {"text_id": list(self._ids.values()), "text": list(self._ids)})
-        return Tables(texts=texts, **{name: pl.concat([*self._frames[name], frame(name, columns)])
-                                      for name, columns in self._columns.items()})
+        made = {name: pl.concat([*self._frames[name], frame(name, columns)]) for name, columns in self._columns.items()}
+        return Tables(texts=texts, **{name: rows for name, rows in made.items() if name != "fields" or rows.height})
 
     def _local(self, value: date | datetime | None, what: str, name: str | int) -> datetime | None:
         return None if value is None else self._clock.local(value, f"{what} {name}")

@@ -7,12 +7,13 @@ this file from a chat export::
     {"corpus": "ann", "session": "s1", "said_on": "2023-05-20", "turns": [
         {"role": "user", "text": "I adopted a cat."}, {"role": "assistant", "text": "Lovely!"}]}
 
-A live memory also reads ``user``, ``agent``, ``room``, ``source``, ``kind`` and ``metadata`` of a line
-(``Memory.from_folder``), which are its own fields; experiments do not use them.
+A line may also have ``user``, ``agent``, ``room``, ``source``, ``kind`` (names) and ``metadata`` (an object of plain
+values), which a live memory keeps (``Memory.from_folder``), and by which ``query/where`` filters.
 
 questions.jsonl needs question, corpus and text alone. ``evidence`` names what answers the question: sessions, and
 turns counted from 0 where they are known. Without ``asked_on`` the day of the corpus's last session is taken. Without
-this file there is nothing to measure, but memlab.ask searches the sessions::
+this file there is nothing to measure, but memlab.ask searches the sessions. ``where`` ({"user": "ann"}) is a
+question's own filter, for ``query/where=own``::
 
     {"question": "q1", "corpus": "ann", "text": "Which pet do I have?", "asked_on": "2023-06-01T18:30",
      "answer": "a cat", "category": "pets", "evidence": [{"session": "s1", "turn": 0}], "abstain": false}
@@ -70,6 +71,7 @@ class Custom(FolderDataset):
             corpus, number = corpora[session.corpus], len(numbers[session.corpus])
             numbers[session.corpus][session.session], last[session.corpus] = number, session.said_on
             build.session(corpus=corpus, session=number, said_on=session.said_on, name=session.session)
+            build.fields(corpus=corpus, session=number, content=session.fields())
             for t, turn in enumerate(session.turns):
                 build.turn(corpus=corpus, session=number, turn=t, role=turn.role, speaker=turn.speaker, text=turn.text,
                            name=f"{session.session}:{t}")

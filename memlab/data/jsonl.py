@@ -62,7 +62,7 @@ class TurnLine(_Line):
 class SessionLine(_Line):
     """A line of sessions.jsonl; ``said_on`` is null where the date is not known.
 
-    What follows ``turns`` is for a live memory, which has the same fields.
+    What follows ``turns`` are fields by which sessions are filtered, in a live memory and by ``query/where``.
     """
 
     corpus: Name
@@ -75,6 +75,10 @@ class SessionLine(_Line):
     source: str | None = None
     kind: str | None = None
     metadata: dict[str, str | int | float | bool | None] | None = None
+
+    def fields(self) -> dict[str, Any]:
+        """Return the fields and metadata that the line has."""
+        return self.model_dump(include={"user", "agent", "room", "source", "kind", "metadata"}, exclude_none=True)
 
 
 class Evidence(_Line):
@@ -95,6 +99,7 @@ class QuestionLine(_Line):
     category: Name = "all"
     evidence: list[Evidence] = []
     abstain: bool = False
+    where: dict[str, Any] = {}
 
 
 Kind = TypeVar("Kind", SessionLine, QuestionLine)
@@ -158,6 +163,7 @@ def add_question(build: Builder, number: int, question: QuestionLine, corpus: in
     build.question(question=number, corpus=corpus, text=question.text, asked_on=asked_on, name=question.question,
                    answer=question.answer, category=question.category, abstain=question.abstain,
                    scored=bool(question.evidence))
+    build.fields(corpus=corpus, question=number, content=question.where)
     cited = {(sessions[e.session], e.turn) for e in question.evidence}
     for session, turn in sorted(cited, key=lambda c: (c[0], -1 if c[1] is None else c[1])):
         build.evidence(question=number, session=session, turn=turn)

@@ -187,7 +187,8 @@ def keep(tables: Tables, questions: pl.DataFrame, corpora: Iterable[int] | None 
         gold=tables["gold"].filter(of_question),
         evidence=tables["evidence"].filter(of_question),
         ids=tables["ids"].filter(of_corpus & (pl.col("question").is_null() | of_question)),
-    )
+    ).updated({name: tables[name].filter(of_corpus & (pl.col("question").is_null() | of_question))
+               for name in ("fields",) if name in tables})
 
 
 def pool_corpora(tables: Tables) -> Tables:
@@ -311,4 +312,6 @@ def _place(tables: Tables, source: Tables, places: pl.DataFrame, corpora: pl.Dat
         "turns": turns,
         "evidence": moved.select(tables["evidence"].columns),
         "ids": pl.concat([corpora, said.with_columns(name=name).select(asked.columns), asked]),
-    })
+    }).updated({"fields": pl.concat([
+        move(source["fields"].filter(pl.col("session").is_not_null())).drop("owner"),
+        tables["fields"].filter(pl.col("session").is_null())])} if "fields" in source else {})

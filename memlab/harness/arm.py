@@ -25,6 +25,7 @@ from memlab.evaluate.summary import averages, by_order, calibration_error, per_q
 from memlab.harness import manifest
 from memlab.harness.run_files import write_manifest
 from memlab.harness.run_tables import Prunes, rule_curve, shown_curve, snippets, truncated_share
+from memlab.live import filters
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.models.protocols import models_in, origins
 from memlab.pipeline import Pipeline
@@ -32,7 +33,7 @@ from memlab.rank.adaptive_k import TokenMatchedK, token_matched_k
 from memlab.runtime.files import atomic_dir, sweep_leftovers, write_json, write_parquet
 from memlab.runtime.redaction import redact
 from memlab.slots import LAST_RANKED
-from memlab.stage import Stage, learns, spec, spec_digest
+from memlab.stage import EmptyStage, Stage, learns, spec, spec_digest
 from memlab.store import Store
 from memlab.store.completions import Totals
 from memlab.tables import Tables
@@ -165,6 +166,8 @@ class Arm:
 
         tables = self.pipeline.run(tables, store, note, after=LAST_RANKED if ranked else None, costs=costs,
                                    replies=replies)
+        if not isinstance(self.pipeline.where, EmptyStage):
+            tables = filters.undo(tables, load(self.dataset))
         total = time.perf_counter() - start + (sum(ranked.seconds.values()) if ranked else 0.0)
         matched = self._run_baseline(tables, store, ranked) if self.adaptive() and tables["ranking"].height else None
         start = time.perf_counter()

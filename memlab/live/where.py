@@ -17,7 +17,7 @@ from memlab.errors import MemlabError, did_you_mean
 from memlab.live.fields import FIELDS, Plain
 from memlab.live.sessions import ROLES
 from memlab.runtime.clock import Clock
-from memlab.tables import Tables
+from memlab.tables import SESSION, Tables
 
 METADATA = "metadata."
 """What a key of metadata begins with."""
@@ -91,14 +91,18 @@ def _among(value: Plain, values: tuple[Plain, ...]) -> bool:
     return any(value == one and isinstance(value, bool) == isinstance(one, bool) for one in values)
 
 
-def narrow(tables: Tables, sessions: pl.Series, where: Where) -> Tables:
-    """Return the tables of some sessions, with the turns of the roles, and the memories of nothing but these."""
-    inside = pl.col("session").is_in(sessions.implode())
-    left = {name: tables[name].filter(inside) for name in ("sessions", "turns", "memories", "entities", "links")}
+def narrow(tables: Tables, sessions: pl.Series | pl.DataFrame, where: Where) -> Tables:
+    """Return the tables of some sessions, with the turns of the roles, and the memories of nothing but these.
+
+    sessions: numbers of sessions where there is one corpus, else (corpus, session).
+    """
+    kept = sessions.alias("session").to_frame() if isinstance(sessions, pl.Series) else sessions
+    left = {name: tables[name].join(kept, on=kept.columns, how="semi", maintain_order="left")
+            for name in ("sessions", "turns", "memories", "entities", "links")}
     if where.roles is not None:
-        other = left["turns"].filter(~where.of_role()).select("session", pl.col("turn").alias("turns"))
-        mixed = left["memories"].select("memory", "session", "turns").explode("turns").join(
-            other, on=["session", "turns"], how="semi")["memory"]
+        place = [*SESSION, "turns"]
+        other = left["turns"].filter(~where.of_role()).select(*SESSION, pl.col("turn").alias("turns"))
+        mixed = left["memories"].select("memory", *place).explode("turns").join(other, on=place, how="semi")["memory"]
         left["memories"] = left["memories"].filter(~pl.col("memory").is_in(mixed.unique().implode()))
         left["turns"] = left["turns"].filter(where.of_role())
     left["memories"] = left["memories"].with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("memory"))
