@@ -29,10 +29,11 @@ HEAD = """# Every row of the write-ups
 
 <!-- made from experiments/systems/rows.yaml by experiments/systems/rows.py -->
 
-What the write-ups of the [five systems](systems.md) name, and what the toolkit itself is to have: where it lies, the
-command that runs it and the test that shows it. {works} of {all} work, and {partly} do in part, with the reason. {needs}
-are implemented and tested with small or random models; for figures of their own they need what memlab does not bring
-along: weights, a chat model, an account at a service, a card (GPU), a cluster, or the benchmark's files. None is missing.
+What the write-ups of the [five systems](systems.md) name, and what the toolkit itself is to have: where it lies,
+the command that runs it and the test that shows it. {works} of {all} work, and {partly} do in part, with the
+reason. {needs} are implemented and tested with small or random models; for figures of their own they need what
+memlab does not bring along: weights, a chat model, an account at a service, a card (GPU), a cluster, or the
+benchmark's files. None is missing.
 """
 
 Row = dict[str, str]
