@@ -148,8 +148,9 @@ def test_every_slot_runs_once_in_order_and_every_table_is_there(store: Store) ->
     seen: list[str] = []
     tables = lexical().run(lives().load(), store, lambda slot, seconds: seen.append(slot))
     assert seen == ["where", "chunk", "extract", "anchor", "context", "relate", "prune", "query", "classify",
-                    "decompose", "expand", "time", "dense", "lexical", "late", "iterate", "neighbours", "score", "boost",
-                    "rerank", "fuse", "window", "rollup", "measure", "select", "pack", "graph", "answer", "judge", "attribute"]
+                    "decompose", "expand", "time", "dense", "lexical", "late", "iterate", "neighbours", "score",
+                    "boost", "rerank", "fuse", "window", "rollup", "measure", "select", "pack", "graph", "answer",
+                    "judge", "attribute"]
     assert set(tables) == set(SCHEMAS) - {"attribution", "fields", "importances", "reasons"}  # which nobody asked for
     assert tables["answers"].is_empty()
     assert tables["verdicts"].is_empty()

@@ -77,8 +77,10 @@ def test_v1_repeats_requests_five_times_from_2_s_on_and_embeds_100_texts_at_a_ti
     words = [f"system={name}", "embedder=text_embedding_3_small", "rank/rerank=llm_listwise", "track=none"]
     (arm,) = read(words).arms
     extract, embedder = arm.pipeline.extract, arm.pipeline.dense.embedder
-    assert (extract.chat.retries, extract.chat.first_wait) == (5, 2.0)
+    assert (extract.chat.retries, extract.chat.first_wait, extract.chat.repairs) == (5, 2.0, 2)
+    assert extract.at_once == 300 or name == "rag_v1_corrected"  # which extracts with another choice
     assert (embedder.batch, embedder.retries, embedder.dimensions) == (100, 3, 1536)
+    assert (embedder.first_wait, embedder.waits) == (1.0, "linear")
 
 
 @pytest.mark.parametrize("name", MEMORYSTACK)

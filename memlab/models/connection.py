@@ -26,6 +26,7 @@ from tenacity import (
     retry_if_exception_type,
     stop_after_attempt,
     wait_exponential,
+    wait_incrementing,
     wait_random,
 )
 
@@ -248,7 +249,9 @@ class Connection:
     def _wait(self, state: RetryCallState) -> float:
         """Return the seconds before the next attempt: what the server asks for, or else a growing wait plus jitter."""
         failure, first = state.outcome.exception() if state.outcome else None, self.settings.first_wait
-        growing = wait_exponential(multiplier=first, max=LONGEST_WAIT) + wait_random(0, first)
+        longer = (wait_exponential(multiplier=first, max=LONGEST_WAIT) if self.settings.waits == "double"
+                  else wait_incrementing(first, first, LONGEST_WAIT))
+        growing = longer + wait_random(0, first)
         return min(retry_after_seconds(getattr(failure, "retry_after", None), growing(state)), LONGEST_WAIT)
 
     async def _wait_turn(self) -> None:

@@ -11,7 +11,7 @@ import queue
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import suppress
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
@@ -137,8 +137,9 @@ class ServerSettings:
     # longest wait, in seconds, for a server that is away; 3 s if it has never answered
     patience: Annotated[float, Field(ge=0)] = 60.0
     retries: Annotated[int, Field(ge=0)] = 5  # after 429, 5xx, time-outs and broken replies
-    # seconds before the first repeat unless the server asks for others; each further wait is twice as long
+    # seconds before the first repeat unless the server asks for others
     first_wait: Annotated[float, Field(gt=0)] = 1.0
+    waits: Literal["double", "linear"] = "double"  # each further wait: twice as long, or longer by the first one
 
     slot: ClassVar[str] = "chat"
     """The slot whose settings messages name."""

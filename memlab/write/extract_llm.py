@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Any, get_args
 
 from pydantic import Field
 
 from memlab.errors import MemlabError
+from memlab.models.chat.client import ChatSettings
 from memlab.models.chat.replies import MARGIN, parse_json, trim
 from memlab.models.protocols import Chat, Completion, Message, Prompt
 from memlab.stage import stage
@@ -113,6 +115,8 @@ class LLMExtract(Extractor):
 
     chat: Chat
     max_tokens: Annotated[int, Field(ge=1)] = 1024  # per reply: some 20 facts; the rest is lost and counted
+    # most requests at a time, if less than chat.concurrency; null: as many as that
+    at_once: Annotated[int, Field(ge=1)] | None = None
 
     def extracts(self, talks: Sequence[Talk], store: Store, notes: Notes) -> list[Extract]:
         """Return the extract of each distinct session; warn of cut, split and unreadable requests."""
@@ -129,7 +133,7 @@ class LLMExtract(Extractor):
         transcripts = [self._transcript(talk, part, room) for talk, part in parts]
         notes.warn(sum(cut for _, cut in transcripts), len(parts),
                    "parts of sessions hold one turn that was cut to the model's window")
-        replies = store.completions(self.chat, [
+        replies = store.completions(self._limited(), [
             Prompt((Message("system", f"{INSTRUCTION}\n{NOTE}"), Message("user", fence_data({"CONVERSATION": turns}))),
                    schema=SCHEMA, max_tokens=self.max_tokens) for turns, _ in transcripts], notes)
         parsed = [parse_reply(reply) for reply in replies]
@@ -140,6 +144,12 @@ class LLMExtract(Extractor):
         extracts = iter([Extract(unread=(*part,)) if value is None else extract(value, talk, part)
                          for (value, _), (talk, part) in zip(parsed, parts)])
         return [_merge([next(extracts) for _ in own]) for own in parts_of]
+
+    def _limited(self) -> Chat:
+        """Return the chat model with ``at_once`` requests at a time at most."""
+        if self.at_once is None or not isinstance(self.chat, ChatSettings):
+            return self.chat
+        return replace(self.chat, concurrency=min(self.at_once, self.chat.concurrency))
 
     def _parts(self, talk: Talk, room: int) -> list[range]:
         """Split a session's turns (positions) into parts that fit, in order; a turn that is too long is a part."""

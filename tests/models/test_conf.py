@@ -29,6 +29,12 @@ def test_text_embedding_3_small_has_its_own_1536_numbers() -> None:
     assert (model.dim(), model.form, model.model) == (1536, "openai", "text-embedding-3-small")
 
 
+def test_gemini_is_asked_for_1536_numbers_at_its_own_address() -> None:
+    model = instantiate(choice_settings("embedder/gemini"), _convert_="all")
+    assert (model.dim(), model.ask_dimensions, model.form, model.batch) == (1536, True, "openai", 100)
+    assert model.url.startswith("https://generativelanguage.googleapis.com/")
+
+
 def test_nomic_v2_has_its_prefixes_and_window() -> None:
     model = instantiate(choice_settings("embedder/nomic_v2"), _convert_="all")
     assert isinstance(model, Embedder)

@@ -55,6 +55,14 @@ def test_waits_double_from_the_first_one_plus_a_jitter(first: float, waits: list
         assert wait <= connection._wait(state) < wait + first
 
 
+def test_waits_grow_by_the_first_one_where_they_are_linear() -> None:
+    settings = ServerSettings(url="http://127.0.0.1:9/v1", model="m", first_wait=2.0, waits="linear")
+    state = RetryCallState(AsyncRetrying(), None, (), {})
+    for attempt, wait in enumerate((2, 4, 6, 8), 1):
+        state.attempt_number = attempt
+        assert wait <= Connection(settings)._wait(state) < wait + 2
+
+
 def test_retry_after_is_honoured(world: Loopback) -> None:
     world.faults = ["429"]
     ask(world)

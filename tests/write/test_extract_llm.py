@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from memlab.errors import MemlabError
+from memlab.models.chat.openai import OpenAIChat
 from memlab.models.protocols import Prompt
 from memlab.store import Store
 from memlab.tables import Tables, frame
@@ -17,6 +18,7 @@ from memlab.write.extract import Chunked
 from memlab.write.extract_llm import INSTRUCTION, SCHEMA, LLMExtract
 from tests.chats import ScriptedChat
 from tests.fences import inside
+from tests.models.chatserver import serving
 from tests.write.conversations import talk, written
 
 CHAT = talk([("user", "I moved to Vancouver"), ("assistant", "Try the sea bus."), ("user", "It rains")])
@@ -75,6 +77,17 @@ def test_the_prompt_has_the_numbered_turns_a_schema_and_no_date(store: Store) ->
         "1. user: I moved to Vancouver\n2. assistant: Try the sea bus.\n3. user: It rains\n")
     assert prompt.schema == SCHEMA
     assert "2023" not in "".join(m.content for m in prompt.messages)
+
+
+def test_requests_at_a_time_are_bounded_for_extraction(store: Store) -> None:
+    talks = [talk([("user", f"I moved to town {n}")]) for n in range(12)]
+    tables = talks[0].updated({name: pl.concat([
+        one[name].with_columns(pl.lit(n, pl.Int32).alias("corpus")) if "corpus" in one[name].columns else one[name]
+        for n, one in enumerate(talks)]) for name in ("texts", "sessions", "turns")})
+    with serving(rule=lambda _: said(), delay=0.02) as server:
+        model = OpenAIChat(model="tiny", url=server.url, concurrency=8, window=4096, max_tokens=64)
+        after(LLMExtract(chat=model, at_once=3), store, tables)
+        assert (len(server.requests), server.most) == (12, 3)
 
 
 def test_a_session_is_asked_about_once_in_however_many_haystacks(store: Store) -> None:

@@ -41,6 +41,8 @@ class ChatSettings(ServerSettings):
     max_tokens: Annotated[int, Field(ge=1)] = 256
     # how long a reasoning model thinks, e.g. medium; null: not sent, and the server's own default holds
     reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = None
+    # further requests for a reply that does not fit its JSON schema
+    repairs: Annotated[int, Field(ge=0)] = 1
     # ask for the log-probability of each reply, kept with the answer; a server that has none is asked without
     logprobs: bool = False
     # requests at a time (auto: to each server); a vLLM server on a GPU takes 64 and more
@@ -94,7 +96,7 @@ class Client(Connection):
         return await self._reply(prompt, _ask_for_json(prompt.messages, schema))
 
     async def _repaired_reply(self, prompt: Prompt, schema: str, reply: Completion) -> Completion:
-        """Return a reply that fits the schema, by repair or a second request if necessary; else the first reply."""
+        """Return a reply that fits the schema, by repair or further requests if necessary; else the first reply."""
         fault = replies.fault(reply.answer, schema)
         if fault is None:
             return reply
@@ -102,16 +104,23 @@ class Client(Connection):
             return replace(reply, text=mended, repaired=True)
         if reply.fault is not None:  # it would be cut off or withheld again
             return reply
-        request = Message("user", f"That does not fit: {fault}. {replies.request(schema)}")
-        longer = (*prompt.messages, Message("assistant", reply.answer), request)
-        second = await self._reply(prompt, longer, schema if self._fields.takes_schema(schema) else None)
-        if second is None:
-            return reply
-        text = replies.mend(second.answer, schema)
-        return replace(reply, text=reply.text if text is None else text, repaired=True, logprob=None,
-                       prompt_tokens=reply.prompt_tokens + second.prompt_tokens,
-                       completion_tokens=reply.completion_tokens + second.completion_tokens,
-                       seconds=reply.seconds + second.seconds, finish=reply.finish if text is None else second.finish)
+        last = reply.answer
+        for _ in range(self.chat.repairs):
+            request = Message("user", f"That does not fit: {fault}. {replies.request(schema)}")
+            longer = (*prompt.messages, Message("assistant", last), request)
+            again = await self._reply(prompt, longer, schema if self._fields.takes_schema(schema) else None)
+            if again is None:
+                break
+            text = replies.mend(again.answer, schema)
+            reply = replace(reply, text=reply.text if text is None else text, repaired=True, logprob=None,
+                            prompt_tokens=reply.prompt_tokens + again.prompt_tokens,
+                            completion_tokens=reply.completion_tokens + again.completion_tokens,
+                            seconds=reply.seconds + again.seconds,
+                            finish=reply.finish if text is None else again.finish)
+            last, fault = again.answer, replies.fault(again.answer, schema)
+            if text is not None:
+                break
+        return reply
 
     async def _reply(self, prompt: Prompt, messages: Sequence[Message], schema: str | None = None) -> Completion | None:
         """Send one request until it is answered; None if it does not fit into our window or the server's."""

@@ -53,6 +53,7 @@ class OpenAIChat(ChatSettings):
         return {"is": "OpenAIChat", "model": self.model, "revision": self.revision, "temperature": self.temperature,
                 "seed": self.seed, "max_tokens": self.max_tokens, "window": self.window,
                 "counter": self._counter().name, **({"logprobs": True} if self.logprobs else {}),
+                **({"repairs": self.repairs} if self.repairs != 1 else {}),
                 **({"reasoning_effort": self.reasoning_effort} if self.reasoning_effort else {})}
 
     def count(self, text: str) -> int:

@@ -372,6 +372,18 @@ def test_a_reply_that_breaks_the_schema_is_mended_or_asked_for_once_more(
             assert server.requests[1]["messages"][-2] == {"role": "assistant", "content": replies[0]}
 
 
+@pytest.mark.parametrize(("repairs", "requests", "text"), [(0, 1, "one"), (1, 2, "one"), (2, 3, '{"label": "yes"}'),
+                                                           (5, 3, '{"label": "yes"}')])
+def test_a_reply_that_does_not_fit_is_asked_for_as_often_as_set(repairs: int, requests: int, text: str) -> None:
+    said = iter(["one", "two", '{"label": "yes"}'])
+    with serving(rule=lambda _: next(said)) as server:
+        model = chat(server, repairs=repairs)
+        assert one(model, prompt("hi", schema=SCHEMA)).text == text
+        assert len(server.requests) == requests
+        assert [r["messages"][-2]["content"] for r in server.requests[1:]] == ["one", "two"][:requests - 1]
+        assert ("repairs" in model.identity()) == (repairs != 1)  # replies that are stored keep their keys
+
+
 def test_json_that_was_cut_off_is_not_asked_for_again() -> None:
     with serving(rule=lambda _: '{"label": "y') as server:
         server.faults = ["length"]
