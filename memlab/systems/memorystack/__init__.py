@@ -4,7 +4,8 @@ It reports 92.8 % of LongMemEval-S's answers, by its own lenient judge. ``conf/s
 
 * write: ``extract``: llm_replace, typed facts. ``relate``: memorystack (``relations`` and ``single_value`` here).
 * query: ``classify``: memorystack, every detector that fires (``classify``). ``expand``: llm_synonyms.
-* search: ``dense``: flat, ``lexical``: bm25, 30 hits each. ``neighbours``: relations, one more list for a question.
+* search: ``dense`` and ``lexical``: memorystack (``search`` here), 30 hits each; for questions about the assistant's
+  words among these alone. ``neighbours``: relations, one more list for a question.
 * rank: ``score``: memorystack. ``boost``: memorystack (with ``cross_session``): x 1.3 preference, x 1.4 assistant,
   x 1.35 for other sessions than the first hit's. ``rerank``: memorystack (``rerank``), the first 20, each cut at 200
   characters. ``fuse``: memorystack. ``select``: fixed_15, of 30 retrieved.
