@@ -19,12 +19,14 @@ from memlab.tables import GOLD, SESSION, Tables, as_of, with_text
 from memlab.text.display import html_table, paragraphs
 
 RESULT = {"rank": pl.Int32, "score": pl.Float64, "selected": pl.Boolean, "date": pl.Datetime("us"), "role": pl.String,
-          "speaker": pl.String, "text": pl.String, "session": pl.Int32, "name": pl.String, "turns": pl.List(pl.Int32)}
+          "speaker": pl.String, "text": pl.String, "session": pl.Int32, "name": pl.String, "turns": pl.List(pl.Int32),
+          "chunk": pl.Struct({"index": pl.Int32, "total": pl.Int32, "offset": pl.Int64, "page": pl.Int32})}
 """Columns of every result; further columns are the signals, one per lane, boost or reranker.
 
 ``text`` is what was said, without date and speaker, or a memory that was made of it; ``speaker`` says who, by name or
 role, and is null for a text of several turns, which names them, and for a memory that was made. ``role`` is that of all
-turns, or null. ``session``, ``name`` (of the session) and ``turns`` are the place.
+turns, or null. ``session``, ``name`` (of the session) and ``turns`` are the place. ``chunk`` is where in a document it
+begins; it is null but in a live memory (``WorkingSet.with_chunks``).
 """
 
 
@@ -79,7 +81,8 @@ def results(tables: Tables, pipeline: Pipeline, k: int | None = None,
         .join(_said_by(rows, tables), on="unit", how="left", maintain_order="left")
         .join(tables["sessions"].rename({"said_on": "date"}), on=SESSION, how="left", maintain_order="left")
         .with_columns(names, pl.when(verbatim).then("said").otherwise("body").alias("text"),
-                      pl.when(verbatim).then("speaker").alias("speaker"))
+                      pl.when(verbatim).then("speaker").alias("speaker"),
+                      pl.lit(None, RESULT["chunk"]).alias("chunk"))
         .select(*RESULT, *signals_of(tables["ranking"]))
     )
 
