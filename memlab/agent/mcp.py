@@ -22,12 +22,12 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import wraps
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from memlab import __version__
 from memlab.config.overrides import HELP
 from memlab.errors import Faults, MemlabError
 from memlab.harness.sweep import preset
@@ -146,7 +146,7 @@ def server_of(tools: MemoryTools) -> MCPServer[Any]:
                 raise ToolError(str(error)) from None
         return call
 
-    server = MCPServer("memlab", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING")
+    server = MCPServer("memlab", version=version("memlab"), instructions=INSTRUCTIONS, log_level="WARNING")
     for tool, reads in ((tools.add, False), (tools.search, True), (tools.history, True), (tools.forget, False)):
         hints = ToolAnnotations(read_only_hint=reads, destructive_hint=tool == tools.forget, open_world_hint=False)
         server.add_tool(refusing(tool), description=inspect.getdoc(tool), annotations=hints, structured_output=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -18,9 +18,10 @@ from memlab.stage import Stage
 from memlab.tables import GOLD, SESSION, Tables, as_of, with_text
 from memlab.text.display import html_table, paragraphs
 
-RESULT = {"rank": pl.Int32, "score": pl.Float64, "selected": pl.Boolean, "date": pl.Datetime("us"), "role": pl.String,
-          "speaker": pl.String, "text": pl.String, "session": pl.Int32, "name": pl.String, "turns": pl.List(pl.Int32),
-          "chunk": pl.Struct({"index": pl.Int32, "total": pl.Int32, "offset": pl.Int64, "page": pl.Int32})}
+RESULT: Mapping[str, pl.DataType | type[pl.DataType]] = {
+    "rank": pl.Int32, "score": pl.Float64, "selected": pl.Boolean, "date": pl.Datetime("us"), "role": pl.String,
+    "speaker": pl.String, "text": pl.String, "session": pl.Int32, "name": pl.String, "turns": pl.List(pl.Int32),
+    "chunk": pl.Struct({"index": pl.Int32, "total": pl.Int32, "offset": pl.Int64, "page": pl.Int32})}
 """Columns of every result; further columns are the signals, one per lane, boost or reranker.
 
 ``text`` is what was said, without date and speaker, or a memory that was made of it; ``speaker`` says who, by name or
