@@ -270,7 +270,7 @@ class Entry:
 
 def latest(entries: Iterable[Entry]) -> list[Entry]:
     """Return the entries of sessions without a newer version, without their deprecated turns."""
-    left = [entry.without(entry.deprecated) for entry in entries if entry.newer is None]
+    left = [entry.without(entry.deprecated) if entry.deprecated else entry for entry in entries if entry.newer is None]
     return [entry for entry in left if entry.session is not None]
 
 
