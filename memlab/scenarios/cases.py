@@ -175,7 +175,8 @@ def outcomes(ranking: pl.DataFrame, ids: pl.DataFrame, shown: pl.DataFrame | Non
         pieces = {piece: locate(rows, place) for piece, place in places.get(name, {}).items()}
         returned = int(rows["selected"].sum())
         results += [Outcome(scenario.category, scenario.case, expect,
-                            *check(expect, pieces, returned, *lanes, scenario.question)) for expect in scenario.expect]
+                            *check(expect, pieces, returned, *lanes, question=scenario.question))
+                    for expect in scenario.expect]
     return results
 
 
