@@ -1,6 +1,7 @@
 """Relevance scenarios, three cases each, and the check of a ranking against their expectations.
 
-Gimli's eight scenarios with its own expectations, and memlab's four: ``cases.yaml``. An expectation is met, not met, or
+Gimli's eight scenarios with its own expectations, and memlab's four: ``cases.yaml``. ``examples.yaml`` has the examples
+that Gimli's write-up gives, one for each of its scenarios, with its further checks. An expectation is met, not met, or
 not defined for a system. Scores are the system's own. Vector and keyword parts follow Gimli's formula for every system,
 0.7 x cosine and 0.3 x 1/(1 + keyword rank), so that they can be compared; a system without such a lane has none.
 """
@@ -14,8 +15,10 @@ from typing import Literal
 import polars as pl
 
 from memlab.errors import MemlabError
+from memlab.harness.run_tables import MAX_CHARACTERS
 from memlab.runtime.foreign import read_yaml
 from memlab.runtime.paths import PACKAGE
+from memlab.scenarios.snippets import snippet
 
 
 @dataclass(frozen=True)
@@ -40,13 +43,15 @@ class Expect:
     * ``score``: its score is above ``bound``;
     * ``vector``: the vector part of its score is larger than the keyword part;
     * ``text``: its keyword score is above ``bound``;
+    * ``snippet``: the snippet of the unit marks a word of the question;
+    * ``path``: two pieces are found in units of one session or file;
     * ``near``: the scores of two pieces are less than ``bound`` apart;
     * ``before``: the first piece ranks before the second;
     * ``returned``: every piece is returned (selected);
     * ``nothing``: nothing is returned.
     """
 
-    kind: Literal["rank", "score", "vector", "text", "near", "before", "returned", "nothing"]
+    kind: Literal["rank", "score", "vector", "text", "snippet", "path", "near", "before", "returned", "nothing"]
     pieces: tuple[str, ...] = ()
     bound: float = 0.0
 
@@ -60,6 +65,7 @@ class Expect:
         pieces = " and ".join(self.pieces) if len(self.pieces) <= 2 else "all"
         return {"rank": f"in the top {self.bound:g}", "score": f"score > {self.bound:g}",
                 "vector": "vector share largest", "text": f"text score > {self.bound:g}",
+                "snippet": "snippet with a word of the question", "path": f"{pieces} of one file",
                 "near": f"scores within {self.bound:g}", "before": " before ".join(self.pieces),
                 "returned": f"{pieces} returned", "nothing": "nothing returned"}[self.kind]
 
@@ -86,9 +92,9 @@ class Scenario:
         return f"{self.category}:{self.case}"
 
 
-def read_cases() -> Iterator[Scenario]:
-    """Yield the cases of ``cases.yaml``; an expectation without pieces is one about all of a case."""
-    for category, scenario in read_yaml(PACKAGE / "scenarios" / "cases.yaml").items():
+def read_cases(file: str = "cases.yaml") -> Iterator[Scenario]:
+    """Yield the cases of a file; an expectation without pieces is one about all of a case."""
+    for category, scenario in read_yaml(PACKAGE / "scenarios" / file).items():
         expect = [Expect(e["kind"], tuple(e.get("pieces", ())), e.get("bound", 0.0)) for e in scenario["expect"]]
         for case, fields in scenario["cases"].items():
             pieces = tuple(Piece(name, **piece) for name, piece in fields.get("pieces", {}).items())
@@ -100,6 +106,11 @@ def read_cases() -> Iterator[Scenario]:
 
 CASES: dict[str, Scenario] = {scenario.name: scenario for scenario in read_cases()}
 """Every case by its name; its position is the number of its corpus and of its question."""
+
+EXAMPLES: dict[str, Scenario] = {scenario.name: scenario for scenario in read_cases("examples.yaml")}
+"""Gimli's own examples by their names, in place of the cases where a data set asks for them."""
+
+KNOWN = CASES | EXAMPLES
 
 CATEGORIES = tuple(dict.fromkeys(scenario.category for scenario in CASES.values()))
 
@@ -118,7 +129,8 @@ class RankedPiece:
     """The best unit that contains a piece; cosine and text are None if no such lane found the unit.
 
     ``text`` is Gimli's keyword score, 1/(1 + rank), with ranks from 1 among the units in the run folder; for a system
-    that drops low scores it is therefore an upper bound.
+    that drops low scores it is therefore an upper bound. ``shown`` is the unit's text, None beyond the ranks whose text
+    a run folder has.
     """
 
     rank: int
@@ -126,6 +138,8 @@ class RankedPiece:
     selected: bool
     cosine: float | None
     text: float | None
+    session: int = 0
+    shown: str | None = None
 
 
 @dataclass(frozen=True)
@@ -139,23 +153,30 @@ class Outcome:
     value: str
 
 
-def outcomes(ranking: pl.DataFrame, ids: pl.DataFrame) -> list[Outcome]:
-    """Check a run's ranking (question, session, turns, signals, score, rank, selected) against all of its cases."""
+def outcomes(ranking: pl.DataFrame, ids: pl.DataFrame, shown: pl.DataFrame | None = None) -> list[Outcome]:
+    """Check a run's ranking (question, session, turns, signals, score, rank, selected) against all of its cases.
+
+    shown: (question, rank, text) of the first units.
+    """
     questions = dict(ids.filter(kind="question").select("name", "question").iter_rows())
-    unknown = sorted(questions.keys() - CASES.keys())
+    unknown = sorted(questions.keys() - KNOWN.keys())
     if unknown:
         raise MemlabError(f"there is no scenario '{unknown[0]}'", fix="run the arm again with data=scenarios")
     places, ranking_with_lanes = piece_places(ids), with_lane_scores(ranking)
+    if shown is not None:
+        texts = shown.select("question", "rank", pl.col("text").alias("shown"))
+        ranking_with_lanes = ranking_with_lanes.join(texts, on=["question", "rank"], how="left")
     lanes = tuple(any(c.startswith(lane) for c in ranking.columns) for lane in (DENSE, LEXICAL))
     results = []
-    for name, scenario in CASES.items():
+    for name, scenario in KNOWN.items():
         if name not in questions:
             continue
         rows = ranking_with_lanes.filter(question=questions[name])
         pieces = {piece: locate(rows, place) for piece, place in places.get(name, {}).items()}
         returned = int(rows["selected"].sum())
-        results += [Outcome(scenario.category, scenario.case, expect, *check(expect, pieces, returned, *lanes))
-                for expect in scenario.expect]
+        results += [Outcome(scenario.category, scenario.case, expect,
+                            *check(expect, pieces, returned, *lanes, question=scenario.question))
+                    for expect in scenario.expect]
     return results
 
 
@@ -185,11 +206,12 @@ def locate(rows: pl.DataFrame, place: Place) -> RankedPiece | None:
     best = rows.filter(pl.col("session") == session, pl.col("turns").list.contains(turn)).sort("rank").head(1)
     if best.is_empty():
         return None
-    return RankedPiece(*best.select("rank", "score", "selected", "cosine", "text").row(0))
+    shown = [name for name in ("shown",) if name in rows.columns]
+    return RankedPiece(*best.select("rank", "score", "selected", "cosine", "text", "session", *shown).row(0))
 
 
 def check(expect: Expect, pieces: Mapping[str, RankedPiece | None], returned: int, vectors: bool = True,
-          keywords: bool = True) -> tuple[bool | None, str]:
+          keywords: bool = True, question: str = "") -> tuple[bool | None, str]:
     """Return whether an expectation is met, and the figure behind it.
 
     ``returned``: number of units that the system returned; ``vectors``, ``keywords``: whether it has such a lane.
@@ -215,6 +237,13 @@ def check(expect: Expect, pieces: Mapping[str, RankedPiece | None], returned: in
     if expect.kind == "before":
         return first.rank < last.rank, f"{first.rank} < {last.rank}" if first.rank < last.rank else (
             f"{first.rank} > {last.rank}" if first.rank > last.rank else f"both {first.rank}")
+    if expect.kind == "path":
+        return first.session == last.session, "one file" if first.session == last.session else "two files"
+    if expect.kind == "snippet":
+        marked = [part for part, is_term in snippet(first.shown or "", question) if is_term]
+        if not marked and (first.shown is None or len(first.shown) >= MAX_CHARACTERS):
+            return None, "its text is not kept"  # a run folder has the first ranks, and the beginnings of their texts
+        return bool(marked), f"{len(marked)} marked"
     if expect.kind == "near":
         distance = abs(first.score - last.score)
         return distance < expect.bound, f"{distance:.3f}"

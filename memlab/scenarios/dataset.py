@@ -22,7 +22,7 @@ from memlab.data.synthetic import lexicon
 from memlab.data.synthetic.dataset import Knobs, Life, chats
 from memlab.runtime.foreign import read_yaml
 from memlab.runtime.paths import PACKAGE
-from memlab.scenarios.cases import CASES, CATEGORIES, Piece, Scenario
+from memlab.scenarios.cases import CASES, CATEGORIES, EXAMPLES, Piece, Scenario
 from memlab.stage import stage
 from memlab.tables import Tables
 
@@ -106,19 +106,21 @@ class Scenarios(Subset):
     seed: Annotated[int, Field(ge=0)] = 0  # another seed is another haystack around the same cases
     # unrelated sessions of 4 turns per case: about 120 turns with the case, all of which run folders keep
     haystack: Annotated[int, Field(ge=0)] = 24
+    # true: in place of the cases the eight examples of Gimli's write-up, with its further checks
+    examples: bool = False
 
     def __post_init__(self) -> None:
         known_types(self.types, CATEGORIES)
 
     @property
     def name(self) -> str:
-        """``scenarios``, or ``scenarios-pooled``."""
-        return self.sized_name("scenarios")
+        """``scenarios``, or ``scenarios-pooled``, or ``scenarios-examples``."""
+        return self.sized_name("scenarios-examples" if self.examples else "scenarios")
 
     def load(self) -> Tables:
         """Build every case with its haystack."""
         build = Builder()
-        for number, scenario in enumerate(CASES.values()):
+        for number, scenario in enumerate((EXAMPLES if self.examples else CASES).values()):
             self._case(build, number, scenario)
         return self.cut(build.tables())
 
@@ -164,7 +166,8 @@ class Scenarios(Subset):
 
     def identity(self) -> dict[str, Any]:
         """Return all options; cases and generator are covered by the digest of the source."""
-        return {"benchmark": "scenarios", "seed": self.seed, "haystack": self.haystack, **self.options()}
+        return {"benchmark": "scenarios", "seed": self.seed, "haystack": self.haystack, **self.options(),
+                **({"examples": True} if self.examples else {})}
 
     def notes(self) -> list[str]:
         """Return what a reader of the results must know."""

@@ -6,9 +6,8 @@ the units that each system returned in every case.
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -21,24 +20,15 @@ from memlab.runtime.files import atomic_write
 from memlab.runtime.help_text import Parser
 from memlab.runtime.paths import path_argument
 from memlab.runtime.terminal import print
-from memlab.scenarios.cases import CASES, CATEGORIES, Outcome, Scenario, outcomes, piece_places
+from memlab.scenarios.cases import CATEGORIES, KNOWN, Outcome, Scenario, outcomes, piece_places
+from memlab.scenarios.snippets import Snippet, snippet
 from memlab.text.display import EMPTY, format_number, one_line
-from memlab.text.tokenize import LUCENE_STOP_WORDS
 
 if TYPE_CHECKING:
     from memlab.runtime.console import Console
 
-CHARACTERS = 160
-"""Characters of a snippet."""
-
-_WORD = re.compile(r"\w+")
-
 Expected = tuple[str, str]
 """(category, label of the expectation)"""
-
-Snippet = list[tuple[str, bool]]
-"""Parts of a text, each with whether it is a term of the question."""
-
 
 class ReturnedUnit(NamedTuple):
     """One row of a case's table; ``pieces`` are the names of pieces in the unit; ``returned``: it was selected."""
@@ -105,14 +95,14 @@ def systems(folder: Path) -> tuple[list[System], list[str]]:
         if benchmark != "scenarios":
             raise MemlabError(f"the data of '{arm.name}' is {benchmark}", where=str(folder),
                               fix="run the arms with data=scenarios")
-        out.append(System(arm, tuple(outcomes(arm.ranking, arm.ids))))
+        out.append(System(arm, tuple(outcomes(arm.ranking, arm.ids, arm.shown))))
     return out, list(runs.broken)
 
 
 def expectations(arms: Sequence[System]) -> list[Expected]:
     """List the expectations that at least one system was checked against, in the order of the scenarios."""
     checked = {(o.category, o.expect.label) for system in arms for o in system.outcomes}
-    expected_in_order = [(scenario.category, expect.label) for scenario in CASES.values() for expect in scenario.expect]
+    expected_in_order = [(scenario.category, expect.label) for scenario in KNOWN.values() for expect in scenario.expect]
     return [expected for expected in dict.fromkeys(expected_in_order) if expected in checked]
 
 
@@ -124,31 +114,6 @@ def by_category(arms: Sequence[System]) -> list[tuple[str, list[str]]]:
         if any(counts):
             rows.append((category, [f"{sum(map(bool, c))}/{len(c)}" if c else EMPTY for c in counts]))
     return rows
-
-
-def snippet(text: str, question: str, characters: int = CHARACTERS) -> Snippet:
-    """Cut a text around the first term of the question and mark all its terms, by stems and without stop words.
-
-    >>> snippet("user: My cats sleep.", "Where is the cat?")
-    [('user: My ', False), ('cats', True), (' sleep.', False)]
-    """
-    line = one_line(text)
-    wanted = set(_stems(_WORD.findall(question.lower()))) - set(_stems(LUCENE_STOP_WORDS))
-    words = list(_WORD.finditer(line))
-    terms = [word.span() for word, stem in zip(words, _stems(w[0].lower() for w in words)) if stem in wanted]
-    start = max(min(terms[0][0] - characters // 3, len(line) - characters), 0) if terms else 0
-    stop = min(start + characters, len(line))
-    parts, at = [("…" * (start > 0), False)], start
-    for begin, end in [*(span for span in terms if start <= span[0] and span[1] <= stop), (stop, stop)]:
-        parts += [(line[at:begin], False), (line[begin:end], True)]
-        at = end
-    return [part for part in [*parts, ("…" * (stop < len(line)), False)] if part[0]]
-
-
-def _stems(terms: Iterable[str]) -> list[str]:
-    import Stemmer
-
-    return list(Stemmer.Stemmer("english").stemWords(list(terms)))
 
 
 def document(arms: Sequence[System], broken: Sequence[str], top: int) -> str:
@@ -170,7 +135,7 @@ def document(arms: Sequence[System], broken: Sequence[str], top: int) -> str:
              f"The first {top} units of each system, and every unit among the first 20 with a piece (its name in "
              "brackets). Terms of the question are bold; units that were ranked but not returned are in italics."]
     cases = {(o.category, o.case) for system in arms for o in system.outcomes}
-    parts += [_case(scenario, arms, top) for scenario in CASES.values()
+    parts += [_case(scenario, arms, top) for scenario in KNOWN.values()
               if (scenario.category, scenario.case) in cases]
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 

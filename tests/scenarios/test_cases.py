@@ -18,8 +18,8 @@ from memlab.scenarios.dataset import Scenarios
 
 
 def unit(rank: int = 1, score: float = 0.7, selected: bool = True, cosine: float | None = 0.8,
-         text: float | None = 0.5) -> RankedPiece:
-    return RankedPiece(rank, score, selected, cosine, text)
+         text: float | None = 0.5, session: int = 0, shown: str | None = None) -> RankedPiece:
+    return RankedPiece(rank, score, selected, cosine, text, session, shown)
 
 
 @pytest.mark.parametrize(("expect", "found", "met", "said"), [
@@ -43,12 +43,19 @@ def unit(rank: int = 1, score: float = 0.7, selected: bool = True, cosine: float
     (Expect("before", ("a", "b")), {"a": unit(2), "b": unit(2)}, False, "both 2"),
     (Expect("before", ("a", "b")), {"a": unit(9), "b": None}, True, "alone"),
     (Expect("before", ("a", "b")), {"a": None, "b": unit(9)}, False, "not found"),
+    (Expect("path", ("a", "b")), {"a": unit(session=4), "b": unit(2, session=4)}, True, "one file"),
+    (Expect("path", ("a", "b")), {"a": unit(session=4), "b": unit(2, session=5)}, False, "two files"),
+    (Expect("path", ("a", "b")), {"a": unit(session=4), "b": None}, False, "alone"),
+    (Expect("snippet", ("a",)), {"a": unit(shown="user: My cats sleep.")}, True, "1 marked"),
+    (Expect("snippet", ("a",)), {"a": unit(shown="user: It rains.")}, False, "0 marked"),
+    (Expect("snippet", ("a",)), {"a": unit(shown=None)}, None, "its text is not kept"),
+    (Expect("snippet", ("a",)), {"a": unit(shown="rain" * 100)}, None, "its text is not kept"),
     (Expect("returned", ("a", "b")), {"a": unit(), "b": unit(2)}, True, "2 of 2"),
     (Expect("returned", ("a", "b")), {"a": unit(), "b": unit(9, selected=False)}, False, "1 of 2"),
     (Expect("returned", ("a", "b")), {"a": unit(), "b": None}, False, "1 of 2"),
 ])
 def test_every_expectation_can_be_met_and_missed(expect, found, met, said):
-    assert check(expect, found, 5) == (met, said)
+    assert check(expect, found, 5, question="Where is the cat?") == (met, said)
 
 
 def test_nothing_is_nothing_and_what_no_lane_tells_is_not_judged():
@@ -70,8 +77,8 @@ def test_a_piece_is_found_in_its_best_unit_and_keyword_ranks_count_within_a_ques
     assert rows["cosine"].to_list() == [0.6, 0.5, 0.1, 0.2]
     assert rows["text"].to_list() == [1 / 3, 1 / 2, None, 1 / 2]
     first = rows.filter(question=0)
-    assert locate(first, (4, 1)) == RankedPiece(1, 0.9, True, 0.6, 1 / 3)
-    assert locate(first, (4, 2)) == RankedPiece(2, 0.8, True, 0.5, 1 / 2)
+    assert locate(first, (4, 1)) == RankedPiece(1, 0.9, True, 0.6, 1 / 3, 4)
+    assert locate(first, (4, 2)) == RankedPiece(2, 0.8, True, 0.5, 1 / 2, 4)
     assert locate(first, (4, 3)) is None
     assert with_lane_scores(RANKING.drop("dense:a", "dense:b", "lexical:a"))["text"].null_count() == 4
 

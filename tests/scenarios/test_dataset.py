@@ -9,7 +9,7 @@ import pytest
 from memlab.config.instantiate import make_dataset
 from memlab.data.dataset import Dataset
 from memlab.errors import MemlabError
-from memlab.scenarios.cases import CASES, CATEGORIES, Expect
+from memlab.scenarios.cases import CASES, CATEGORIES, EXAMPLES, Expect
 from memlab.scenarios.dataset import ASKED_ON, WORDS, Scenarios
 from memlab.tables import GOLD, SCHEMAS, with_text
 from memlab.text.token_counter import count_tokens
@@ -134,3 +134,18 @@ def test_options_cut_the_questions_and_a_pile_names_its_pieces(tables):
 def test_expectations_in_words():
     assert Expect("returned", ("a", "b", "c")).label == "all returned"
     assert Expect("near", ("a", "b"), 0.2).label == "scores within 0.2"
+
+
+def test_gimlis_own_examples_are_one_for_each_of_its_scenarios():
+    data = Scenarios(examples=True)
+    tables = data.load()
+    assert data.name == "scenarios-examples"
+    assert "examples" not in Scenarios().identity()
+    assert tables["gold"]["category"].to_list() == list(CATEGORIES[:8])
+    texts = dict(placed(tables).select("name", "text").iter_rows())
+    assert texts["technical-term:ssl-mode#it"].endswith("SSL_MODE=verify-full.")
+    assert set(texts) == {f"{name}#{piece.name}" for name, one in EXAMPLES.items() for piece in one.pieces}
+    kinds = {(one.category, expect.kind) for one in EXAMPLES.values() for expect in one.expect}
+    assert {("exact-match", "snippet"), ("cross-chunk", "path"), ("multi-concept", "near")} <= kinds
+    of_cases = {(one.category, expect.kind) for one in CASES.values() for expect in one.expect}
+    assert {pair for pair in of_cases if pair[0] in CATEGORIES[:8]} <= kinds

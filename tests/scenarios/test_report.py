@@ -12,7 +12,8 @@ from memlab.errors import MemlabError
 from memlab.rank.score import Score
 from memlab.scenarios import report
 from memlab.scenarios.dataset import Scenarios
-from memlab.scenarios.report import by_category, document, expectations, print_scenarios, snippet, systems
+from memlab.scenarios.report import by_category, document, expectations, print_scenarios, systems
+from memlab.scenarios.snippets import snippet
 from memlab.search.dense import Dense
 from memlab.store import Store
 from tests.sealing import seal
