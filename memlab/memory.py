@@ -11,7 +11,7 @@ An addition is on the disk when ``add`` returns. The stages that look at one ses
 context) run on the new session alone, and its keys are encoded. Stages that look across sessions (relate, prune) run at
 the first question after an addition. A question is a run of the pipeline over all sessions in the order of time.
 
-One process at a time can use a memory. Its methods may be called from several threads: questions (``search``,
+One process at a time can use a memory. Its methods may be called from several threads: questions (the searches,
 ``answer``, ``look``, ``history``) run side by side, with turns at the models that make vectors and scores; what changes
 the memory runs alone, and so do questions with a store that is shared with experiments. Do not use the pipeline, store
 and models of a memory elsewhere at the same time, unless their documentation allows it.
@@ -24,6 +24,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from memlab.errors import MemlabError
@@ -32,6 +33,7 @@ from memlab.live.documents import session_of_document
 from memlab.live.feedback import results_of
 from memlab.live.found import Found
 from memlab.live.json_lines import lines_of, sessions_of_file, sessions_of_folder, write
+from memlab.live.one_search import read_vector
 from memlab.live.opening import LockedContent
 from memlab.live.questions import Filter, Question, Questions, When, day_of
 from memlab.live.results import Answer, SearchResult
@@ -116,26 +118,28 @@ class Memory:
         return memory
 
     def add(self, session: Session | Iterable[Mapping[str, Any]], said_on: When = None, name: str | None = None,
-            **fields: Any) -> int:
+            *, unique: bool = False, **fields: Any) -> int:
         """Save a session and return its number; if this raises, nothing was added.
 
         ``session`` may be a list of messages as OpenAI's API takes them, ``[{"role": "user", "content": "..."}]``;
         ``said_on``, ``name`` and the fields of a Session (``user="ann"``) belong to such a list. A memory refuses a
         time without a UTC offset if it holds times with one, and the other way round; a date without a time goes with
-        both. A session whose name is there already is not added again: its number is returned.
+        both. A session whose name is there already is not added again: its number is returned. With ``unique`` that is
+        so as well for a session whose turns another one has, to the letter, for the same user, agent, room, source and
+        kind; date, name and metadata do not matter.
         """
         if not isinstance(session, Session):
             session = session_of_messages(session, said_on, name, **fields)
         elif said_on is not None or name is not None or fields:
             raise _has_its_own("add", fields)
         with self._opening.alone() as content:
-            return content.add([session])[0]
+            return content.add([session], unique)[0]
 
-    def add_many(self, sessions: Iterable[Session]) -> Sequence[int]:
+    def add_many(self, sessions: Iterable[Session], *, unique: bool = False) -> Sequence[int]:
         """Save sessions, all or none of them, and return their numbers; a kill leaves all or none too.
 
-        They are encoded together, which is much faster than one by one. Names count as in ``add``, also within
-        ``sessions``.
+        They are encoded together, which is much faster than one by one. Names and ``unique`` count as in
+        ``add``, also within ``sessions``.
         """
         if isinstance(sessions, Session | str | Mapping) or not isinstance(sessions, Iterable):
             raise MemlabError(f"expected a list of sessions, got {type(sessions).__name__}", where="add_many",
@@ -146,7 +150,7 @@ class Memory:
                 raise MemlabError(f"expected a Session, got {type(session).__name__}", where=f"session {place}",
                                   fix="Session(said_on, turns, name) makes one; add takes a list of messages")
         with self._opening.alone() as content:
-            return content.add(given)
+            return content.add(given, unique)
 
     def add_document(self, path: str | Path | None = None, *, text: str | None = None, said_on: When = None,
                      name: str | None = None, max_mb: float = 20.0, **fields: Any) -> int:
@@ -181,15 +185,35 @@ class Memory:
         returned; scores are those of the pipeline's score or reranker.
 
         The results are a frame that prints as text; its ``context()`` is the text for a prompt. Columns: rank, score,
-        selected, date (by the clock of the memory's time zone), role (of all turns, or null), speaker (who said the
-        text: a name or role; null for a text of several turns, which names them, and for a fact), text, session (the
-        number that ``add`` returned), name (of the session), turns, chunk (of a document: index, total, offset, page),
-        and one column per signal.
+        selected, date (by the clock of the memory's time zone), role (of all turns, or null), speaker (a name or role;
+        null for a text of several turns, which names them), text, session (the number that ``add`` returned), name (of
+        the session), turns, chunk (of a document: index, total, offset, page), and one column per signal.
         """
         asked = Question(question, now, k, where, threshold)
         with self._opening.side_by_side() as content:
-            tables = self._questions.run(self._questions.ranking, content, asked)
-            return Found(self._questions.counted(content, tables, asked))
+            return Found(self._questions.found(self._questions.ranking, content, asked))
+
+    def search_text(self, question: str, now: When = None, k: int | None = None, *, where: Filter | None = None,
+                    threshold: float | None = None) -> Found:
+        """Return the best ``k`` results, or 10, by words alone: the pipeline's search by words, or BM25.
+
+        ``score`` is that of the search, and ``threshold`` the lowest; all else as in ``search``.
+        """
+        asked = Question(question, now, k, where, threshold)
+        with self._opening.side_by_side() as content:
+            return Found(self._questions.found(self._questions.words, content, asked))
+
+    def search_vector(self, vector: Sequence[float] | np.ndarray, now: When = None, k: int | None = None, *,
+                      where: Filter | None = None, threshold: float | None = None) -> Found:
+        """Return the best ``k`` results, or 10, by the cosine of a vector with those that the pipeline has stored.
+
+        The vector is of the pipeline's embedder (``search.dense``), for a question or a text; its length does not
+        matter. ``score`` is the cosine, and ``threshold`` the lowest; all else as in ``search``. Raises MemlabError for
+        a pipeline without vectors, and for a vector of another number of dimensions.
+        """
+        asked = Question("", now, k, where, threshold, read_vector(vector))
+        with self._opening.side_by_side() as content:
+            return Found(self._questions.found(self._questions.by_vector(asked), content, asked))
 
     def answer(self, question: str, now: When = None, *, where: Filter | None = None) -> Answer:
         """Return the reader's answer; raise MemlabError for a pipeline without a reader."""

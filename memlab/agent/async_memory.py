@@ -76,6 +76,8 @@ class AsyncMemory:
     prune = _in_thread(Memory.prune)
     restore = _in_thread(Memory.restore)
     search = _in_thread(Memory.search)
+    search_text = _in_thread(Memory.search_text)
+    search_vector = _in_thread(Memory.search_vector)
     update = _in_thread(Memory.update)
 
     async def close(self) -> None:

@@ -15,8 +15,8 @@ from memlab.live.chosen import Turns
 from memlab.live.database import Database
 from memlab.live.feedback import Votes
 from memlab.live.pruning import Accesses
-from memlab.live.sessions import Entry, Session, SessionRows, same_content
-from memlab.live.store import FilteredStore, LiveStore, QuestionStore, forget_codes
+from memlab.live.sessions import Entry, Session, SessionRows, said_digest, same_content
+from memlab.live.store import LiveStore, QuestionStore, forget_codes
 from memlab.live.validity import Validity
 from memlab.live.working_set import WorkingSet
 from memlab.pipeline import Pipeline
@@ -76,12 +76,15 @@ class Content:
                 self.store.forget_indexes()
         self.sessions.tables()
 
-    def question_store(self, filtered: bool = False) -> Store:
-        """Return the store for one question, with or without a filter; raise MemlabError if somebody cut its files."""
+    def question_store(self, whole: Tables | None = None) -> Store:
+        """Return the store for one question; raise MemlabError if somebody cut its files.
+
+        ``whole`` are the tables of the memory for a question with a filter, whose tables are a part of them.
+        """
         if not isinstance(self.store, LiveStore):
             return self.store
         self.store.check_files()
-        return (FilteredStore if filtered else QuestionStore)(self.store, self._turns)
+        return QuestionStore(self.store, self._turns, whole)
 
     def note_question(self) -> None:
         """Give the memory back to the system that the first question has needed for reading and indexes."""
@@ -105,9 +108,13 @@ class Content:
         entries, _, _ = self._rows.read()
         return entries
 
-    def add(self, sessions: Sequence[Session]) -> Sequence[int]:
-        """Save the sessions whose names are not there, all or none; return the numbers of all."""
+    def add(self, sessions: Sequence[Session], unique: bool = False) -> Sequence[int]:
+        """Save the sessions whose names are not there, all or none; return the numbers of all.
+
+        ``unique`` leaves out those that say what another says for the same user, agent, room, source and kind.
+        """
         new: dict[str, Entry] = {}
+        said: dict[bytes, int] = {}  # of the new ones, for ``unique``
         entries: dict[int, Entry] = {}
         numbers = []
         for session in sessions:
@@ -117,9 +124,13 @@ class Content:
                 if not any(same_content(version, session) for version in self._versions(entry)):
                     raise MemlabError(f"there is a session '{name}' with other words or fields", where="session, name",
                                       fix="replace it by update, forget it first, or give this one another name")
+            elif unique and (same := said.get(said_digest(session), self.sessions.saying(session))) is not None:
+                numbers.append(same)
+                continue
             else:
                 entry = Entry.new(self.sessions.next + len(entries), session)
                 entries[entry.id] = entry
+                said[said_digest(session)] = entry.id
                 if name is not None:
                     new[name] = entry
             numbers.append(entry.id)

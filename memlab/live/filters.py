@@ -15,7 +15,7 @@ from pydantic import model_validator
 
 from memlab.data.numbering import renumber
 from memlab.errors import MemlabError
-from memlab.live.where import Where, narrow
+from memlab.live.where import FieldValues, Where, narrow
 from memlab.runtime.clock import Clock
 from memlab.stage import stage
 from memlab.store import Store
@@ -116,8 +116,8 @@ def _known(fields: pl.DataFrame) -> Mapping[tuple[int, int], Any]:
 
 def _fitting(tables: Tables, where: Where, known: Mapping[tuple[int, int], Any]) -> Tables:
     """Return the tables of the sessions and turns that fit."""
-    fit = [where.fits(known.get(place, {})) for place in tables["sessions"].select(SESSION).iter_rows()]
-    kept = tables["sessions"].filter(pl.Series(fit, dtype=pl.Boolean), where.within()).select(SESSION)
+    fit = FieldValues([known.get(place, {}) for place in tables["sessions"].select(SESSION).iter_rows()]).fit(where)
+    kept = tables["sessions"].filter(pl.Series(fit), where.within()).select(SESSION)
     if where.roles is not None:
         kept = kept.join(tables["turns"].filter(where.of_role()), on=SESSION, how="semi", maintain_order="left")
     return narrow(tables, kept, where).only(PLACED)

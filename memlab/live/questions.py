@@ -13,6 +13,7 @@ from memlab.errors import MemlabError
 from memlab.live import results
 from memlab.live.content import Content
 from memlab.live.feedback import with_record
+from memlab.live.one_search import by_vector, by_words
 from memlab.live.pruning import AccessProtected, frequently_accessed, sessions_to_prune
 from memlab.live.where import Where, narrow
 from memlab.live.working_set import adapt_to_data
@@ -31,13 +32,17 @@ Filter = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Question:
-    """A question as ``Memory.search`` describes it; raises MemlabError for what is none."""
+    """A question as ``Memory.search`` describes it; raises MemlabError for what is none.
+
+    vector: of unit length, in place of the text.
+    """
 
     text: str
     now: When = None
     k: int | None = None
     where: Filter | None = None
     threshold: float | None = None
+    vector: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):
@@ -47,7 +52,7 @@ class Question:
             raise MemlabError(f"{self.k!r:.40} is no number of results", where="k", fix="give 1 or more, or None")
         if not (self.threshold is None or is_number(self.threshold)):
             raise MemlabError(f"{self.threshold!r:.40} is no score", where="threshold", fix="give a number, or None")
-        if not self.text.strip():
+        if self.vector is None and not self.text.strip():
             raise MemlabError("the question is blank", where="question")
 
 
@@ -55,7 +60,7 @@ class Questions:
     """The pipeline of a memory, as its questions run it.
 
     pipeline: the stages, without judges. ranking: those after an addition, up to the selection. whole: those with the
-    context and the answer.
+    context and the answer. words: the search by words alone.
 
     Args:
         pipeline: Stages that write, search and read.
@@ -68,21 +73,34 @@ class Questions:
         self.pipeline = results.without_judges(pipeline)
         self.whole = self.pipeline.without(*PER_SESSION)
         self.ranking = results.ranking_alone(self.whole)
+        self.words = by_words(self.whole)
         self._often = often
 
     def run(self, pipeline: Pipeline, content: Content, question: Question, ended: bool = False) -> Tables:
-        """Return the tables of a question after ``ranking`` or ``whole``; ``ended``: with what is no longer valid."""
-        tables = self._tables(content, question.text, question.now, ended)
+        """Return the tables of a question after ``ranking``, ``whole``, ``words`` or ``by_vector``.
+
+        ``ended``: with what is no longer valid.
+        """
+        whole = tables = self._tables(content, question.text, question.now, ended)
         if question.where:
             wanted = Where.read(question.where, content.sessions.clock())
-            tables = narrow(tables, content.sessions.matching(wanted)["position"].unique(), wanted)
+            tables = narrow(whole, content.sessions.matching(wanted)["position"].unique(), wanted)
         _, places = content.sessions.tables()
         pipeline = with_record(pipeline.replace(prune=self._pruning(content, tables)), content.votes, content.accesses,
                                places)
-        store = content.question_store(filtered=bool(question.where))
+        store = content.question_store(whole if question.where else None)
         found = adapt_to_data(pipeline, tables).run(tables, store)
         content.note_question()
         return found
+
+    def by_vector(self, question: Question) -> Pipeline:
+        """Return the search by a question's vector alone; raise MemlabError for a pipeline without vectors."""
+        assert question.vector is not None
+        return by_vector(self.whole, question.vector)
+
+    def found(self, pipeline: Pipeline, content: Content, question: Question) -> pl.DataFrame:
+        """Return the results of a question to a pipeline, and count that they were returned."""
+        return self.counted(content, self.run(pipeline, content, question), question)
 
     def results(self, content: Content, tables: Tables, question: Question) -> pl.DataFrame:
         """Return the results that a question asks for."""

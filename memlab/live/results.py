@@ -25,9 +25,9 @@ RESULT: Mapping[str, pl.DataType | type[pl.DataType]] = {
 """Columns of every result; further columns are the signals, one per lane, boost or reranker.
 
 ``text`` is what was said, without date and speaker, or a memory that was made of it; ``speaker`` says who, by name or
-role, and is null for a text of several turns, which names them, and for a memory that was made. ``role`` is that of all
-turns, or null. ``session``, ``name`` (of the session) and ``turns`` are the place. ``chunk`` is where in a document it
-begins; it is null but in a live memory (``WorkingSet.with_chunks``).
+role, and is null where the text itself names the speakers of several turns. ``role`` is that of all turns, or null.
+``session``, ``name`` (of the session) and ``turns`` are the place. ``chunk`` is where in a document it begins; it is
+null but in a live memory (``WorkingSet.with_chunks``).
 """
 
 
@@ -75,28 +75,29 @@ def results(tables: Tables, pipeline: Pipeline, k: int | None = None,
     rows = ranked(tables, k)
     value: Value = getattr(pipeline.measure, "value", "unit")
     names = pl.Series("name", [name_of(session) for session in rows["session"]], pl.String)
-    verbatim = pl.col("body") == pl.format("{}: {}", "speaker", "said")
+    prefix = pl.format("{}: ", "speaker")
+    single = pl.lit(value in ("unit", "turn")) & (pl.col("turns").list.len() == 1)
+    of_one, words = single & pl.col("body").str.starts_with(prefix), pl.col("body").str.strip_prefix(prefix)
     return (
         rows.join(unit_bodies(rows.select("unit", *SESSION, "turns", "level"), tables, value).select("unit", "body"),
                   on="unit", how="left", maintain_order="left")
-        .join(_said_by(rows, tables), on="unit", how="left", maintain_order="left")
+        .join(_said_by(rows, tables["turns"]), on="unit", how="left", maintain_order="left")
         .join(tables["sessions"].rename({"said_on": "date"}), on=SESSION, how="left", maintain_order="left")
-        .with_columns(names, pl.when(verbatim).then("said").otherwise("body").alias("text"),
-                      pl.when(verbatim).then("speaker").alias("speaker"),
+        .with_columns(names, pl.when(of_one).then(words).otherwise("body").alias("text"),
+                      pl.when(of_one).then("speaker").alias("speaker"),
                       pl.lit(None, RESULT["chunk"]).alias("chunk"))
         .select(*RESULT, *signals_of(tables["ranking"]))
     )
 
 
-def _said_by(units: pl.DataFrame, tables: Tables) -> pl.DataFrame:
-    """Return (unit, role, speaker, said): the one role of its turns, or null; of a single turn its words."""
-    turns, place = units.select("unit", *SESSION, pl.col("turns").alias("turn")).explode("turn"), [*SESSION, "turn"]
-    said = with_text(tables["turns"].join(turns, on=place, how="semi"), tables["texts"])
-    one, role = pl.len() == 1, pl.col("role")
-    return turns.join(said, on=place).group_by("unit").agg(
+def _said_by(units: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
+    """Return (unit, role, speaker): the one role of its turns, or null, and the name or role of the first speaker."""
+    place = [*SESSION, "turn"]
+    members = units.select("unit", *SESSION, pl.col("turns").alias("turn")).explode("turn")
+    role = pl.col("role")
+    return members.join(turns, on=place).sort("unit", "turn").group_by("unit").agg(
         pl.when(role.n_unique() == 1).then(role.first()).alias("role"),
-        pl.when(one).then(pl.col("speaker").fill_null(role).first()).alias("speaker"),
-        pl.when(one).then(pl.col("text").first()).alias("said"))
+        pl.col("speaker").fill_null(role).first().alias("speaker"))
 
 
 @dataclass(frozen=True)

@@ -274,6 +274,12 @@ def latest(entries: Iterable[Entry]) -> list[Entry]:
     return [entry for entry in left if entry.session is not None]
 
 
+def said_digest(session: Session) -> bytes:
+    """Return a digest of the turns of a session, and of its fields without name, date and metadata."""
+    turns = [(turn.role, turn.speaker, turn.text) for turn in session.turns]
+    return hashlib.blake2b(json.dumps([session.fields(), turns], sort_keys=True).encode(), digest_size=16).digest()
+
+
 def same_content(a: Session, b: Session) -> bool:
     """Return whether two sessions say the same at the same time, and have the same fields and metadata."""
     return replace(a, said_on=a.said_on and midnight(a.said_on), name=None) == replace(

@@ -32,6 +32,7 @@ from memlab.runtime.files import TEMPORARY, disk_faults
 from memlab.store.index import SegmentIndex
 from memlab.store.segment import DAMAGED, key_columns, store_errors
 from memlab.store.store import SavedCodes, Store
+from memlab.tables import Tables
 
 
 class TokenCodes:
@@ -237,13 +238,15 @@ class QuestionStore(Store):
     Args:
         memory: The store of the memory.
         turns: The lock that all questions of the memory share.
+        whole: The tables of the whole memory, for a question with a filter.
     """
 
     shares_results: ClassVar[bool] = False
     caches_indexes: ClassVar[bool] = True
 
-    def __init__(self, memory: LiveStore, turns: RLock) -> None:
+    def __init__(self, memory: LiveStore, turns: RLock, whole: Tables | None) -> None:
         super().__init__(memory.root)
+        self.whole = whole
         self._memory, self._turns = memory, turns
         self.made, self.found, self._completions = memory.made, memory.found, memory._completions
 
@@ -270,14 +273,3 @@ class QuestionStore(Store):
 
     def _open(self, kind: str, role: Role | None, path: Path, identity: str) -> SegmentIndex:  # noqa: ARG002
         return SegmentIndex(None)
-
-
-class FilteredStore(QuestionStore):
-    """A memory's store for a question with a filter: indexes of other memories than all are made for it alone.
-
-    The words of the texts are those that the memory has counted: what depends on the other texts is counted anew.
-    """
-
-    def index(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """Return the words that the memory caches, or else a new index."""
-        return super().index(key, make) if isinstance(key, tuple) and key[:1] == ("words",) else make()

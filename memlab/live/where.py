@@ -6,12 +6,14 @@ frequencies, relations and ties are those of such a memory.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from memlab.errors import MemlabError, did_you_mean
 from memlab.live.fields import FIELDS, Plain
@@ -70,11 +72,6 @@ class Where:
                                   fix=did_you_mean(str(role), ROLES))
         return cls(values, None if roles is None else tuple(str(role) for role in roles), **days)
 
-    def fits(self, fields: Mapping[str, Any]) -> bool:
-        """Return whether a session with this name, these fields and these metadata has one of the values of each."""
-        return all(_among(fields.get("metadata", {}).get(key.removeprefix(METADATA)) if key.startswith(METADATA)
-                          else fields.get(key), values) for key, values in self.values.items())
-
     def within(self) -> pl.Expr:
         """Return whether a session was said on one of the days; one without a date fits no limit."""
         day = pl.col("said_on").dt.date()
@@ -86,9 +83,37 @@ class Where:
         return pl.lit(True) if self.roles is None else pl.col("role").is_in(list(self.roles))
 
 
-def _among(value: Plain, values: tuple[Plain, ...]) -> bool:
-    """Return whether a value is one of some; True is not 1."""
-    return any(value == one and isinstance(value, bool) == isinstance(one, bool) for one in values)
+class FieldValues:
+    """Sessions by the values of their fields.
+
+    Args:
+        fields: Of each session its name, its fields and ``metadata``, as far as it has them.
+    """
+
+    def __init__(self, fields: Sequence[Mapping[str, Any]]) -> None:
+        self._fields = fields
+        self._rows: dict[str, dict[tuple[bool, Plain], list[int]]] = {}  # by key and value; True is not 1
+
+    def fit(self, where: Where) -> NDArray[np.bool_]:
+        """Return which sessions have one of the values of each field of a filter, (n,)."""
+        fit = np.ones(len(self._fields), bool)
+        for key, values in where.values.items():
+            rows = self._rows_of(key)
+            one = np.zeros(len(fit), bool)
+            for value in values:
+                one[rows.get((isinstance(value, bool), value), [])] = True
+            fit &= one
+        return fit
+
+    def _rows_of(self, key: str) -> dict[tuple[bool, Plain], list[int]]:
+        if key not in self._rows:
+            rows: dict[tuple[bool, Plain], list[int]] = {}
+            for row, fields in enumerate(self._fields):
+                value = fields.get("metadata", {}).get(key.removeprefix(METADATA)) if key.startswith(
+                    METADATA) else fields.get(key)
+                rows.setdefault((isinstance(value, bool), value), []).append(row)
+            self._rows[key] = rows
+        return self._rows[key]
 
 
 def narrow(tables: Tables, sessions: pl.Series | pl.DataFrame, where: Where) -> Tables:

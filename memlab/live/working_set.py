@@ -22,8 +22,8 @@ from memlab.data.benchmarks import Builder
 from memlab.errors import MemlabError, did_you_mean
 from memlab.live.fields import FIELDS
 from memlab.live.results import RESULT
-from memlab.live.sessions import Entry, Session, Turn
-from memlab.live.where import Where
+from memlab.live.sessions import Entry, Session, Turn, said_digest
+from memlab.live.where import FieldValues, Where
 from memlab.models.protocols import embedders_in
 from memlab.pipeline import Pipeline
 from memlab.runtime.clock import Clock, has_offset
@@ -210,11 +210,13 @@ class WorkingSet:
         self.names: dict[str, int] = {}
         self.turns: dict[int, set[int]] = {}
         self.ended: dict[int, Entry] = {}
+        self._said: dict[bytes, list[int]] = {}  # sessions by what they say, and for whom
         self.next = 0
         # under their own numbers: all sessions of the last question; later ones in parts of 1, PARTS, PARTS^2 ...
         self._base = write(entries, pipeline, store, self.clock())
         self._parts: list[list[Tables]] = []
         self._chronological: tuple[Tables, pl.DataFrame] | None = None
+        self._values = FieldValues(())  # of the sessions in the order of time
         for entry in entries:
             self._enter(entry)
 
@@ -241,6 +243,8 @@ class WorkingSet:
         """Replace some sessions by their remaining turns; if this raises, nothing has changed."""
         self._base, self._parts, self._chronological = self.shortened(left, self._store), [], None
         self.names = {name: number for name, number in self.names.items() if number not in left}
+        self._said = {said: others for said, numbers in self._said.items()
+                      if (others := [number for number in numbers if number not in left])}
         for entry in left.values():
             del self.turns[entry.id]
             for known in (self._times, self._fields, self._places, self.ended):
@@ -299,6 +303,7 @@ class WorkingSet:
             self._base, self._parts = self._all(), []
             self._chronological = chronological(self._base, self._times)
             self._chronological[0].digest(PLACED)  # cached with the tables, for all questions
+            self._values = FieldValues([self._fields.get(n, {}) for n in self._chronological[1]["session"]])
         return self._chronological
 
     def number(self, session: int | str) -> int:
@@ -310,6 +315,10 @@ class WorkingSet:
             raise MemlabError(f"there is no session {session!r}", where="session",
                               fix=did_you_mean(session, self.names) if isinstance(session, str) and self.names else "")
         return number
+
+    def saying(self, session: Session) -> int | None:
+        """Return the first session that says the same for the same user, agent, room, source and kind, if any."""
+        return self._said.get(said_digest(session), [None])[0]
 
     def name_at(self, position: int) -> str | None:
         """Return the name of the session at a position in the order of time, if it has one."""
@@ -323,9 +332,8 @@ class WorkingSet:
         Unless the filter has a role, a session without turns has a row too, with a turn of null.
         """
         tables, places = self.tables()
-        fit = [where.fits(self._fields.get(number, {})) for number in places["session"]]
         sessions = tables["sessions"].select(pl.col("session").alias("position"), "said_on").filter(
-            pl.Series(fit, dtype=pl.Boolean), where.within()).join(places, on="position", maintain_order="left")
+            pl.Series(self._values.fit(where)), where.within()).join(places, on="position", maintain_order="left")
         turns = tables["turns"].filter(where.of_role()).select(pl.col("session").alias("position"), "turn")
         found = sessions.join(turns, on="position", how="left" if where.roles is None else "inner",
                               maintain_order="left")
@@ -369,6 +377,7 @@ class WorkingSet:
         self.next = max(self.next, entry.id + 1)
         if entry.session is not None:
             self.turns[entry.id] = set(entry.numbers)
+            self._said.setdefault(said_digest(entry.session), []).append(entry.id)
             if isinstance(entry.session.said_on, datetime):
                 self._times[entry.id] = entry.session.said_on
             if any(turn.offset is not None for turn in entry.session.turns):

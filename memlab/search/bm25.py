@@ -106,8 +106,8 @@ def search_words(tables: Tables, store: Store, kinds: Sequence[str] | None, name
     """
     queries, memories = tables["queries"], tables["memories"]
     # an experiment has hundreds of corpora: one at a time is in memory, and terms that nobody asks for are not counted
-    index = (store.index(("words", tokenise), lambda: CachedWords(tokenise)).of(tables, kinds) if store.caches_indexes
-             else None)
+    index = (store.index(("words", tokenise), lambda: CachedWords(tokenise)).of(tables, kinds, store.whole is not None)
+             if store.caches_indexes else None)
     layout = list(visible_pools(index.pools if index else memory_pools(memories, kinds), queries, tables["questions"]))
     if not layout:
         return Tables(hits=empty("hits"))
@@ -183,8 +183,6 @@ class BM25Okapi:
 
 def _mean_idf(corpus: Corpus, visible: int) -> float:
     """Return the mean idf, negative ones included, over the terms of the first ``visible`` texts."""
-    postings = corpus.postings
-    terms = np.repeat(np.arange(postings.shape[1]), np.diff(postings.indptr))
-    df = np.bincount(terms[postings.indices < visible], minlength=postings.shape[1])
+    df = corpus.document_frequencies(visible)
     df = df[df > 0]
     return float(np.mean(np.log(visible - df + 0.5) - np.log(df + 0.5))) if len(df) else 0.0

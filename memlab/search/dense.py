@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Annotated, ClassVar
 
 import numpy as np
+import polars as pl
 from pydantic import Field
 
 from memlab.models.local.embedder import SparseTermEncoder, term_matrix
-from memlab.models.protocols import Embedder
-from memlab.search.exact import Flat, Index
-from memlab.search.hits import MATCH, HitsBuilder, digits_of, pools
+from memlab.models.protocols import Embedder, Floats, Ints
+from memlab.search.exact import Flat, Index, Searcher
+from memlab.search.faiss_index import Approximate, CachedIndex
+from memlab.search.hits import MATCH, HitsBuilder, digits_of, of_kinds, pools
 from memlab.stage import Names, stage
 from memlab.store import Store
 from memlab.store.store import Rows, encode
@@ -85,16 +87,33 @@ class Dense:
         memory_rows = np.unique(np.concatenate([p.memories for p in layout]))
         query_rows = np.unique(np.concatenate([p.queries for p in layout]))
         keys = encode(store, self.embedder, tables["texts"], memories["key_id"].gather(memory_rows), "document")
-        query_vectors = encode(store, self.embedder, tables["texts"], queries["text_id"].gather(query_rows), "query")
+        query_vectors = self.query_vectors(tables, store, query_rows)
         memory_ids, query_ids = memories["memory"].to_numpy(), queries["query"].to_numpy()
         hits = HitsBuilder(self.floor, digits_of(self.embedder))
         for pool in layout:
             vectors = Rows(keys.base, keys.rows[np.searchsorted(memory_rows, pool.memories)])
             with store.caching():
-                searcher = self.index.open(vectors, store.root / "indexes")
+                searcher = self._open(vectors, memories["key_id"].gather(pool.memories), pool.kind, tables, store)
             questions = query_vectors[np.searchsorted(query_rows, pool.queries)]
             results = searcher.search(questions, pool.visible, self.depth)
             for query, (at, scores) in zip(pool.queries, results):
                 hits.add(f"{self.name}:{pool.kind}", query_ids[query], memory_ids[pool.memories[at]], scores,
                          self.depth)
         return Tables(hits=hits.frame())
+
+    def query_vectors(self, tables: Tables, store: Store, rows: Ints) -> Floats:
+        """Return the vectors of some rows of ``queries``, (n, dim)."""
+        texts = tables["queries"]["text_id"].gather(rows)
+        return encode(store, self.embedder, tables["texts"], texts, "query")[:]
+
+    def _open(self, vectors: Rows, keys: pl.Series, kind: str, tables: Tables, store: Store) -> Searcher:
+        """Return a searcher of the vectors of some keys (n,); a live memory caches the index of all keys of a kind."""
+        folder = store.root / "indexes"
+        if not (store.caches_indexes and isinstance(self.index, Approximate)):
+            return self.index.open(vectors, folder)
+        def whole() -> tuple[pl.Series, Rows]:
+            texts = of_kinds((store.whole or tables)["memories"], (kind,))["key_id"].unique(maintain_order=True)
+            return texts, encode(store, self.embedder, tables["texts"], texts, "document")
+
+        name = f"vectors {self.embedder.identity()} {self.index.built_from()} {kind}"
+        return store.index(name, CachedIndex).of(self.index, keys, vectors, folder, whole)

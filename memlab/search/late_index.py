@@ -16,6 +16,7 @@ from memlab.search.token_lists import TokenLists
 from memlab.search.token_pools import Places, TokenPool
 from memlab.stage import stage
 from memlab.store import Store
+from memlab.store.token_vectors import TokenVectors
 
 Positive = Annotated[int, Field(ge=1)]
 
@@ -46,6 +47,13 @@ class LateIndex(WeightedLate):
     centroids: Positive | None = None  # null: a power of two near 10 times the root of the number of token vectors
     seed: Annotated[int, Field(ge=0)] = 0  # of the k-means that places the centroids
 
+    def _whole(self, pool: TokenPool, store: Store) -> TokenVectors:
+        """Return the texts of a pool, or, where a filter has left a part of it, of the whole pool."""
+        if store.whole is None:
+            return pool.texts
+        return next(whole.texts for whole in self._pools(store.whole, store)
+                    if (whole.rows.corpus, whole.rows.kind) == (pool.rows.corpus, pool.rows.kind))
+
     def _scores(self, pool: TokenPool, queries: Queries, visible: Ints, store: Store
                 ) -> Iterator[tuple[int, str, Ints, Floats]]:
         settings = (self.matcher.token_identity("document"), self.number_format(), pool.rows.kind, self.centroids,
@@ -56,7 +64,9 @@ class LateIndex(WeightedLate):
             yield from super()._scores(pool, queries, visible, store)
             return
         lists = store.index(name, lambda: TokenLists(self.centroids, self.seed, store.token_codes(name)))
-        postings = lists.of(pool.texts)
+        postings = lists.of(self._whole(pool, store))
+        if store.whole is not None:
+            postings = lists.part(postings, pool.texts)
         for i, (ids, query) in enumerate(queries):
             if seen := int(visible[i]):
                 place = postings.place[pool.text_of[:seen]]

@@ -63,16 +63,20 @@ class CachedWords:
         self._terms = pl.Series("term", [], pl.String)
         self._counts = scipy.sparse.csr_array((0, 0), dtype=np.int32)  # (texts, terms)
         self._lengths: Ints = np.empty(0, np.int64)
+        self._postings: tuple[scipy.sparse.csc_array, dict[str, int]] | None = None  # of all texts; and the columns
         self._memories = ""  # the digest of the memories of ``_indexes``
         self._indexes: dict[tuple[str, ...] | None, WordIndex] = {}
 
-    def of(self, tables: Tables, kinds: Sequence[str] | None) -> WordIndex:
+    def of(self, tables: Tables, kinds: Sequence[str] | None, part: bool = False) -> WordIndex:
         """Return the postings of the memories of these kinds; MemlabError for a kind that no memory has.
 
-        They are made once for the same table of memories; texts are tokenised that were not there before.
+        Texts are tokenised that were not there before. Postings are kept for the latest table of memories, unless it
+        is ``part`` of a memory.
         """
-        digest, key = tables.digest(("memories",)), kinds if kinds is None else tuple(kinds)
+        digest, key = "" if part else tables.digest(("memories",)), kinds if kinds is None else tuple(kinds)
         with self._lock:
+            if part:
+                return self._index(tables, memory_pools(tables["memories"], kinds))
             if digest != self._memories:
                 self._memories, self._indexes = digest, {}
             if key not in self._indexes:
@@ -88,21 +92,29 @@ class CachedWords:
             self._counts = counts[:, used]
             self._ids, self._lengths = self._ids.filter(staying), self._lengths[staying]
             self._terms = pl.Series("term", self._terms.gather(used).to_list(), pl.String)  # views keep old words
-            self._memories, self._indexes = "", {}
+            self._memories, self._indexes, self._postings = "", {}, None
 
     def _index(self, tables: Tables, pools: Sequence[MemoryPool]) -> WordIndex:
         key_ids = tables["memories"]["key_id"]
         used = [key_ids.gather(pool.memories) for pool in pools]
-        if used:
+        rows = self._rows_of(used)
+        if any(row.null_count() for row in rows):
             self._add(tables["texts"], pl.concat(used).unique())
-        order = self._terms.arg_sort()
-        counts = self._counts[:, order.to_numpy()]
+            rows = self._rows_of(used)
+        if self._postings is None:
+            order = self._terms.arg_sort()
+            self._postings = (self._counts[:, order.to_numpy()].tocsc(),
+                              {term: n for n, term in enumerate(self._terms.gather(order))})
+        postings, columns = self._postings
+        corpora = {(pool.corpus, pool.kind): Corpus(postings, self._lengths[row], row)
+                   for pool, row in zip(pools, (row.to_numpy().astype(np.int64) for row in rows))}
+        return WordIndex(pools, corpora, columns)
+
+    def _rows_of(self, used: Sequence[pl.Series]) -> list[pl.Series]:
+        """Return where the texts with some ids are, null for one that is not known yet."""
         at = pl.DataFrame({"text_id": self._ids}).with_row_index("at")
-        rows = [ids.alias("text_id").to_frame().join(at, on="text_id", how="left", maintain_order="left")["at"]
+        return [ids.alias("text_id").to_frame().join(at, on="text_id", how="left", maintain_order="left")["at"]
                 for ids in used]
-        corpora = {(pool.corpus, pool.kind): Corpus.of(counts, self._lengths, row.to_numpy().astype(np.int64))
-                   for pool, row in zip(pools, rows)}
-        return WordIndex(pools, corpora, {term: n for n, term in enumerate(self._terms.gather(order))})
 
     def _add(self, texts: pl.DataFrame, ids: pl.Series) -> None:
         """Tokenise the texts with these ids that are not known yet."""
@@ -123,7 +135,7 @@ class CachedWords:
             (np.concatenate([old.data, number]), (np.concatenate([old.row, row + np.int32(old.shape[0])]),
                                                   np.concatenate([old.col, term]))), shape=size).tocsr()
         self._lengths = np.concatenate([self._lengths, np.bincount(tokens["row"].to_numpy(), minlength=new.height)])
-        self._ids, self._terms = pl.concat([self._ids, new["text_id"]]), terms
+        self._ids, self._terms, self._postings = pl.concat([self._ids, new["text_id"]]), terms, None
 
 
 Form = Literal["lucene", "robertson", "atire", "bm25l", "bm25+"]
@@ -151,10 +163,15 @@ def term_weight(form: Form, tf: Reals, norm: Reals, k1: float, delta: float) -> 
 
 @dataclass(frozen=True)
 class Corpus:
-    """One pool of memories, in the order of the pool: term counts (n, terms) and lengths (n,)."""
+    """One pool of memories, in the order of the pool: term counts of texts and the lengths (n,) of the memories.
+
+    rows: (n,) the text of each memory in the postings, which may be those of more texts; None: the memories are all
+    texts, in their order.
+    """
 
     postings: scipy.sparse.csc_array
     lengths: Ints
+    rows: Ints | None = None
 
     @classmethod
     def of(cls, counts: scipy.sparse.csr_array, lengths: Ints, rows: Ints) -> Corpus:
@@ -162,6 +179,27 @@ class Corpus:
         postings = counts[rows].tocsc()
         postings.sort_indices()
         return cls(postings, lengths[rows])
+
+    def holding(self, term: int, visible: int) -> tuple[Ints, Ints]:
+        """Return which of the first ``visible`` memories hold a term, ascending, and how often: (m,), (m,)."""
+        start, end = self.postings.indptr[term:term + 2]
+        texts, times = self.postings.indices[start:end], self.postings.data[start:end]
+        if self.rows is None:
+            df = int(np.searchsorted(texts, visible))
+            return texts[:df], times[:df]
+        of_texts = np.zeros(self.postings.shape[0], times.dtype)
+        of_texts[texts] = times
+        of_memories = of_texts[self.rows[:visible]]
+        found = np.flatnonzero(of_memories)
+        return found, of_memories[found]
+
+    def document_frequencies(self, visible: int) -> Ints:
+        """Return how many of the first ``visible`` memories hold each term, (terms,)."""
+        texts = np.arange(visible) if self.rows is None else self.rows[:visible]
+        memories = np.bincount(texts, minlength=self.postings.shape[0])  # with each text
+        terms = np.repeat(np.arange(self.postings.shape[1]), np.diff(self.postings.indptr))
+        counts = np.bincount(terms, memories[self.postings.indices], self.postings.shape[1])
+        return counts.astype(np.int64)
 
     def scores(self, query: scipy.sparse.csr_array, visible: int, form: Form, k1: float, b: float, delta: float,
                idf: Idf) -> Reals:
@@ -171,21 +209,18 @@ class Corpus:
         norm = 1 - b + b * lengths / mean
         total = np.zeros(visible)
         for term, times in zip(query.indices, query.data):
-            start, end = self.postings.indptr[term:term + 2]
-            texts = self.postings.indices[start:end]
-            df = int(np.searchsorted(texts, visible))
-            if df == 0:
+            texts, tf = self.holding(term, visible)
+            if not len(texts):
                 continue
-            texts, tf = texts[:df], self.postings.data[start:start + df].astype(np.float64)
-            weight = times * idf(visible, df)
+            weight = times * idf(visible, len(texts))
             absent = float(term_weight(form, np.zeros(1), np.ones(1), k1, delta)[0])  # does not depend on the length
             total += weight * absent
-            total[texts] += weight * (term_weight(form, tf, norm[texts], k1, delta) - absent)
+            total[texts] += weight * (term_weight(form, tf.astype(np.float64), norm[texts], k1, delta) - absent)
         return total
 
     def matches(self, query: scipy.sparse.csr_array, visible: int) -> NDArray[np.bool_]:
         """Return which of the first ``visible`` texts hold a term of a query (1, terms): (visible,)."""
-        found = np.zeros(self.postings.shape[0], bool)
+        found = np.zeros(visible, bool)
         for term in query.indices:
-            found[self.postings.indices[slice(*self.postings.indptr[term:term + 2])]] = True
-        return found[:visible]
+            found[self.holding(term, visible)[0]] = True
+        return found

@@ -8,7 +8,7 @@ probed one, which is close to an upper bound, as in Lee et al., XTR (NeurIPS 202
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -124,6 +124,11 @@ class TokenLists:
                                      self._by_id)
             self._latest = texts, postings
             return postings
+
+    def part(self, postings: TokenPostings, texts: TokenVectors) -> TokenPostings:
+        """Return what ``of`` has returned for some of its texts alone."""
+        with self._lock:
+            return replace(postings, place=self._places(_frame(texts.keys())).to_numpy().astype(np.int64))
 
     def forget(self, left: pl.Series) -> None:
         """Forget all texts but those with these ids (n,)."""

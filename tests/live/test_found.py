@@ -6,6 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
+from memlab.live.found import Found
 from memlab.memory import Memory, Session
 from memlab.rank.score import Score
 from memlab.write.chunk import RoundChunker, SessionChunker
@@ -24,7 +25,7 @@ def test_words_are_those_of_the_turn_without_date_and_speaker(tmp_path: Path) ->
         assert found.select("role", "speaker", "text").rows() == [
             ("user", "user", "I bought a boat.\n\nYes."), ("assistant", "assistant", "A boat: \x1bnice"),
             ("user", "Ann", "The boat is blue."), ("user", "user", "[2023] boat")]
-        assert found[2:].context() == "[2023-05-20]\nAnn: The boat is blue.\n\nuser: [2023] boat"
+        assert Found(found[2:]).context() == "[2023-05-20]\nAnn: The boat is blue.\n\nuser: [2023] boat"
 
 
 def test_words_of_several_turns_name_their_speakers_and_have_no_role(tmp_path: Path) -> None:

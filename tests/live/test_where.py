@@ -12,13 +12,15 @@ from polars.testing import assert_frame_equal
 from memlab.errors import MemlabError
 from memlab.memory import Memory, Session
 from memlab.pipeline import Pipeline
+from memlab.search.bm25 import BM25Okapi
 from memlab.search.dense import Dense
+from memlab.search.faiss_index import HNSW
 from memlab.search.late_index import LateIndex
-from memlab.search.late_interaction import WeightedLate
+from memlab.search.late_interaction import Late, WeightedLate
 from memlab.stage import EmptyStage
 from memlab.store import Store
 from memlab.systems.memorystack.relations import MemoryStack
-from tests.search.world import WordEmbedder
+from tests.search.world import Overlap, WordEmbedder
 from tests.small import lexical
 from tests.token_words import TokenWords
 
@@ -26,7 +28,10 @@ WORDS = WordEmbedder()
 NO_LEXICAL = EmptyStage(writes=("hits",))
 PIPELINES = {
     "bm25": lexical(),
+    "okapi": lexical(lexical=BM25Okapi()),
     "dense": Pipeline(dense=Dense(embedder=WORDS), lexical=NO_LEXICAL),
+    "hnsw": Pipeline(dense=Dense(embedder=WORDS, index=HNSW()), lexical=NO_LEXICAL),
+    "pairs": lexical(late=Late(scorer=Overlap())),
     "late": lexical(late=WeightedLate(matcher=TokenWords())),
     "late_index": lexical(late=LateIndex(matcher=TokenWords(), exact_below=0, centroids=4)),
     "related": Pipeline(dense=Dense(embedder=WORDS), relate=MemoryStack(embedder=WORDS, related=0.3)),
@@ -72,7 +77,8 @@ def fits(session: Session, where: dict[str, Any]) -> bool:
     return True
 
 
-@pytest.mark.parametrize("count", [6, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [4, pytest.param(100, marks=pytest.mark.slow),
+                                   pytest.param(1000, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("name", PIPELINES)
 def test_a_filter_finds_what_a_memory_of_the_fitting_sessions_finds(tmp_path: Path, name: str, count: int) -> None:
     pipeline, told, draw, sizes = PIPELINES[name], sessions(), random.Random(5), []

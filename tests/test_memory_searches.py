@@ -1,0 +1,115 @@
+"""Searches of a memory by words and by a vector alone, and sessions that another one makes needless."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from memlab.errors import MemlabError
+from memlab.memory import Memory, Session
+from memlab.pipeline import Pipeline
+from memlab.search.dense import Dense
+from memlab.search.faiss_index import HNSW
+from memlab.store import Store
+from tests.search.world import WordEmbedder
+from tests.small import lexical
+
+WORDS = WordEmbedder()
+DENSE = Pipeline(dense=Dense(embedder=WORDS))
+TOLD = [Session("2023-05-20", [("user", "I bought a red boat."), ("assistant", "A boat!")], "boat", room="lake"),
+        Session("2023-05-21", [("user", "My cat likes the sea.")], "cat", room="house"),
+        Session("2023-06-21", [("user", "The boat sank.")], "sank", room="lake")]
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Any:
+    with Memory(tmp_path / "ann", DENSE) as one:
+        one.add_many(TOLD)
+        yield one
+
+
+def test_words_alone_are_scored_as_bm25_scores_them(memory: Memory, tmp_path: Path) -> None:
+    with Memory(tmp_path / "words", lexical()) as words:
+        words.add_many(TOLD)
+        signals = words.search("red boat", "2023-07-01", 10)
+    found = memory.search_text("red boat", "2023-07-01")
+    assert found["text"].to_list() == ["I bought a red boat.", "A boat!", "The boat sank."]
+    assert dict(found.select("text", "score").iter_rows()) == {
+        text: score for text, score in signals.select("text", "lexical:turn").iter_rows() if score}
+    assert memory.search_text("red boat", "2023-06-01", where={"room": "lake"}).height == 2
+    assert memory.search_text("red boat", "2023-07-01", 1)["name"].to_list() == ["boat"]
+    assert memory.search_text("red boat", "2023-07-01", threshold=found["score"][0]).height == 1
+    assert memory.search_text("zebra", "2023-07-01").is_empty()
+    with pytest.raises(MemlabError, match="the question is blank"):
+        memory.search_text(" ")
+
+
+def test_a_vector_finds_texts_by_their_cosine(memory: Memory) -> None:
+    vector = 7 * WORDS.vector("boat red")
+    found = memory.search_vector(vector, "2023-07-01")
+    texts = [f"{turn.text}" for session in TOLD for turn in session.turns]
+    cosines = {text: float(WORDS.vector(text) @ vector / np.linalg.norm(vector)) for text in texts}
+    assert dict(found.select("text", "score").iter_rows()) == pytest.approx(cosines, abs=1e-5)
+    assert found["score"].is_sorted(descending=True)
+    assert memory.search_vector(vector.tolist(), "2023-07-01", 2).height == 2
+    least = found["score"][1]
+    assert memory.search_vector(vector, "2023-07-01", threshold=least).height == 2
+    assert set(memory.search_vector(vector, "2023-07-01", where={"room": "house"})["name"]) == {"cat"}
+    assert "sank" not in set(memory.search_vector(vector, "2023-06-01")["name"])
+
+
+@pytest.mark.parametrize(("vector", "message"), [
+    ([1.0, 2.0], r"the vector has 2 numbers, and those of this memory have \d+"), ([], "is no vector"),
+    ([[1.0, 2.0]], "is no vector"), ("boat", "is no vector"), ([0.0] * 4, "some of them not 0"),
+    ([float("nan"), 1.0], "a vector of finite numbers"), (None, "is no vector")])
+def test_what_is_no_vector_of_the_memory_is_refused(memory: Memory, vector: Any, message: str) -> None:
+    with pytest.raises(MemlabError, match=message):
+        memory.search_vector(vector, "2023-07-01")
+
+
+def test_a_vector_needs_a_pipeline_with_vectors_and_leaves_none_in_a_shared_store(tmp_path: Path) -> None:
+    with Memory(tmp_path / "words", lexical()) as words, pytest.raises(MemlabError, match="stores no vectors"):
+        words.search_vector([1.0])
+    store = Store(tmp_path / "store")
+    with Memory(tmp_path / "ann", DENSE, store) as memory:
+        memory.add_many(TOLD)
+        made = store.made["vectors"]
+        memory.search_vector(WORDS.vector("boat"), "2023-07-01")
+        assert store.made["vectors"] == made
+
+
+def test_a_session_that_says_what_another_says_is_added_once_if_it_should_be_unique(tmp_path: Path) -> None:
+    with Memory(tmp_path, lexical()) as memory:
+        first = memory.add([{"role": "user", "content": "I like tea."}], "2023-05-20", user="ann")
+        again = [Session("2023-06-01", [("user", "I like tea.")], "x", user="ann", metadata={"page": 1}),
+                 Session("2023-06-01", [("user", "I like tea.")], user="ben"),
+                 Session("2023-06-02", [("user", "I like tea.")], user="ben"),
+                 Session("2023-06-01", [("user", "I like Tea.")], user="ann")]
+        assert memory.add_many(again, unique=True) == [first, 1, 1, 2]
+        assert memory.add([{"role": "user", "content": "I like tea."}], user="ann", unique=True) == first
+        assert memory.add([{"role": "user", "content": "I like tea."}], user="ann") == 3
+        memory.forget(first)
+    with Memory(tmp_path, lexical()) as memory:
+        assert memory.add([{"role": "user", "content": "I like tea."}], user="ann", unique=True) == 3
+        memory.forget(3)
+        assert memory.add([{"role": "user", "content": "I like tea."}], user="ann", unique=True) == 4
+
+
+def test_an_approximate_index_is_one_file_whatever_is_asked(tmp_path: Path) -> None:
+    pytest.importorskip("faiss")
+    exact, near = (Pipeline(dense=Dense(embedder=WORDS, **more)) for more in ({}, {"index": HNSW(exact_below=3)}))
+    told = [Session(f"2023-05-{1 + n % 28:02}", [("user", f"I bought boat {n % 7} for the sea of {n % 11}")], f"s{n}",
+                    user=("ann", "ben")[n % 2]) for n in range(60)]
+    with Memory(tmp_path / "exact", exact) as one, Memory(tmp_path / "near", near) as other:
+        one.add_many(told)
+        other.add_many(told)
+        for where in ({"user": "ann"}, None, {"user": ["ann"], "after": "2023-05-10"}, {"name": ["s3", "s4"]}):
+            for vector in (WORDS.vector("boat 3"), WORDS.vector("sea of 10")):
+                right = one.search_vector(vector, "2023-05-25", 5, where=where)
+                found = other.search_vector(vector, "2023-05-25", 5, where=where)
+                assert found["score"].to_list() == pytest.approx(right["score"].to_list(), abs=1e-5)
+                assert set(found["session"]) <= set(one.list(where=where)["session"])
+        assert len(list((tmp_path / "near").rglob("*.faiss"))) == 1
