@@ -29,8 +29,9 @@ import polars as pl
 
 from memlab.errors import MemlabError
 from memlab.live.chosen import chosen
-from memlab.live.folder import sessions_of_folder
+from memlab.live.documents import session_of_document
 from memlab.live.found import Found
+from memlab.live.json_lines import lines_of, sessions_of_file, sessions_of_folder, write
 from memlab.live.one_search import read_vector
 from memlab.live.opening import LockedContent
 from memlab.live.questions import Filter, Question, Questions, When, day_of
@@ -51,10 +52,10 @@ SHOWN = 20
 """Sessions that a notebook shows: the latest."""
 
 
-def _folder(place: str | Path, where: str) -> Path:
-    """Return the path of a folder, with ``~`` replaced; raise MemlabError for what is none."""
+def _folder(place: str | Path, where: str, what: str = "folder") -> Path:
+    """Return the path of a folder or file, with ``~`` replaced; raise MemlabError for what is none."""
     if not isinstance(place, str | os.PathLike) or isinstance(os.fspath(place), bytes):
-        raise MemlabError(f"{place!r:.60} is no folder", where=where, fix="give its path as text or as a Path")
+        raise MemlabError(f"{place!r:.60} is no {what}", where=where, fix="give its path as text or as a Path")
     return expand(place)
 
 
@@ -146,6 +147,28 @@ class Memory:
         with self._opening.alone() as content:
             return content.add(given, unique)
 
+    def add_document(self, path: str | Path | None = None, *, text: str | None = None, said_on: When = None,
+                     name: str | None = None, max_mb: float = 20.0, **fields: Any) -> int:
+        """Save a file of Markdown, text, PDF, Word or JSON as a session, and return its number.
+
+        Each chunk (a paragraph, a table, an entry, or a page of a PDF without blank lines) is a turn, and results tell
+        its place. The session's name and ``source`` are the file's name, its ``kind`` is "document", and its date is
+        the one that the file states, unless they or other ``fields`` of a Session are given. ``text`` takes the place
+        of a file; it needs a name, whose ending says how it is read (``.md``, ``.json``, else plain text). A file of
+        more than ``max_mb`` is refused.
+        """
+        file = None if path is None else _folder(path, "add_document", "file")
+        session = session_of_document(file, text, said_on, name, max_mb=max_mb, **fields)
+        with self._opening.alone() as content:
+            return content.add([session])[0]
+
+    def import_sessions(self, file: str | Path) -> Sequence[int]:
+        """Add the sessions of a file that ``export`` wrote, all or none, and return their numbers.
+
+        The sessions.jsonl of ``memlab import`` is such a file. Names count as in ``add``.
+        """
+        return self.add_many(sessions_of_file(_folder(file, "import_sessions", "file")))
+
     def search(self, question: str, now: When = None, k: int | None = None, *,
                where: Filter | None = None, threshold: float | None = None) -> Found:
         """Return what the pipeline selects for a question, or its first ``k`` ranks.
@@ -159,7 +182,7 @@ class Memory:
         The results are a frame that prints as text; its ``context()`` is the text for a prompt. Columns: rank, score,
         selected, date (by the clock of the memory's time zone), role (of all turns, or null), speaker (a name or role;
         null for a text of several turns, which names them), text, session (the number that ``add`` returned), name (of
-        the session), turns, and one column per signal.
+        the session), turns, chunk (of a document: index, total, offset, page), and one column per signal.
         """
         asked = Question(question, now, k, where, threshold)
         with self._opening.side_by_side() as content:
@@ -251,6 +274,15 @@ class Memory:
         The copy holds the sessions, their vectors and the replies of chat models; search indexes are made again.
         """
         self._opening.backup(_folder(folder, "backup"))
+
+    def export(self, file: str | Path) -> int:
+        """Write all sessions to a new file, one JSON object a line, and return how many there are.
+
+        ``import_sessions`` reads it, and so does ``data=custom``. A session without a name has one in the file alone.
+        """
+        place = _folder(file, "export", "file")
+        with self._opening.side_by_side() as content:
+            return write(lines_of(content.entries(), self.folder), place)
 
     def get(self, session: int | str) -> Session:
         """Return a session by its number or name, without its forgotten turns."""

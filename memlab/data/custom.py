@@ -7,8 +7,8 @@ this file from a chat export::
     {"corpus": "ann", "session": "s1", "said_on": "2023-05-20", "turns": [
         {"role": "user", "text": "I adopted a cat."}, {"role": "assistant", "text": "Lovely!"}]}
 
-A live memory also reads ``user``, ``agent``, ``room``, ``source``, ``kind`` and ``metadata`` of a line
-(``Memory.from_folder``), which are its own fields; experiments do not use them.
+A live memory also reads ``user``, ``agent``, ``room``, ``source``, ``kind``, ``metadata`` and ``named`` of a line, and
+``offset`` and ``page`` of a turn (``Memory.from_folder``, ``Memory.import_sessions``); experiments do not use them.
 
 questions.jsonl needs question, corpus and text alone. ``evidence`` names what answers the question: sessions, and
 turns counted from 0 where they are known. Without ``asked_on`` the day of the corpus's last session is taken. Without

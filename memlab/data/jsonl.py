@@ -51,18 +51,24 @@ class _Line(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
+Count = Annotated[int, Field(ge=0)]
+
+
 class TurnLine(_Line):
-    """A turn of a session."""
+    """A turn of a session; ``offset`` and ``page`` are those of a document's chunk in a live memory."""
 
     role: Literal["user", "assistant"]
     text: str
     speaker: str | None = None
+    offset: Count | None = None
+    page: Count | None = None
 
 
 class SessionLine(_Line):
     """A line of sessions.jsonl; ``said_on`` is null where the date is not known.
 
-    What follows ``turns`` is for a live memory, which has the same fields.
+    What follows ``turns`` is for a live memory, which has the same fields. A session that is not ``named`` has none
+    there: its name was made for the file.
     """
 
     corpus: Name
@@ -75,13 +81,14 @@ class SessionLine(_Line):
     source: str | None = None
     kind: str | None = None
     metadata: dict[str, str | int | float | bool | None] | None = None
+    named: bool = True
 
 
 class Evidence(_Line):
     """A session, or a turn of it, that answers a question."""
 
     session: Name
-    turn: Annotated[int, Field(ge=0)] | None = None
+    turn: Count | None = None
 
 
 class QuestionLine(_Line):
@@ -98,6 +105,10 @@ class QuestionLine(_Line):
 
 
 Kind = TypeVar("Kind", SessionLine, QuestionLine)
+
+
+Extents = dict[str, tuple[datetime | None, int]]
+"""Name of a session -> its date as the clock tells it, and its number of turns."""
 
 
 class FolderContent(NamedTuple):
@@ -189,16 +200,7 @@ def read(folder: Path, zone: tzinfo | None = None) -> FolderContent:
     """
     faults: list[str] = []
     clock = Clock(zone)
-    sessions: list[SessionLine] = []
-    corpora: dict[str, dict[str, tuple[datetime | None, int]]] = {}
-    for where, raw, session in _records(folder / SESSIONS, SessionLine, faults):
-        extents = corpora.setdefault(str(raw.get("corpus")) if session is None else session.corpus, {})
-        if session is not None:
-            if session.session in extents:
-                faults.append(f"{where}, field session: '{session.session}' was there before in '{session.corpus}'")
-            said_on = local(clock, session.said_on, f"{where}, field said_on", faults)
-            extents[session.session] = said_on, len(session.turns)
-            sessions.append(session)
+    sessions, corpora = read_sessions(folder / SESSIONS, clock, faults)
     complete = not faults  # else a session that could not be read may be the one that a question names
     questions = []
     path = folder / QUESTIONS
@@ -211,6 +213,21 @@ def read(folder: Path, zone: tzinfo | None = None) -> FolderContent:
         elif complete:
             faults += evidence_faults(question, asked_on, corpora[question.corpus], where, "session", "turns")
     return FolderContent(sessions, questions, first_faults(faults), clock)
+
+
+def read_sessions(path: Path, clock: Clock, faults: list[str]) -> tuple[list[SessionLine], dict[str, Extents]]:
+    """Return the sessions of a file, and their extents by corpus; add the faults of its lines."""
+    sessions: list[SessionLine] = []
+    corpora: dict[str, Extents] = {}
+    for where, raw, session in _records(path, SessionLine, faults):
+        extents = corpora.setdefault(str(raw.get("corpus")) if session is None else session.corpus, {})
+        if session is not None:
+            if session.session in extents:
+                faults.append(f"{where}, field session: '{session.session}' was there before in '{session.corpus}'")
+            said_on = local(clock, session.said_on, f"{where}, field said_on", faults)
+            extents[session.session] = said_on, len(session.turns)
+            sessions.append(session)
+    return sessions, corpora
 
 
 def local(clock: Clock, value: date | datetime | None, where: str, faults: list[str]) -> datetime | None:

@@ -7,7 +7,6 @@ by the next use of the memory in Python.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,13 +15,12 @@ from pathlib import Path
 
 import polars as pl
 
-from memlab.chats.sessions import distinct
 from memlab.errors import MemlabError
 from memlab.live.database import FILE, Database, is_memory
+from memlab.live.json_lines import lines_of, write
 from memlab.live.pruning import Accesses
-from memlab.live.sessions import Entry, SessionRows
+from memlab.live.sessions import SessionRows
 from memlab.live.store import damaged_codes
-from memlab.runtime.files import atomic_path
 from memlab.runtime.help_text import Parser
 from memlab.runtime.paths import expand, path_argument
 from memlab.runtime.terminal import as_flags, print
@@ -109,26 +107,7 @@ def export(folder: Path) -> tuple[list[str], list[int]]:
     """Return the sessions of a memory as lines that ``data=custom`` reads, and the numbers of damaged ones."""
     with open_database(folder) as database:
         entries, lost, _ = SessionRows(database).read()
-    names = distinct(entry.session.name or f"session {entry.id}" for entry in entries if entry.session)
-    return [_line(folder.resolve().name or "memory", name, entry) for name, entry in zip(names, entries)], lost
-
-
-def _line(corpus: str, name: str, entry: Entry) -> str:
-    row = entry.row()
-    turns = [{"role": role, **({"speaker": speaker} if speaker else {}), "text": text}
-             for _, role, speaker, text in row["turns"]]
-    line = json.dumps({"corpus": corpus, "session": name, "said_on": row["said_on"], **row["fields"],
-                       **({"metadata": row["metadata"]} if row["metadata"] else {}), "turns": turns})
-    return line.replace("\x7f", "\\u007f")  # ASCII that a terminal shows: no character of a text ends the line
-
-
-def write(lines: Sequence[str], out: Path) -> None:
-    """Write lines to a new file that only its owner can read."""
-    if out.exists():
-        raise MemlabError("the file is there already", where=str(out), fix="give a new one, or remove it first")
-    with atomic_path(out) as temporary:
-        temporary.touch(0o600)
-        temporary.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return [*lines_of(entries, folder)], lost
 
 
 def _show(folder: Path, health: Health) -> None:

@@ -97,6 +97,11 @@ class Content:
         assert entry.session is not None
         return entry.session
 
+    def entries(self) -> list[Entry]:
+        """Return all sessions, by number."""
+        entries, _, _ = self._rows.read()
+        return entries
+
     def add(self, sessions: Sequence[Session], unique: bool = False) -> Sequence[int]:
         """Save the sessions whose names are not there, all or none; return the numbers of all.
 

@@ -100,6 +100,7 @@ class Questions:
         """Return the results that a question asks for."""
         found = content.restore_numbers(
             results.results(tables, self.pipeline, question.k, content.sessions.name_at))
+        found = content.sessions.with_chunks(found)
         return found if question.threshold is None else found.filter(pl.col("score") >= question.threshold)
 
     def counted(self, content: Content, tables: Tables, question: Question) -> pl.DataFrame:

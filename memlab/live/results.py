@@ -17,13 +17,18 @@ from memlab.stage import Stage
 from memlab.tables import GOLD, SESSION, Tables, as_of, with_text
 from memlab.text.display import html_table, paragraphs
 
+CHUNK = pl.Struct({"index": pl.Int32, "total": pl.Int32, "offset": pl.Int64, "page": pl.Int32})
+"""The place of a chunk in its document."""
+
 RESULT = {"rank": pl.Int32, "score": pl.Float64, "selected": pl.Boolean, "date": pl.Datetime("us"), "role": pl.String,
-          "speaker": pl.String, "text": pl.String, "session": pl.Int32, "name": pl.String, "turns": pl.List(pl.Int32)}
+          "speaker": pl.String, "text": pl.String, "session": pl.Int32, "name": pl.String, "turns": pl.List(pl.Int32),
+          "chunk": CHUNK}
 """Columns of every result; further columns are the signals, one per lane, boost or reranker.
 
 ``text`` is what was said, without date and speaker, or a memory that was made of it; ``speaker`` says who, by name or
 role, and is null where the text itself names the speakers of several turns. ``role`` is that of all turns, or null.
-``session``, ``name`` (of the session) and ``turns`` are the place.
+``session``, ``name`` (of the session) and ``turns`` are the place. ``chunk`` is where in a document it begins; it is
+null but in a live memory (``WorkingSet.with_chunks``).
 """
 
 
@@ -80,7 +85,8 @@ def results(tables: Tables, pipeline: Pipeline, k: int | None = None,
         .join(_said_by(rows, tables["turns"]), on="unit", how="left", maintain_order="left")
         .join(tables["sessions"].rename({"said_on": "date"}), on=SESSION, how="left", maintain_order="left")
         .with_columns(names, pl.when(of_one).then(words).otherwise("body").alias("text"),
-                      pl.when(of_one).then("speaker").alias("speaker"))
+                      pl.when(of_one).then("speaker").alias("speaker"),
+                      pl.lit(None, CHUNK).alias("chunk"))
         .select(*RESULT, *signals_of(tables["ranking"]))
     )
 

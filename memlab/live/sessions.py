@@ -118,11 +118,17 @@ _AS_TURNS = 'write turns as [("user", text)] or [Turn("user", text, speaker)]'
 
 @dataclass(frozen=True)
 class Turn:
-    """A turn of a session; people who talk to each other are all users, and have names."""
+    """A turn of a session; people who talk to each other are all users, and have names.
+
+    A turn that is a chunk of a document has the ``offset`` of its first character there; in a PDF, the ``page``, from
+    whose beginning the offset counts.
+    """
 
     role: str
     text: str
     speaker: str | None = None
+    offset: int | None = None
+    page: int | None = None
 
     def __post_init__(self) -> None:
         if self.role not in ROLES:
@@ -132,6 +138,9 @@ class Turn:
                 raise MemlabError(f"expected text, got {type(value).__name__}", where=f"turn, {what}")
             if isinstance(value, str):
                 object.__setattr__(self, what, replace_surrogates(value))
+        for what, number in (("offset", self.offset), ("page", self.page)):
+            if not (number is None or type(number) is int and number >= 0):
+                raise MemlabError(f"{number!r:.40} is no whole number", where=f"turn, {what}", fix="give 0 or more")
 
 
 @dataclass(frozen=True, init=False)
@@ -171,6 +180,8 @@ class Session:
         object.__setattr__(self, "turns", tuple(t if isinstance(t, Turn) else _turn(t) for t in turns))
         for what, value in (("name", name), *zip(FIELDS, (user, agent, room, source, kind), strict=True)):
             object.__setattr__(self, what, read_name(value, f"session, {what}"))
+        if self.name == "":
+            raise MemlabError("the name is empty", where="session, name", fix="give one, or None")
         object.__setattr__(self, "metadata", read_metadata(metadata))
 
     def fields(self) -> dict[str, str]:
@@ -210,7 +221,7 @@ class Entry:
     def of_row(cls, row: dict[str, Any]) -> Entry:
         """Return the entry of a row that ``row`` returned; raise MemlabError for one of another form."""
         try:
-            turns = [Turn(role, text, speaker) for _, role, speaker, text in row["turns"]]
+            turns = [Turn(role, text, speaker, *place) for _, role, speaker, text, *place in row["turns"]]
             session = Session(row["said_on"], turns, row["name"], metadata=row["metadata"], **row["fields"])
             id_, numbers = row["id"], tuple(t[0] for t in row["turns"])
         except (KeyError, TypeError, ValueError) as error:
@@ -223,7 +234,8 @@ class Entry:
         """Return the entry of a session that is not forgotten as plain JSON values."""
         assert self.session is not None
         said_on = self.session.said_on
-        turns = [[n, t.role, t.speaker, t.text] for n, t in zip(self.numbers, self.session.turns)]
+        turns = [[n, t.role, t.speaker, t.text, *([] if t.offset is None and t.page is None else [t.offset, t.page])]
+                 for n, t in zip(self.numbers, self.session.turns)]
         return {"id": self.id, "name": self.session.name, "said_on": said_on and said_on.isoformat(), "turns": turns,
                 "fields": self.session.fields(), "metadata": dict(self.session.metadata)}
 

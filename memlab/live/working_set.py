@@ -21,6 +21,7 @@ from memlab.chats.messages import read_message
 from memlab.data.benchmarks import Builder
 from memlab.errors import MemlabError, did_you_mean
 from memlab.live.fields import FIELDS
+from memlab.live.results import CHUNK
 from memlab.live.sessions import Entry, Session, Turn, said_digest
 from memlab.live.where import FieldValues, Where
 from memlab.models.protocols import embedders_in
@@ -199,6 +200,7 @@ class WorkingSet:
         self._pipeline, self._store, self._zone = pipeline, store, zone
         self._times: dict[int, datetime] = {}  # of sessions that have more than a date; all of one kind
         self._fields: dict[int, dict[str, Any]] = {}  # with name and metadata, of sessions that have any
+        self._places: dict[int, dict[int, tuple[int | None, int | None]]] = {}  # of documents: (offset, page) by turn
         self.names: dict[str, int] = {}
         self.turns: dict[int, set[int]] = {}
         self._said: dict[bytes, list[int]] = {}  # sessions by what they say, and for whom
@@ -243,6 +245,7 @@ class WorkingSet:
             del self.turns[entry.id]
             self._times.pop(entry.id, None)
             self._fields.pop(entry.id, None)
+            self._places.pop(entry.id, None)
             self._enter(entry)
 
     def text_ids(self) -> pl.Series:
@@ -315,6 +318,22 @@ class WorkingSet:
             row["metadata"] = json.dumps(row["metadata"], ensure_ascii=False) if "metadata" in row else None
         return pl.DataFrame(rows, schema=LISTED)
 
+    def with_chunks(self, results: pl.DataFrame) -> pl.DataFrame:
+        """Return results with the chunk of a document in which each begins: index, total, offset, page.
+
+        ``index`` counts from 0 the chunks that are not forgotten, of which ``total`` are left. What is of no document
+        has null. Sessions have the numbers that ``add`` returned.
+        """
+        chunks = [self._chunk(session, turns) for session, turns in results.select("session", "turns").iter_rows()]
+        return results.with_columns(pl.Series("chunk", chunks, CHUNK))
+
+    def _chunk(self, session: int, turns: Sequence[int]) -> dict[str, int | None] | None:
+        places = self._places.get(session)
+        if not places:
+            return None
+        offset, page = places[min(turns)]
+        return {"index": [*places].index(min(turns)), "total": len(places), "offset": offset, "page": page}
+
     def _all(self) -> Tables:
         return concat([self._base, *(part for level in reversed(self._parts) for part in level)])
 
@@ -325,6 +344,9 @@ class WorkingSet:
             self._said.setdefault(said_digest(entry.session), []).append(entry.id)
             if isinstance(entry.session.said_on, datetime):
                 self._times[entry.id] = entry.session.said_on
+            if any(turn.offset is not None for turn in entry.session.turns):
+                self._places[entry.id] = {number: (turn.offset, turn.page)
+                                          for number, turn in zip(entry.numbers, entry.session.turns)}
             fields: dict[str, Any] = dict(entry.session.fields())
             if entry.session.metadata:
                 fields["metadata"] = dict(entry.session.metadata)

@@ -173,7 +173,8 @@ def test_an_export_is_read_as_data(tmp_path: Path) -> None:
     assert tables["sessions"].height == 3
     assert set(tables["texts"]["text"]) >= {*texts, "two", "Hi"}
     rows = [json.loads(line) for line in (tmp_path / "sessions.jsonl").read_text("utf-8").splitlines()]
-    assert [row["session"] for row in rows] == ["s", "session 1", "session 1 (2)"]
+    assert [row["session"] for row in rows] == ["s", "session 1 (2)", "session 1"]
+    assert [row.get("named", True) for row in rows] == [True, False, True]
     assert rows[0]["turns"][0] == {"role": "user", "speaker": "Zoë", "text": texts[0]}
 
 

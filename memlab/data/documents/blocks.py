@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date, datetime
 from typing import Any, NamedTuple
 
@@ -20,10 +20,16 @@ _HEADING = re.compile(r"#{1,6}[ \t]+\S")
 
 
 class DocumentBlock(NamedTuple):
-    """A paragraph, a table or an entry; ``place`` names where in its document it begins."""
+    """A paragraph, a table or an entry.
+
+    place: name of where in its document it begins. offset: characters before it in the file's text, in a PDF in the
+    text of its ``page`` (counted from 1), else in the texts of the blocks, with a blank line between them.
+    """
 
     place: str
     text: str
+    offset: int
+    page: int | None = None
 
 
 class Document(NamedTuple):
@@ -58,7 +64,8 @@ def text(raw: bytes) -> Document:
     """Read plain text: blocks are separated by blank lines; a block's place is the offset of its first character.
 
     >>> text(b"---\\ndate: 2023-05-20\\n---\\nOne.\\n\\nTwo,\\nstill two.\\n").blocks
-    [DocumentBlock(place='25', text='One.'), DocumentBlock(place='31', text='Two,\\nstill two.')]
+    [DocumentBlock(place='25', text='One.', offset=25, page=None), \
+DocumentBlock(place='31', text='Two,\\nstill two.', offset=31, page=None)]
     """
     return _read(raw, markdown=False)
 
@@ -72,8 +79,8 @@ def json_file(raw: bytes) -> Document:
     """Read JSON: a block is an entry of the outermost list or object, with one line "path: value" per value.
 
     >>> json_file(b'[{"who": "Ann", "pets": ["cat", "dog"]}, "A note."]').blocks  # doctest: +NORMALIZE_WHITESPACE
-    [DocumentBlock(place='[0]', text='who: Ann\\npets[0]: cat\\npets[1]: dog'),
-     DocumentBlock(place='[1]', text='A note.')]
+    [DocumentBlock(place='[0]', text='who: Ann\\npets[0]: cat\\npets[1]: dog', offset=0, page=None),
+     DocumentBlock(place='[1]', text='A note.', offset=36, page=None)]
     """
     try:
         value = load_json(decode(raw))
@@ -82,12 +89,21 @@ def json_file(raw: bytes) -> Document:
     stated = next((value[k] for k in ("date", "said_on") if isinstance(value, dict) and value.get(k)), None)
     entries = ([(f"[{i}]", v) for i, v in enumerate(value)] if isinstance(value, list)
                else [(str(k), v) for k, v in value.items()] if isinstance(value, dict) else [("", value)])
-    blocks = []
+    blocks: list[tuple[str, str]] = []
     for place, entry in entries:
         label = "" if place.startswith("[") else place
         lines = "\n".join(f"{path}: {leaf}" if path else leaf for path, leaf in _leaves(entry, label))
-        blocks += [DocumentBlock(place, lines)] if lines.strip() else []
-    return Document(None if stated is None else parse_date(stated), blocks)
+        blocks += [(place, lines)] if lines.strip() else []
+    return Document(None if stated is None else parse_date(stated), in_a_row(blocks))
+
+
+def in_a_row(parts: Iterable[tuple[str, str]]) -> list[DocumentBlock]:
+    """Return the blocks of (place, text) whose offsets count the texts before them."""
+    blocks, offset = [], 0
+    for place, text in parts:
+        blocks.append(DocumentBlock(place, text, offset))
+        offset += len(text) + len("\n\n")
+    return blocks
 
 
 def paragraphs(whole: str, start: int = 0, *, markdown: bool = False) -> Iterator[tuple[int, str]]:
@@ -126,7 +142,7 @@ def _read(raw: bytes, *, markdown: bool) -> Document:
         stated = _DATE.search(front[1])
         value = stated[1].strip().strip("\"'") if stated else ""
         said_on = parse_date(value) if value else None
-    blocks = [DocumentBlock(str(at), block) for at, block in paragraphs(whole, start, markdown=markdown)]
+    blocks = [DocumentBlock(str(at), block, at) for at, block in paragraphs(whole, start, markdown=markdown)]
     return Document(said_on, blocks)
 
 

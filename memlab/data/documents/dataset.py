@@ -34,7 +34,7 @@ from memlab.data import jsonl
 from memlab.data.benchmarks import Builder
 from memlab.data.dataset import GroupBy
 from memlab.data.documents import blocks, office
-from memlab.data.documents.blocks import Document, DocumentBlock
+from memlab.data.documents.blocks import Document
 from memlab.data.readers import sha256
 from memlab.errors import Faults, MemlabError
 from memlab.runtime.clock import Clock, order
@@ -167,13 +167,18 @@ def load(path: Path, max_mb: float) -> Document:
     loader = LOADERS.get(path.suffix.lower())
     if loader is None:
         raise MemlabError(f"its ending '{path.suffix}' is not known", fix=f"make it one of {', '.join(LOADERS)}, or "
-                          "move it out of the folder")
+                          "leave the file out")
     try:
         size = path.stat().st_size / 1e6
         raw = read_bytes(path, int(max_mb * 1e6), MemlabError(f"it has {size:,.1f} MB, the limit is {max_mb:g}",
-                                                              fix="split it, or raise data.max_mb"))
+                                                              fix="split it, or raise data.max_mb (in Python max_mb)"))
     except OSError as fault:
         raise MemlabError(f"it cannot be read ({fault.strerror or fault})", fix="check its permissions") from fault
+    return parse(raw, loader, max_mb)
+
+
+def parse(raw: bytes, loader: Callable[..., Document], max_mb: float) -> Document:
+    """Read the bytes of a file by its loader; raise MemlabError with what is wrong and how to correct it."""
     unpacked = {"max_bytes": int(max_mb * 1e6) * UNPACKED} if loader is office.docx else {}
     document = loader(raw, **unpacked) if raw else None
     if document is None or not document.blocks:
@@ -181,7 +186,8 @@ def load(path: Path, max_mb: float) -> Document:
     if max(len(block.text) for block in document.blocks) > MOST_BYTES:
         raise MemlabError(f"one text has more than {MOST_BYTES / 1e6:g} MB, the limit",
                           fix="split it by blank lines, or remove it")
-    return document._replace(blocks=[DocumentBlock(*map(replace_surrogates, block)) for block in document.blocks])
+    return document._replace(blocks=[block._replace(place=replace_surrogates(block.place),
+                                                    text=replace_surrogates(block.text)) for block in document.blocks])
 
 
 def _version(package: str) -> str:

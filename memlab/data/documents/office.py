@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from memlab.data.documents.blocks import Document, DocumentBlock, paragraphs
+from memlab.data.documents.blocks import Document, DocumentBlock, in_a_row, paragraphs
 from memlab.errors import MemlabError
 from memlab.runtime.foreign import MOST_BYTES, unpacked_limit
 
@@ -50,7 +50,7 @@ def pdf(raw: bytes) -> Document:
         raise MemlabError("it is encrypted", fix="save it without protection") from fault
     except pypdf.errors.LimitReachedError as fault:
         raise MemlabError(f"pypdf refuses it (LimitReachedError: {str(fault)[:80]})", fix=_PRINT) from fault
-    parts = [DocumentBlock(f"page {number}, {at}", block) for number, page in enumerate(texts, start=1)
+    parts = [DocumentBlock(f"page {number}, {at}", block, at, number) for number, page in enumerate(texts, start=1)
              for at, block in paragraphs(page)]
     if not parts:
         raise MemlabError("there is no text in it; scanned pages are pictures", fix="let an OCR program add the text")
@@ -122,7 +122,7 @@ def docx(raw: bytes, max_bytes: int = 1 << 30) -> Document:
         document = library.Document(io.BytesIO(raw))
         is_heading = _headings(document.styles, _library("docx.enum.style", "python-docx").WD_STYLE_TYPE.PARAGRAPH)
         cell_class = _library("docx.table", "python-docx")._Cell
-        parts: list[DocumentBlock] = []
+        parts: list[tuple[str, str]] = []
         place, texts = "", []  # of the open block
         for number, part in enumerate(document.iter_inner_content(), start=1):
             is_table = hasattr(part, "rows")
@@ -132,11 +132,11 @@ def docx(raw: bytes, max_bytes: int = 1 << 30) -> Document:
             place = place or str(number)
             texts.append(text)
             if is_table or not is_heading(part):
-                parts.append(DocumentBlock(place, "\n".join(texts)))
+                parts.append((place, "\n".join(texts)))
                 place, texts = "", []
         if texts:
-            parts.append(DocumentBlock(place, "\n".join(texts)))
-    return Document(None, parts)
+            parts.append((place, "\n".join(texts)))
+    return Document(None, in_a_row(parts))
 
 
 def check_word(raw: bytes, max_bytes: int) -> None:

@@ -36,12 +36,12 @@ def test_json_becomes_lines_under_their_paths():
     value = {"date": "2023-05-20", "pets": [{"name": "Tom", "age": 3, "owner": None}], "note": "Hi\nyou", "none": []}
     document = json_file(json.dumps(value).encode())
     assert document.said_on == date(2023, 5, 20)
-    assert document.blocks == [DocumentBlock("date", "date: 2023-05-20"), DocumentBlock("pets",
-        "pets[0].name: Tom\npets[0].age: 3"),
-                               DocumentBlock("note", "note: Hi\nyou")]
-    assert json_file(b'"alone"').blocks == [DocumentBlock("", "alone")]
-    assert json_file(b"[[1, [2]], true]").blocks == [DocumentBlock("[0]", "[0]: 1\n[1][0]: 2"), DocumentBlock("[1]",
-                                                                                                              "true")]
+    assert document.blocks == [DocumentBlock("date", "date: 2023-05-20", 0),
+                               DocumentBlock("pets", "pets[0].name: Tom\npets[0].age: 3", 18),
+                               DocumentBlock("note", "note: Hi\nyou", 52)]
+    assert json_file(b'"alone"').blocks == [DocumentBlock("", "alone", 0)]
+    assert json_file(b"[[1, [2]], true]").blocks == [DocumentBlock("[0]", "[0]: 1\n[1][0]: 2", 0),
+                                                     DocumentBlock("[1]", "true", 18)]
     deep = b"[" * 100 + b"1" + b"]" * 100
     assert json_file(deep).blocks[0].text == "[0]" * 99 + ": 1"
     with pytest.raises(MemlabError, match="nested more than 100 levels"):
