@@ -1,7 +1,7 @@
 """memlab finds out what makes retrieval for long-term conversational memory work.
 
-The public names are imported on first use: ``from memlab import Memory, Session, Pipeline, Store, compare, load``,
-``preset`` and ``run_pipeline``.
+The public names are imported on first use: ``from memlab import Memory, AsyncMemory, Session, Pipeline, Store``,
+``compare``, ``load``, ``preset`` and ``run_pipeline``.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from memlab.runtime import uncaught
 
 if TYPE_CHECKING:
+    from memlab.agent.async_memory import AsyncMemory
     from memlab.harness.sweep import preset, run_pipeline
     from memlab.live.sessions import Session, Turn
     from memlab.memory import Memory
@@ -20,11 +21,12 @@ if TYPE_CHECKING:
     from memlab.store.store import Store
 
 __version__ = "0.1.0"
-__all__ = ["Memory", "Pipeline", "Session", "Store", "Turn", "__version__", "compare", "load", "preset",
+__all__ = ["AsyncMemory", "Memory", "Pipeline", "Session", "Store", "Turn", "__version__", "compare", "load", "preset",
            "run_pipeline"]
 
-_PLACES = {"Memory": "memlab.memory", "Pipeline": "memlab.pipeline", "Session": "memlab.live.sessions",
-           "Store": "memlab.store.store", "Turn": "memlab.live.sessions", "compare": "memlab.report.notebook",
+_PLACES = {"AsyncMemory": "memlab.agent.async_memory", "Memory": "memlab.memory", "Pipeline": "memlab.pipeline",
+           "Session": "memlab.live.sessions", "Store": "memlab.store.store",
+           "Turn": "memlab.live.sessions", "compare": "memlab.report.notebook",
            "load": "memlab.report.notebook", "preset": "memlab.harness.sweep",
            "run_pipeline": "memlab.harness.sweep"}
 

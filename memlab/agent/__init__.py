@@ -1,0 +1,1 @@
+"""A live memory in an application: for asyncio, and as tools of an agent."""
