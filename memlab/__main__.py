@@ -31,6 +31,7 @@ COMMANDS = {
     "status": ("memlab.status", "show the state of submitted sweeps"),
     "store": ("memlab.store.__main__", "inspect and maintain stored vectors, scores and replies"),
     "memory": ("memlab.live.__main__", "copy, check or export a live memory"),
+    "mcp": ("memlab.agent.mcp", "serve a live memory to an agent: add, search, history, forget as tools"),
     "track": ("memlab.track.__main__", "publish finished runs to W&B"),
     "score": ("memlab.score.__main__", "metrics, tests and a report for rankings of other software"),
     "scenarios": ("memlab.scenarios.report", "finished runs of data=scenarios beside what the write-ups expect"),

@@ -133,6 +133,7 @@ def extras() -> Iterator[Check]:
             ("wandb", "track=wandb", "pip install wandb"),
             ("wandb-workspaces", "memlab.report --wandb", "pip install 'memlab[wandb]'"),
             ("pypdf", "data=documents of pdf and docx files", "pip install 'memlab[documents]'"),
+            ("mcp", "memlab mcp", "pip install 'memlab[mcp]'"),
             ("submitit", "hydra/launcher=slurm", "pip install 'memlab[slurm]'")):
         version = package_version(package)
         yield _check(package, bool(version), version, f"not installed: no {gives}", fix)
