@@ -15,6 +15,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from memlab.memory import Memory, Session
 from tests.models.chatserver import ChatServer
 from tests.small import LIVES
 from tests.test_structure import ROOT
@@ -45,10 +46,14 @@ def commands(page: str) -> list[str]:
 
 def memlab(folder: Path, words: Sequence[str], path: Sequence[Path] = (), status: int = 0) -> str:
     """The output of a command in a folder, on Python's path nothing but memlab and ``path``."""
+    return python(folder, ["-m", "memlab", *words], path, status)
+
+
+def python(folder: Path, words: Sequence[str], path: Sequence[Path] = (), status: int = 0, typed: str = "") -> str:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, [*path, ROOT])), "PYTHONSAFEPATH": "1",
                    "MEMLAB_HOME": str(folder / "home"), "COLUMNS": "200", "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run([sys.executable, "-m", "memlab", *words], cwd=folder, env=environment, text=True,
-                          capture_output=True)
+    done = subprocess.run([sys.executable, *words], cwd=folder, env=environment, text=True, capture_output=True,
+                          input=typed)
     assert done.returncode == status, done.stdout + done.stderr
     assert "Traceback" not in done.stdout + done.stderr
     return done.stdout + done.stderr
@@ -73,7 +78,8 @@ def record(folder: Path, file: str = "manifest.json") -> dict[str, Any]:
 
 
 def test_every_page_is_tested() -> None:
-    assert {page.stem for page in PAGES.glob("*.md")} == {"retriever", "dataset", "reranker", "judge"}
+    assert {page.stem for page in PAGES.glob("*.md")} == {"retriever", "dataset", "reranker", "judge", "agent",
+                                                          "frameworks", "users"}
 
 
 def test_a_retriever_runs_beside_bm25_and_has_the_same_figures_from_its_ranking_file(tmp_path: Path) -> None:
@@ -172,3 +178,57 @@ def test_a_judge_gives_its_verdicts(tmp_path: Path) -> None:
     assert set(verdicts.filter(pl.col("correct").is_null())["reply"]) == {"the gold answer has no number"}
     assert 0 < verdicts["score"].sum() < verdicts["score"].count() < 16
     assert set(record(folder)["plugins"]) == {"digits"}
+
+
+def test_an_agent_searches_its_memory_and_remembers_what_was_said(tmp_path: Path) -> None:
+    files("agent", tmp_path)
+    (line,) = commands("agent")
+    command, script, url, model, user, _, talk = shlex.split(line)
+    assert command == "python"
+    server = ChatServer(lambda messages: act(messages))
+
+    def act(messages: list[dict[str, Any]]) -> str:
+        """Call the tool, with arguments of a wrong form first; then answer."""
+        results = [message["content"] for message in messages if message["role"] == "tool"]
+        if len(results) == 2:
+            server.message = {}
+            return f"Found: {results}"
+        arguments = '{"question": "Which pet do I have?"}' if results else "{"
+        server.message = {"content": None, "tool_calls": [{
+            "id": f"call{len(results)}", "type": "function", "function": {"name": "search_memory",
+                                                                          "arguments": arguments}}]}
+        return ""
+
+    with Memory(tmp_path / "memory") as memory:
+        for owner, pet in (("ann", "a cat named Tom"), ("bob", "a dog")):
+            memory.add(Session("2023-05-20", [("user", f"I adopted {pet}. My pet is well.")], user=owner))
+    server.start()
+    try:
+        said = python(tmp_path, [script, url.replace("http://localhost:8000/v1", server.url), model, user],
+                      typed=(tmp_path / talk).read_text())
+    finally:
+        server.stop()
+    assert "the search failed" in said
+    assert "cat named Tom" in said
+    assert "dog" not in said
+    with Memory(tmp_path / "memory") as memory:
+        (number,) = memory.list(where={"user": user})["session"].to_list()[1:]
+        texts = [(turn.role, turn.text) for turn in memory.get(number).turns]
+    assert texts[0] == ("user", "Which pet do I have?")
+    assert texts[-1][1].startswith("Found: ")
+    assert not [text for _, text in texts[:-1] if "cat" in text]  # what was found is not said again
+
+
+def test_users_of_one_memory_find_what_they_find_in_their_own(tmp_path: Path) -> None:
+    files("users", tmp_path)
+    (line,) = commands("users")
+    said = python(tmp_path, shlex.split(line)[1:])  # it compares the results itself
+    assert said == "100 sessions, 5 of user7\n95 sessions are left\n"
+
+
+@pytest.mark.parametrize("package", ["langchain_core", "llama_index.core"])
+def test_a_framework_retrieves_from_a_memory(tmp_path: Path, package: str) -> None:
+    pytest.importorskip(package)  # .ci/nightly frameworks has an environment for each
+    files("frameworks", tmp_path)
+    (line,) = (line for line in commands("frameworks") if package.partition("_")[0] in line)
+    assert python(tmp_path, shlex.split(line)[1:]) == "I adopted a cat named Tom. 0\n"

@@ -154,7 +154,7 @@ class ChatServer:
         await asyncio.sleep(3600 if fault == "hang" else self.delay)
         if "response_format" in request and not self.takes_schemas:
             return await _send(writer, 400, _error("response_format.type 'json_schema' is not supported"))
-        words = sum(len(m["content"].split()) for m in request["messages"])
+        words = sum(len((m.get("content") or "").split()) for m in request["messages"])  # none beside calls of tools
         if error := self.refuses(request):
             return await _send(writer, error[0], json.dumps(error[1]).encode())
         if self.window is not None and words + request["max_tokens"] > self.window:
