@@ -95,5 +95,5 @@ def by_vector(pipeline: Pipeline, vector: tuple[float, ...]) -> Pipeline:
 def _alone(pipeline: Pipeline, **search: Any) -> Pipeline:
     optional = [slot.name for slot in SLOTS if slot.optional and slot.name not in KEPT]
     level: Level = getattr(pipeline.score, "level", "auto")
-    return pipeline.without(*optional, *LANES, "window", "measure", "pack").replace(
-        query=Original(), classify=Rules(), score=BestMatch(level=level), select=Fixed(), **search)
+    scored = pipeline.replace(query=Original(), classify=Rules(), score=BestMatch(level=level), select=Fixed())
+    return scored.without(*optional, *LANES, "window", "measure", "pack").replace(**search)
