@@ -14,11 +14,16 @@ from memlab.live.database import Database
 from memlab.live.pruning import Accesses
 from memlab.live.sessions import Entry, Session, SessionRows, said_digest, same_content
 from memlab.live.store import LiveStore, QuestionStore, forget_codes
-from memlab.live.working_set import WorkingSet
+from memlab.live.where import Where, narrow
+from memlab.live.working_set import PLACED, WorkingSet
 from memlab.pipeline import Pipeline
+from memlab.runtime.latest import Latest
 from memlab.runtime.machine import release_freed_memory
 from memlab.store import Store
 from memlab.tables import Tables
+
+PARTS = 16
+"""Filters whose tables are kept until the sessions change: an application asks the same again and again."""
 
 
 class Content:
@@ -39,6 +44,7 @@ class Content:
         self._rows = SessionRows(database)
         self.process: int | None = os.getpid()
         self._turns = threading.RLock()  # of questions, at vectors and models
+        self._parts = Latest[Tables](PARTS)  # of the sessions, by filter
         self._first_question = False  # since it was opened or has changed: it reads vectors and makes indexes
         database.open()
         try:
@@ -64,11 +70,23 @@ class Content:
         """Put the sessions in the order of time, for questions."""
         if self.sessions.has_changed():
             self._first_question = True
+            self._parts.clear()
         if isinstance(self.store, LiveStore):
             self.store.forget_questions()
             if self.sessions.has_changed():
                 self.store.forget_indexes()
         self.sessions.tables()
+
+    def part(self, where: Where) -> Tables:
+        """Return the tables of what fits a filter, numbered in the order of time."""
+        def make() -> Tables:
+            part = narrow(whole, self.sessions.matching(where)["position"].unique(), where)
+            part.name_by_origin(whole.digest(PLACED), repr(where), least=0)
+            return part
+
+        whole, _ = self.sessions.tables()
+        with self._turns:
+            return self._parts.get(repr(where), make)
 
     def question_store(self, whole: Tables | None = None) -> Store:
         """Return the store for one question; raise MemlabError if somebody cut its files.
@@ -156,6 +174,7 @@ class Content:
 
     def _clear(self) -> None:
         """Erase forgotten sessions from the folder, whatever store is used now."""
+        self._parts.clear()
         own = self.store if isinstance(self.store, LiveStore) else LiveStore(self._database)
         own.forget_indexes()
         own.keep(self.sessions.text_ids())

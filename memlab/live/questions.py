@@ -14,7 +14,7 @@ from memlab.live import results
 from memlab.live.content import Content
 from memlab.live.one_search import by_vector, by_words
 from memlab.live.pruning import AccessProtected, frequently_accessed, sessions_to_prune
-from memlab.live.where import Where, narrow
+from memlab.live.where import Where
 from memlab.live.working_set import adapt_to_data
 from memlab.pipeline import Pipeline
 from memlab.slots import PER_SESSION
@@ -79,8 +79,8 @@ class Questions:
         """Return the tables of a question after ``ranking``, ``whole``, ``words`` or ``by_vector``."""
         whole = tables = self._tables(content, question.text, question.now)
         if question.where:
-            wanted = Where.read(question.where, content.sessions.clock())
-            tables = narrow(whole, content.sessions.matching(wanted)["position"].unique(), wanted)
+            part = content.part(Where.read(question.where, content.sessions.clock()))
+            tables = part.updated({name: whole[name] for name in ("questions", "texts")})
         pipeline = pipeline.replace(prune=self._pruning(content, tables))
         store = content.question_store(whole if question.where else None)
         found = adapt_to_data(pipeline, tables).run(tables, store)
