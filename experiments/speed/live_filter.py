@@ -4,8 +4,8 @@
 
 Takes ten minutes on two cores; needs no weights. Sessions belong to twenty users in turn. Vectors and token vectors are
 drawn (384 and 16 numbers), texts are drawn by a Zipf law from the vocabulary of the generated lives. A question is
-asked of all sessions, of one user's, and of nineteen users'; each filter is another one every time, so that nothing is
-known of it. Times are medians of ``--times`` questions after the first; with ``--cpu`` they are those of all threads
+asked of all sessions, of one user's, and of nineteen users', each with a new filter, and again with one that was used
+before, taking turns. Times are medians of ``--times`` rounds; with ``--cpu`` they are those of all threads
 of the process, which other programs disturb less.
 """
 
@@ -21,8 +21,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
+from live_memory import Drawn, vocabulary
 
-from experiments.speed.live_memory import Drawn, vocabulary
 from memlab.memory import Memory, Session
 from memlab.models.protocols import Floats, Ints, Role
 from memlab.pipeline import Pipeline
@@ -93,7 +93,8 @@ def main() -> None:
     clock = time.process_time if args.cpu else time.perf_counter
     drawn, questions = sessions(args.sessions, args.turns, texts(12)), texts(8)
     print(f"{args.sessions * args.turns:,} turns of 12 words, {USERS} users\n")
-    print("| search | first question | all | 1 user of 20 | 19 users of 20 | all again |\n|---|--:|--:|--:|--:|--:|")
+    columns = ("search", "first question", "all", "1 user of 20", "again", "19 users of 20", "again")
+    print(f"| {' | '.join(columns)} |\n|---{'|--:' * (len(columns) - 1)}|")
     for name in args.only.split(","):
         with tempfile.TemporaryDirectory() as folder, Memory(folder, pipelines()[name]) as memory:
             memory.add_many(drawn)
@@ -104,11 +105,11 @@ def main() -> None:
                 memory.search(next(questions), k=10, where=where)
                 return clock() - start
 
-            cells, times = [ask()], range(args.times)
-            cells.append(float(np.median([ask() for _ in times])))
-            cells.append(float(np.median([ask([n]) for n in times])))
-            cells.append(float(np.median([ask([u for u in range(USERS) if u != n]) for n in times])))
-            cells.append(float(np.median([ask() for _ in times])))
+            first, rows = ask(), []
+            for n in range(args.times):
+                one, most = [n], [user for user in range(USERS) if user != n]
+                rows.append([ask(users) for users in (None, one, one, most, most)])
+            cells = [first, *np.median(rows, axis=0)]
         print(f"| {name} | " + " | ".join(f"{1000 * cell:,.0f} ms" for cell in cells) + " |", flush=True)
 
 

@@ -18,11 +18,16 @@ from memlab.live.pruning import Accesses
 from memlab.live.sessions import Entry, Session, SessionRows, said_digest, same_content
 from memlab.live.store import LiveStore, QuestionStore, forget_codes
 from memlab.live.validity import Validity
-from memlab.live.working_set import WorkingSet
+from memlab.live.where import Where, narrow
+from memlab.live.working_set import PLACED, WorkingSet
 from memlab.pipeline import Pipeline
+from memlab.runtime.latest import Latest
 from memlab.runtime.machine import release_freed_memory
 from memlab.store import Store
 from memlab.tables import Tables
+
+PARTS = 16
+"""Filters whose tables are kept until the sessions change: an application asks the same again and again."""
 
 
 class Content:
@@ -43,6 +48,7 @@ class Content:
         self._rows = SessionRows(database)
         self.process: int | None = os.getpid()
         self._turns = threading.RLock()  # of questions, at vectors and models
+        self._parts = Latest[Tables](PARTS)  # of what is valid, by filter
         self._first_question = False  # since it was opened or has changed: it reads vectors and makes indexes
         database.open()
         try:
@@ -70,11 +76,23 @@ class Content:
         """Put the sessions in the order of time, for questions."""
         if self.sessions.has_changed():
             self._first_question = True
+            self._parts.clear()
         if isinstance(self.store, LiveStore):
             self.store.forget_questions()
             if self.sessions.has_changed():
                 self.store.forget_indexes()
         self.sessions.tables()
+
+    def part(self, whole: Tables, where: Where) -> Tables:
+        """Return the part of a question's tables that fits a filter; questions and texts may be those of another."""
+        def make() -> Tables:
+            part = narrow(whole, self.sessions.matching(where)["position"].unique(), where)
+            part.name_by_origin(origin, repr(where), least=0)
+            return part
+
+        origin = whole.digest(PLACED)
+        with self._turns:
+            return self._parts.get((origin, repr(where)), make)
 
     def question_store(self, whole: Tables | None = None) -> Store:
         """Return the store for one question; raise MemlabError if somebody cut its files.
@@ -227,6 +245,7 @@ class Content:
 
     def _clear(self) -> None:
         """Erase forgotten sessions from the folder, whatever store is used now."""
+        self._parts.clear()
         own = self.store if isinstance(self.store, LiveStore) else LiveStore(self._database)
         own.forget_indexes()
         own.keep(self.sessions.text_ids())

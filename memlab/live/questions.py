@@ -15,7 +15,7 @@ from memlab.live.content import Content
 from memlab.live.feedback import with_record
 from memlab.live.one_search import by_vector, by_words
 from memlab.live.pruning import AccessProtected, frequently_accessed, sessions_to_prune
-from memlab.live.where import Where, narrow
+from memlab.live.where import Where
 from memlab.live.working_set import adapt_to_data
 from memlab.pipeline import Pipeline
 from memlab.slots import PER_SESSION
@@ -83,8 +83,8 @@ class Questions:
         """
         whole = tables = self._tables(content, question.text, question.now, ended)
         if question.where:
-            wanted = Where.read(question.where, content.sessions.clock())
-            tables = narrow(whole, content.sessions.matching(wanted)["position"].unique(), wanted)
+            part = content.part(whole, Where.read(question.where, content.sessions.clock()))
+            tables = part.updated({name: whole[name] for name in ("questions", "texts")})
         _, places = content.sessions.tables()
         pipeline = with_record(pipeline.replace(prune=self._pruning(content, tables)), content.votes, content.accesses,
                                places)

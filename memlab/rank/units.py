@@ -17,6 +17,7 @@ from pydantic import Field
 
 from memlab.errors import MemlabError
 from memlab.models.protocols import Ints
+from memlab.runtime.latest import Latest
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import DIGITS, SCHEMAS, SESSION, Tables, empty
@@ -131,35 +132,47 @@ class Members:
         return hits[np.repeat(np.arange(len(asked)), lengths)].with_columns(pl.Series("unit", numbers))
 
 
+PARTS = 8
+"""Tables whose members are kept: the whole of a live memory, and parts of it."""
+
+
 class CachedMembers:
-    """The members of the latest tables, by level and kinds. Safe for concurrent searches."""
+    """The members of the latest tables, by level and kinds, and of parts of them. Safe for concurrent searches."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._tables = ""  # their digest
-        self._memories: Ints = np.empty(0, np.int64)
-        self._kinds = pl.Series("kind", [], pl.String)  # of each memory
-        self._members: dict[tuple[str, tuple[str, ...]], Members] = {}
+        self._whole = ""  # the digest of the latest tables that were no part
+        self._kinds = Latest[tuple[Ints, pl.Series]](PARTS)  # the memories, and the kind of each
+        self._members = Latest[Members](PARTS)
 
-    def of(self, level: str, project: Project, hit: pl.Series, tables: Tables) -> Members:
-        """Return the units of a level, and those of all memories of the kinds of some (their ids), made once."""
+    def of(self, level: str, project: Project, hit: pl.Series, tables: Tables, part: bool = False) -> Members:
+        """Return the units of a level, and those of all memories of the kinds of some (their ids), made once.
+
+        Others are dropped by tables that are no ``part`` of a memory.
+        """
         digest = tables.digest(FROM)
         with self._lock:
-            if digest != self._tables:
-                memories = tables["memories"].sort("memory")
-                self._memories, self._kinds = memories["memory"].to_numpy(), memories["kind"].cast(pl.Categorical)
-                self._tables, self._members = digest, {}
-            of_hits = self._kinds.filter(np.isin(self._memories, hit.to_numpy()))
-            kinds = tuple(sorted(of_hits.unique().cast(pl.String)))
-            if (level, kinds) not in self._members:
-                some = tables["memories"].filter(pl.col("kind").is_in(kinds))
-                self._members[level, kinds] = Members.of(*project(some, tables))
-            return self._members[level, kinds]
+            if not part and digest != self._whole:
+                self._clear(digest)
+            memories, kind = self._kinds.get(digest, lambda: _kinds(tables["memories"]))
+            kinds = tuple(sorted(kind.filter(np.isin(memories, hit.to_numpy())).unique().cast(pl.String)))
+            return self._members.get((digest, level, kinds), lambda: Members.of(*project(
+                tables["memories"].filter(pl.col("kind").is_in(kinds)), tables)))
+
+    def _clear(self, whole: str) -> None:
+        self._whole = whole
+        self._kinds.clear()
+        self._members.clear()
 
     def forget(self, left: pl.Series) -> None:  # noqa: ARG002  (the cache is rebuilt)
         """Forget the members."""
         with self._lock:
-            self._tables, self._members = "", {}
+            self._clear("")
+
+
+def _kinds(memories: pl.DataFrame) -> tuple[Ints, pl.Series]:
+    ordered = memories.sort("memory")
+    return ordered["memory"].to_numpy(), ordered["kind"].cast(pl.Categorical)
 
 
 @stage

@@ -16,7 +16,7 @@ from memlab.errors import MemlabError
 from memlab.models.protocols import Floats, Ints, PairScorer, TokenMatcher, on_gpu
 from memlab.search.hits import HitsBuilder, VisiblePool, digits_of, of_kinds, pools, visible_pools
 from memlab.search.maxsim import DocumentFrequencies, best_matches, cells, weighted_sums
-from memlab.search.token_pools import CachedTokenPools, Places, TokenPool, token_pools
+from memlab.search.token_pools import CachedTokenPools, Places, TokenPool
 from memlab.stage import Names, name_of, spec, stage
 from memlab.store import Store
 from memlab.store.token_vectors import Precision, TokenVectors, usual_precision
@@ -165,9 +165,8 @@ class WeightedLate:
             return store.token_vectors(self.matcher, keys, "document", self.number_format())
 
         settings = (self.matcher.token_identity("document"), self.number_format(), self.kinds)
-        if store.whole is not None and tables is not store.whole:  # a part of a memory, for one question
-            return token_pools(tables, self.kinds, encode)
-        return store.index(f"token pools {settings}", CachedTokenPools).of(tables, self.kinds, encode)
+        part = store.whole is not None and tables is not store.whole
+        return store.index(f"token pools {settings}", CachedTokenPools).of(tables, self.kinds, encode, part)
 
     def _scores(self, pool: TokenPool, queries: Queries, visible: Ints, store: Store  # noqa: ARG002
                 ) -> Iterator[tuple[int, str, Ints, Floats]]:

@@ -18,11 +18,15 @@ import scipy  # its parts are loaded when they are used
 from numpy.typing import NDArray
 
 from memlab.models.protocols import Ints
+from memlab.runtime.latest import Latest
 from memlab.search.hits import MemoryPool, VisiblePool, memory_pools
 from memlab.tables import Tables, distinct_texts
 
 AT_ONCE = 8192
 """Texts that are tokenised at a time: a token takes some hundred bytes until its term is counted."""
+
+PARTS = 16
+"""Filters of a live memory whose postings are kept: some bytes for each memory."""
 
 Tokenise = Callable[[pl.Series], pl.DataFrame]
 """Texts (n,) -> one row per token: row (the text's), term. Hashable: words are cached by tokeniser."""
@@ -63,25 +67,23 @@ class CachedWords:
         self._terms = pl.Series("term", [], pl.String)
         self._counts = scipy.sparse.csr_array((0, 0), dtype=np.int32)  # (texts, terms)
         self._lengths: Ints = np.empty(0, np.int64)
+        self._whole = ""  # the digest of the latest memories that were no part
         self._postings: tuple[scipy.sparse.csc_array, dict[str, int]] | None = None  # of all texts; and the columns
-        self._memories = ""  # the digest of the memories of ``_indexes``
-        self._indexes: dict[tuple[str, ...] | None, WordIndex] = {}
+        self._indexes = Latest[WordIndex](PARTS)  # by the digest of the memories, and kinds
 
     def of(self, tables: Tables, kinds: Sequence[str] | None, part: bool = False) -> WordIndex:
         """Return the postings of the memories of these kinds; MemlabError for a kind that no memory has.
 
-        Texts are tokenised that were not there before. Postings are kept for the latest table of memories, unless it
-        is ``part`` of a memory.
+        They are made once for the same table of memories; texts are tokenised that were not there before. Others are
+        dropped by a table that is no ``part`` of a memory.
         """
-        digest, key = "" if part else tables.digest(("memories",)), kinds if kinds is None else tuple(kinds)
+        digest, chosen = tables.digest(("memories",)), kinds if kinds is None else tuple(kinds)
         with self._lock:
-            if part:
-                return self._index(tables, memory_pools(tables["memories"], kinds))
-            if digest != self._memories:
-                self._memories, self._indexes = digest, {}
-            if key not in self._indexes:
-                self._indexes[key] = self._index(tables, memory_pools(tables["memories"], kinds))
-            return self._indexes[key]
+            if not part and digest != self._whole:
+                self._indexes.clear()
+                self._whole = digest
+            return self._indexes.get((digest, chosen), lambda: self._index(
+                tables, memory_pools(tables["memories"], kinds)))
 
     def forget(self, left: pl.Series) -> None:
         """Forget all texts but those with these ids (n,), and the terms that no other text has."""
@@ -92,7 +94,8 @@ class CachedWords:
             self._counts = counts[:, used]
             self._ids, self._lengths = self._ids.filter(staying), self._lengths[staying]
             self._terms = pl.Series("term", self._terms.gather(used).to_list(), pl.String)  # views keep old words
-            self._memories, self._indexes, self._postings = "", {}, None
+            self._indexes.clear()
+            self._whole, self._postings = "", None
 
     def _index(self, tables: Tables, pools: Sequence[MemoryPool]) -> WordIndex:
         key_ids = tables["memories"]["key_id"]

@@ -20,6 +20,7 @@ from memlab.models.local.backend import free_bytes, to_device
 from memlab.models.local.batching import attempt
 from memlab.models.local.late_interaction import Products
 from memlab.models.protocols import Floats, Ints, TokenMatcher
+from memlab.runtime.latest import Latest
 from memlab.search.hits import MemoryPool, memory_pools, of_kinds
 from memlab.store import token_vectors
 from memlab.store.token_vectors import TokenBlock, TokenVectors
@@ -223,6 +224,9 @@ def _send_all(streamed: PlacedTokens) -> tuple[StoredTokens, TokenVectors] | Non
 MOST_PLACES = 4
 """Questions of one conversation are mostly asked on few days."""
 
+PARTS = 4
+"""Tables of memories whose pools are kept: the whole, and parts of it. Each is on the GPU, where there is room."""
+
 Encode = Callable[[pl.DataFrame], TokenVectors]
 """Texts -> their token vectors."""
 
@@ -277,27 +281,27 @@ def token_pools(tables: Tables, kinds: Sequence[str] | None, encode: Encode) -> 
 
 
 class CachedTokenPools:
-    """The pools of the latest table of memories. Safe for concurrent searches."""
+    """The pools of the latest table of memories, and of the latest parts of it. Safe for concurrent searches."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._memories = ""  # the digest of the memories of the pools
-        self._pools: list[TokenPool] = []
+        self._whole = ""  # the digest of the latest memories that were no part
+        self._pools = Latest[list[TokenPool]](PARTS)
 
-    def of(self, tables: Tables, kinds: Sequence[str] | None, encode: Encode) -> list[TokenPool]:
-        """Return ``token_pools``, made once for the same table of memories."""
+    def of(self, tables: Tables, kinds: Sequence[str] | None, encode: Encode, part: bool = False) -> list[TokenPool]:
+        """Return ``token_pools``, made once for the same table of memories, which may be a ``part`` of others."""
         digest = tables.digest(("memories",))
         with self._lock:
-            if digest != self._memories:
-                self._memories, self._pools = "", []  # old blocks of vectors are freed before new ones
-                self._pools = token_pools(tables, kinds, encode)
-                self._memories = digest
-            return self._pools
+            if not part and digest != self._whole:
+                self._pools.clear()  # old blocks of vectors are freed before new ones
+                self._whole = digest
+            return self._pools.get(digest, lambda: token_pools(tables, kinds, encode))
 
     def forget(self, left: pl.Series) -> None:  # noqa: ARG002  (the cache is rebuilt)
         """Forget the pools."""
         with self._lock:
-            self._memories, self._pools = "", []
+            self._pools.clear()
+            self._whole = ""
 
 
 def session_numbers(memories: pl.DataFrame) -> Ints:
