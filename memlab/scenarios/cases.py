@@ -166,7 +166,7 @@ def outcomes(ranking: pl.DataFrame, ids: pl.DataFrame, shown: pl.DataFrame | Non
     if shown is not None:
         texts = shown.select("question", "rank", pl.col("text").alias("shown"))
         ranking_with_lanes = ranking_with_lanes.join(texts, on=["question", "rank"], how="left")
-    lanes = tuple(any(c.startswith(lane) for c in ranking.columns) for lane in (DENSE, LEXICAL))
+    vectors, keywords = (any(c.startswith(lane) for c in ranking.columns) for lane in (DENSE, LEXICAL))
     results = []
     for name, scenario in KNOWN.items():
         if name not in questions:
@@ -175,7 +175,7 @@ def outcomes(ranking: pl.DataFrame, ids: pl.DataFrame, shown: pl.DataFrame | Non
         pieces = {piece: locate(rows, place) for piece, place in places.get(name, {}).items()}
         returned = int(rows["selected"].sum())
         results += [Outcome(scenario.category, scenario.case, expect,
-                            *check(expect, pieces, returned, *lanes, question=scenario.question))
+                            *check(expect, pieces, returned, vectors, keywords, scenario.question))
                     for expect in scenario.expect]
     return results
 
