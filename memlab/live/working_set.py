@@ -210,7 +210,7 @@ class WorkingSet:
         self.names: dict[str, int] = {}
         self.turns: dict[int, set[int]] = {}
         self.ended: dict[int, Entry] = {}
-        self._said: dict[bytes, list[int]] = {}  # sessions by what they say, and for whom
+        self._said: dict[bytes, list[int]] = {}  # valid sessions by what they say, and for whom
         self.next = 0
         # under their own numbers: all sessions of the last question; later ones in parts of 1, PARTS, PARTS^2 ...
         self._base = write(entries, pipeline, store, self.clock())
@@ -260,9 +260,12 @@ class WorkingSet:
     def mark(self, entry: Entry) -> None:
         """Take over what has changed beside a session: what of it is valid, and its next version."""
         self.ended.pop(entry.id, None)
-        if entry.session is not None and entry.session.name is not None and self.names.get(
-                entry.session.name) == entry.id:
-            del self.names[entry.session.name]  # unless it is still the latest version
+        assert entry.session is not None
+        said, name = said_digest(entry.session), entry.session.name
+        if entry.id in (saying := self._said.get(said, [])):
+            self._said[said] = [number for number in saying if number != entry.id]
+        if name is not None and self.names.get(name) == entry.id:
+            del self.names[name]  # unless it is still the latest version
         self._enter(entry)
 
     def replaced(self) -> set[int]:
@@ -318,7 +321,7 @@ class WorkingSet:
 
     def saying(self, session: Session) -> int | None:
         """Return the first session that says the same for the same user, agent, room, source and kind, if any."""
-        return self._said.get(said_digest(session), [None])[0]
+        return next(iter(self._said.get(said_digest(session), ())), None)
 
     def name_at(self, position: int) -> str | None:
         """Return the name of the session at a position in the order of time, if it has one."""
@@ -377,7 +380,8 @@ class WorkingSet:
         self.next = max(self.next, entry.id + 1)
         if entry.session is not None:
             self.turns[entry.id] = set(entry.numbers)
-            self._said.setdefault(said_digest(entry.session), []).append(entry.id)
+            if not entry.deprecated and entry.newer is None:
+                self._said.setdefault(said_digest(entry.session), []).append(entry.id)
             if isinstance(entry.session.said_on, datetime):
                 self._times[entry.id] = entry.session.said_on
             if any(turn.offset is not None for turn in entry.session.turns):
