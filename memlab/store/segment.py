@@ -83,11 +83,12 @@ def key_columns(text_ids: pl.Series) -> Keys:
 
 
 def names(folder: Path) -> list[str]:
-    """Return the names of a folder's segments, sorted; none if there is no folder."""
-    try:
-        return sorted(name for name in os.listdir(folder) if _NAME.fullmatch(name))
-    except (FileNotFoundError, NotADirectoryError):  # the latter is reported when something is to be written
-        return []
+    """Return the names of a folder's segments, sorted; none if there is no folder. Raises DiskFault."""
+    with disk_faults(folder, "cannot be read", _ELSEWHERE):
+        try:
+            return sorted(name for name in os.listdir(folder) if _NAME.fullmatch(name))
+        except (FileNotFoundError, NotADirectoryError):  # the latter is reported when something is to be written
+            return []
 
 
 def pack(arrays: Arrays) -> bytes:

@@ -149,7 +149,8 @@ def test_a_fault_at_each_call_that_writes(worker: Worker, tmp_path: Path, scenar
         folder = tmp_path / f"{name}{number}"
         shutil.copytree(whole, folder, symlinks=True)
         status, calls, raised = worker.act(scenario, folder, f"inject={name}:{fault}:when={number}")
-        if all(on_disk(call) for call in calls if "(INJECTED)" in call):  # threads may move the numbers of writes
+        # threads may move the numbers of calls: another one may have failed, in the folder or elsewhere
+        if all(on_disk(call) or str(folder) in call for call in calls if "(INJECTED)" in call):
             defined = (DONE, NAMED) if "error" in fault else (DONE, KILLED)
             assert status in defined, (name, number, raised)
         worker.do("check", scenario, folder, done=status == DONE)

@@ -173,6 +173,12 @@ def test_a_segment_that_cannot_be_read_this_time_is_kept_unless_something_is_for
     assert segment.names(tmp_path) == []
 
 
+def test_a_folder_that_cannot_be_listed_is_named(tmp_path: Path) -> None:
+    (tmp_path / "circle").symlink_to("circle")
+    with pytest.raises(MemlabError, match="circle: cannot be read: its links lead in a circle"):
+        SegmentIndex(tmp_path / "circle", "{}", own=True)
+
+
 def test_a_damaged_segment_of_a_memory_is_removed(tmp_path: Path) -> None:
     SegmentIndex(tmp_path, "{}", own=True).add(vectors([1]))
     (name,) = segment.names(tmp_path)
