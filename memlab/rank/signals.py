@@ -238,12 +238,13 @@ _COLUMNS = {"text": pl.String, "useful": pl.Int64, "useless": pl.Int64, "on": pl
 class Feedback:
     """(useful + 1) / (useful + useless + 2): the share of good votes, with one vote of each kind as a prior.
 
-    ``path`` is a JSON Lines file of {"text": a memory's value or key word for word, "useful": 2, "useless": 0, "on":
-    "2023-05-20"}, any number of lines per text. Feedback of a later day than the question's is left out. The counts of
-    all memories of a unit are added; a unit without feedback has .5.
+    In a live memory the votes are those that it has recorded (``Memory.feedback``). An experiment reads them from
+    ``path``, JSON Lines of {"text": a memory's value or key word for word, "useful": 2, "useless": 0, "on":
+    "2023-05-20"}, any number of lines per text; without a file there are none. Feedback of a later day than the
+    question's is left out. The counts of all memories of a unit are added; a unit without feedback has .5.
     """
 
-    path: LocalPath
+    path: LocalPath | None = None
     name: str = "feedback"
 
     @model_validator(mode="after")
@@ -253,11 +254,14 @@ class Feedback:
 
     def identity(self) -> dict[str, Any]:
         """Return the content of the file, not its path."""
+        content = b"" if self.path is None else self.path.read_bytes()
         return {"is": name_of(type(self)), "name": self.name,
-                "feedback": hashlib.blake2b(self.path.read_bytes(), digest_size=16).hexdigest()}
+                "feedback": hashlib.blake2b(content, digest_size=16).hexdigest()}
 
     def read(self) -> pl.DataFrame:
         """Return (text_id, useful, useless, on); raise MemlabError for a file that does not hold that."""
+        if self.path is None:
+            return pl.DataFrame(schema={"text_id": pl.String, "useful": pl.Int64, "useless": pl.Int64, "on": pl.Date})
         try:
             rows = pl.read_ndjson(self.path, schema={**_COLUMNS, "on": pl.String}).with_columns(
                 pl.col("on").str.to_date("%Y-%m-%d"))
@@ -275,13 +279,32 @@ class Feedback:
         """Return (question, unit, value)."""
         either = pl.concat_list("key_id", "value_id").alias("text_id")
         texts = tables["memories"].select("memory", either).explode("text_id").unique()
-        dates = tables["questions"].select("question", "asked_on")
-        counts = (on_units(tables).join(texts, on="memory").join(self.read(), on="text_id").join(dates, on="question")
-                  .filter(as_of("on"))
-                  .group_by(PAIR).agg(pl.col("useful", "useless").sum()))
-        good, bad = pl.col("useful").fill_null(0), pl.col("useless").fill_null(0)
-        return tables["ranking"].select(PAIR).join(counts, on=PAIR, how="left", maintain_order="left").select(
-            *PAIR, ((good + 1) / (good + bad + 2)).alias("value"))
+        return share_of_useful(tables, on_units(tables).join(texts, on="memory").join(self.read(), on="text_id"))
+
+
+def share_of_useful(tables: Tables, votes: pl.DataFrame) -> pl.DataFrame:
+    """Return (question, unit, value), the smoothed share of good votes, from (question, unit, useful, useless, on)."""
+    dates = tables["questions"].select("question", "asked_on")
+    counts = votes.join(dates, on="question").filter(as_of("on")).group_by(PAIR).agg(
+        pl.col("useful", "useless").sum())
+    good, bad = pl.col("useful").fill_null(0), pl.col("useless").fill_null(0)
+    return tables["ranking"].select(PAIR).join(counts, on=PAIR, how="left", maintain_order="left").select(
+        *PAIR, ((good + 1) / (good + bad + 2)).alias("value"))
+
+
+@stage
+class AccessCount:
+    """ln(1 + times): how often questions to a live memory have returned a unit, by its most often returned turn.
+
+    Gimli boosts what is accessed frequently and gives no formula; the logarithm is ours. In an experiment nothing was
+    returned before, and each unit has 0.
+    """
+
+    name: str = "accesses"
+
+    def values(self, tables: Tables) -> pl.DataFrame:
+        """Return (question, unit, value)."""
+        return tables["ranking"].select(*PAIR, pl.lit(0.0).alias("value"))
 
 
 Kind = Literal["FOLLOWS", "RELATED_TO", "SAME_TOPIC", "ELABORATES", "CONTRADICTS", "SUPERSEDES"]

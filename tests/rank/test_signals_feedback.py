@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memlab.errors import MemlabError
-from memlab.rank.signals import Feedback
+from memlab.rank.signals import AccessCount, Feedback
 from memlab.stage import spec_digest
 from tests.rank.rankings import body
 from tests.rank.signals.worlds import ASKED, dated, order, values
@@ -51,3 +51,11 @@ def test_a_file_that_cannot_be_read_is_told_at_once(tmp_path: Path, text: str) -
         Feedback(path=tmp_path / "f.jsonl")
     with pytest.raises(MemlabError, match="feedback"):
         Feedback(path=tmp_path / "absent.jsonl")
+
+
+def test_an_experiment_without_a_file_has_no_votes_and_nothing_was_returned_before() -> None:
+    assert values(Feedback(), dated()) == [.5] * 6
+    assert values(AccessCount(), dated()) == [0] * 6
+    weights = {"first": .9, "feedback": .1, "accesses": .05}
+    told = order(dated(), signals=[Feedback(), AccessCount()], normaliser="minmax", weights=weights)
+    assert told == dated()["ranking"]["unit"].to_list()
