@@ -29,13 +29,14 @@ import polars as pl
 
 from memlab.errors import MemlabError
 from memlab.live.chosen import chosen
+from memlab.live.feedback import results_of
 from memlab.live.folder import sessions_of_folder
 from memlab.live.found import Found
 from memlab.live.one_search import read_vector
 from memlab.live.opening import LockedContent
 from memlab.live.questions import Filter, Question, Questions, When, day_of
 from memlab.live.results import Answer, SearchResult
-from memlab.live.sessions import Session, Turn
+from memlab.live.sessions import ALWAYS, Session, Turn
 from memlab.live.where import Where
 from memlab.live.working_set import session_of_messages
 from memlab.pipeline import Pipeline
@@ -56,6 +57,11 @@ def _folder(place: str | Path, where: str) -> Path:
     if not isinstance(place, str | os.PathLike) or isinstance(os.fspath(place), bytes):
         raise MemlabError(f"{place!r:.60} is no folder", where=where, fix="give its path as text or as a Path")
     return expand(place)
+
+
+def _has_its_own(where: str, fields: Iterable[str]) -> MemlabError:
+    return MemlabError("a Session has its own date, name and fields", where=where,
+                       fix=f"give {', '.join(['said_on', 'name', *fields])} to Session")
 
 
 class Memory:
@@ -124,8 +130,7 @@ class Memory:
         if not isinstance(session, Session):
             session = session_of_messages(session, said_on, name, **fields)
         elif said_on is not None or name is not None or fields:
-            raise MemlabError("a Session has its own date, name and fields", where="add",
-                              fix=f"give {', '.join(['said_on', 'name', *fields])} to Session")
+            raise _has_its_own("add", fields)
         with self._opening.alone() as content:
             return content.add([session], unique)[0]
 
@@ -210,23 +215,77 @@ class Memory:
 
     def history(self, topic: str, now: When = None, k: int | None = None, *,
                 where: Filter | None = None) -> pl.DataFrame:
-        """Return what was said about a topic in the order of time, and when it was valid: valid_from, valid_to.
+        """Return what was said about a topic in the order of time, and when it was valid: valid_from, valid_to, valid.
 
-        The topic is searched for like a question; ``k`` as in ``search``. ``valid_to`` is set by pipelines that relate
-        memories (write/relate). Columns: said_on, happened_on, valid_from, valid_to, session, turns, text, score.
+        The topic is searched for like a question, among earlier versions and deprecated turns too; ``k`` as in
+        ``search``. ``valid_to`` is the first day without it: that of a newer version, the one that ``deprecate`` was
+        given (else that of ``valid_from``), or one set by pipelines that relate memories (write/relate). ``valid`` is
+        false from that day on. Columns: said_on, happened_on, valid_from, valid_to, valid, session, turns, text, score.
         """
         asked = Question(topic, now, k, where)
         with self._opening.side_by_side() as content:
-            tables = self._questions.run(self._questions.ranking, content, asked)
+            tables = self._questions.run(self._questions.ranking, content, asked, ended=True)
             return self._questions.history(content, tables, asked)
+
+    def update(self, session: int | str, new: Session | Iterable[Mapping[str, Any]], said_on: When = None,
+               name: str | None = None, *, keep_old: bool = True, **fields: Any) -> int:
+        """Save a new version of a session, by number or name, and return its number; a kill leaves both or the old one.
+
+        ``new`` is a Session, which replaces all of the old one but its name if it has none, or messages as ``add``
+        takes them, which keep the date, name and fields that are not given. Questions find the new version from its day
+        on, or at any time if it has no date, and the old one before that day; the old one stays in ``history``, or is
+        forgotten with ``keep_old=False``. The same version again changes nothing.
+        """
+        made = new if isinstance(new, Session) else session_of_messages(new, said_on, name, **fields)
+        if made is new and not (said_on is None and name is None and not fields):
+            raise _has_its_own("update", fields)
+        if not isinstance(keep_old, bool):
+            raise MemlabError(f"expected true or false, got {type(keep_old).__name__}", where="keep_old")
+        with self._opening.alone() as content:
+            number = content.sessions.number(session)
+            version = made if made is new else made.with_missing(content.get(number))
+            return content.update(number, version, keep_old)
+
+    def deprecate(self, session: int | str | None = None, turns: Iterable[int] | None = None, since: When = None, *,
+                  where: Filter | None = None) -> None:
+        """Mark a session, or some of its turns, as no longer valid: questions leave them out, and ``history`` shows it.
+
+        ``since`` is the first day on which they are not valid; None leaves them out of questions of any day. ``where``
+        chooses as in ``forget``. ``restore`` takes it back.
+        """
+        with self._opening.alone(prepared=where is not None) as content:
+            day = ALWAYS if since is None else content.sessions.clock().local(since, "since").date()
+            content.deprecate(chosen(content.sessions, session, turns, where), day)
+
+    def restore(self, session: int | str | None = None, turns: Iterable[int] | None = None, *,
+                where: Filter | None = None) -> None:
+        """Mark a session, or some of its turns, as valid again after ``deprecate``."""
+        with self._opening.alone(prepared=where is not None) as content:
+            content.deprecate(chosen(content.sessions, session, turns, where), None)
+
+    def feedback(self, result: Mapping[str, Any] | pl.DataFrame, useful: bool, now: When = None) -> None:
+        """Record whether a result was useful, as of the day of ``now``.
+
+        ``result`` is a row of what ``search`` returns (``found.row(0, named=True)``, or anything with its ``session``
+        and ``turns``), or a frame of rows, such as ``found[:3]``, each of which gets a vote. Pipelines with
+        ``rank/boost=feedback`` rank by the votes. They are forgotten with the turns.
+        """
+        if not isinstance(useful, bool):
+            raise MemlabError(f"expected true or false, got {type(useful).__name__}", where="useful")
+        with self._opening.alone() as content:
+            places = [(number, sorted(of_session or content.sessions.turns[number]))
+                      for session, turns in results_of(result)
+                      for number, of_session in chosen(content.sessions, session, turns).items()]
+            content.votes.add(places, useful, content.sessions.moment(now).date())
 
     def forget(self, session: int | str | None = None, turns: Iterable[int] | None = None, *,
                where: Filter | None = None) -> None:
         """Forget a session, by number or name, or some of its turns: texts and vectors leave the disk too.
 
         A result is forgotten by its ``session`` and ``turns``. ``where``, in place of these, forgets all sessions that
-        fit (as in ``search``), or, with a role, their turns of that role. What a chat model has written about it stays
-        among the replies of the memory's store. Numbers are never used again.
+        fit (as in ``search``), or, with a role, their turns of that role. Earlier versions of a session go with it, and
+        with any of its turns. What a chat model has written about it stays among the replies of the memory's store.
+        Numbers are never used again.
         """
         with self._opening.alone(prepared=where is not None) as content:
             if forgotten := chosen(content.sessions, session, turns, where):
@@ -257,11 +316,14 @@ class Memory:
         with self._opening.alone() as content:
             return content.get(content.sessions.number(session))
 
-    def list(self, start: int = 0, count: int | None = None, where: Filter | None = None) -> pl.DataFrame:
+    def list(self, start: int = 0, count: int | None = None, where: Filter | None = None, *,
+             versions: bool = False) -> pl.DataFrame:
         """Return one row per session, or per session that fits (``where`` as in ``search``), in the order of time.
 
-        Columns: session (its number), name, said_on, turns (how many), user, agent, room, source, kind, and metadata as
-        JSON. ``start`` leaves out so many of the first, ``count`` is how many follow, or None for all.
+        Columns: session (its number), name, said_on, turns (how many), user, agent, room, source, kind, metadata as
+        JSON, deprecated (how many of the turns, or null), and newer (the number of the next version, or null).
+        ``start`` leaves out so many of the first, ``count`` is how many follow, or None for all. Earlier versions are
+        rows too with ``versions=True``.
         """
         for place, value in (("start", start), ("count", 0 if count is None else count)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:
@@ -271,14 +333,17 @@ class Memory:
             if where:
                 fitting = content.sessions.matching(Where.read(where, content.sessions.clock()))
                 rows = rows.filter(pl.col("session").is_in(fitting["session"].implode()))
+            if not versions:
+                rows = rows.filter(pl.col("newer").is_null())
         return rows.slice(min(start, rows.height), count if count is None else min(count, rows.height))
 
     def count(self, where: Filter | None = None) -> int:
         """Return the number of sessions, or of those that fit (``where`` as in ``search``)."""
         with self._opening.alone(prepared=bool(where)) as content:
-            if not where:
-                return len(content.sessions.turns)
-            return content.sessions.matching(Where.read(where, content.sessions.clock()))["session"].n_unique()
+            found = set(content.sessions.turns)
+            if where:
+                found = {*content.sessions.matching(Where.read(where, content.sessions.clock()))["session"]}
+            return len(found - content.sessions.replaced())
 
     def __len__(self) -> int:
         return self.count()

@@ -65,6 +65,14 @@ CALLS: dict[str, Callable[[Memory, Any], object]] = {
     "search, threshold": lambda memory, odd: memory.search("cat", threshold=odd),
     "count": lambda memory, odd: memory.count({"user": odd, "role": odd}),
     "forget, where": lambda memory, odd: memory.forget(where={"name": odd, "before": odd}),
+    "update": lambda memory, odd: memory.update(odd, MESSAGES),
+    "update, session": lambda memory, odd: memory.update("cat", odd),
+    "deprecate": lambda memory, odd: memory.deprecate(odd),
+    "deprecate, since": lambda memory, odd: memory.deprecate("cat", None, odd),
+    "restore, turns": lambda memory, odd: memory.restore("cat", odd),
+    "feedback": lambda memory, odd: memory.feedback(odd, True),
+    "feedback, parts": lambda memory, odd: memory.feedback({"session": odd, "turns": odd}, True),
+    "feedback, turns": lambda memory, odd: memory.feedback({"session": "cat", "turns": odd}, True),
     "forget": lambda memory, odd: memory.forget(odd),
     "forget, turns": lambda memory, odd: memory.forget("cat", odd),
     "get": lambda memory, odd: memory.get(odd),
@@ -152,7 +160,9 @@ def test_a_memory_that_cannot_be_written_is_searched(tmp_path: Path, monkeypatch
     monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)  # as a read-only file system says
     with Memory(tmp_path, PIPELINE) as memory:
         assert memory.search("cat", "2023-06-01").equals(expected)
-        for change in (lambda: memory.add(Session("2023-05-21", [("user", "Hi")])), lambda: memory.forget("cat")):
+        hello, hit = Session("2023-05-21", [("user", "Hi")]), expected.row(0, named=True)
+        for change in (lambda: memory.add(hello), lambda: memory.forget("cat"), lambda: memory.update("cat", hello),
+                       lambda: memory.deprecate("cat"), lambda: memory.feedback(hit, useful=True)):
             with pytest.raises(MemlabError, match="can be searched, but not changed"):
                 change()
         assert memory.search("cat", "2023-06-01").equals(expected)

@@ -19,8 +19,9 @@ import polars as pl
 from memlab.chats.sessions import distinct
 from memlab.errors import MemlabError
 from memlab.live.database import FILE, Database, is_memory
+from memlab.live.feedback import Votes
 from memlab.live.pruning import Accesses
-from memlab.live.sessions import Entry, SessionRows
+from memlab.live.sessions import Entry, SessionRows, latest
 from memlab.live.store import damaged_codes
 from memlab.runtime.files import atomic_path
 from memlab.runtime.help_text import Parser
@@ -36,16 +37,25 @@ STDOUT = Path("-")
 class Health:
     """What a memory holds, and what of it is damaged, a line for each part.
 
-    stored: rows of the store, by kind and model, as ``memlab.store.__main__.info`` returns them. lost: whether a
-    session is among the damaged parts; all others are made again. cleared: whether all that was forgotten is erased.
+    sessions, turns: with earlier versions and deprecated turns. earlier, deprecated: how many of them there are. votes:
+    on how many results there is feedback. stored: rows of the store, by kind and model, as
+    ``memlab.store.__main__.info`` returns them. lost: whether a session is among the damaged parts; all others are made
+    again. cleared: whether all that was forgotten is erased.
     """
 
     sessions: int
     turns: int
+    earlier: int
+    deprecated: int
+    votes: int
     stored: pl.DataFrame
     damaged: list[str]
     lost: bool
     cleared: bool
+
+    def counts(self) -> tuple[int, ...]:
+        """Return the numbers that a copy must have too."""
+        return self.sessions, self.turns, self.earlier, self.deprecated, self.votes
 
 
 @contextmanager
@@ -78,13 +88,17 @@ def _check(database: Database) -> Health:
     damaged = [f"session {number}: its text does not match its digest; the next use drops it" for number in lost]
     if Accesses(database).frame().height != database.number("SELECT count(*) FROM accesses"):
         damaged.append("access counts: some are no numbers, and are not used")
+    votes = Votes(database).frame()
+    if votes.height != database.number("SELECT count(*) FROM votes"):
+        damaged.append("votes: some are no numbers, and are not used")
     if damaged_codes(database):
         damaged.append("the index of token vectors: it is made again")
     store = database.folder / "store"
     damaged += [f"{path.relative_to(database.folder)}: it does not match its digest; what it held is computed again"
                 for path in verify(store)]
-    return Health(len(entries), sum(len(entry.numbers) for entry in entries), info(store), damaged, bool(lost),
-                  database.is_cleared())
+    return Health(len(entries), sum(len(entry.numbers) for entry in entries),
+                  sum(entry.newer is not None for entry in entries), sum(len(entry.deprecated) for entry in entries),
+                  votes["vote"].n_unique(), info(store), damaged, bool(lost), database.is_cleared())
 
 
 def backup(folder: Path, out: Path) -> Health:
@@ -99,16 +113,20 @@ def backup(folder: Path, out: Path) -> Health:
                               fix="open the memory in Python, which drops damaged sessions; a copy by cp -r keeps them")
         database.backup(out)
     after = check(out)
-    if after.lost or (after.sessions, after.turns) != (before.sessions, before.turns):
+    if after.lost or after.counts() != before.counts():
         raise MemlabError("the copy is not whole: sessions are missing or damaged", where=str(out),
                           fix="remove it and copy again, to another disk if this repeats")
     return after
 
 
 def export(folder: Path) -> tuple[list[str], list[int]]:
-    """Return the sessions of a memory as lines that ``data=custom`` reads, and the numbers of damaged ones."""
+    """Return the sessions of a memory as lines that ``data=custom`` reads, and the numbers of damaged ones.
+
+    Earlier versions and deprecated turns are left out.
+    """
     with open_database(folder) as database:
-        entries, lost, _ = SessionRows(database).read()
+        stored, lost, _ = SessionRows(database).read()
+    entries = latest(stored)
     names = distinct(entry.session.name or f"session {entry.id}" for entry in entries if entry.session)
     return [_line(folder.resolve().name or "memory", name, entry) for name, entry in zip(names, entries)], lost
 
@@ -133,6 +151,8 @@ def write(lines: Sequence[str], out: Path) -> None:
 
 def _show(folder: Path, health: Health) -> None:
     print(f"{folder}: {health.sessions:,} sessions, {health.turns:,} turns")
+    if health.earlier or health.deprecated or health.votes:
+        print(f"earlier versions: {health.earlier:,}; deprecated turns: {health.deprecated:,}; votes: {health.votes:,}")
     for row in health.stored.iter_rows(named=True):
         print(f"{row['kind']} of {row['model']}: {row['rows']:,} rows, {row['bytes']:,} bytes")
     if not health.cleared:
@@ -151,7 +171,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                            "While a process uses a memory, that process copies it: Memory.backup(folder).")
     parser.add_argument("command", choices=["backup", "check", "export"],
                         help="backup: a whole copy in a new folder, checked; check: compare every session, vector and "
-                             "reply with its digest; export: sessions as JSON lines, as data=custom reads them")
+                             "reply with its digest; export: sessions as JSON lines, as data=custom reads them, "
+                             "without earlier versions and deprecated turns")
     parser.add_argument("--memory", type=path_argument, required=True, help="its folder (also memory=FOLDER)")
     parser.add_argument("--out", type=path_argument, help="backup: a new folder; export: a new file, or - for standard "
                                                           "output (also out=PLACE)")

@@ -1,19 +1,23 @@
-"""The content of an open memory: its sessions on the disk and as tables, its store and its access counts."""
+"""The content of an open memory: its sessions on the disk and as tables, its store, votes and access counts."""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping, Sequence
-from datetime import tzinfo
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date, tzinfo
 
 import polars as pl
 
 from memlab.errors import MemlabError
+from memlab.live.chosen import Turns
 from memlab.live.database import Database
+from memlab.live.feedback import Votes
 from memlab.live.pruning import Accesses
 from memlab.live.sessions import Entry, Session, SessionRows, said_digest, same_content
 from memlab.live.store import LiveStore, QuestionStore, forget_codes
+from memlab.live.validity import Validity
 from memlab.live.working_set import WorkingSet
 from memlab.pipeline import Pipeline
 from memlab.runtime.machine import release_freed_memory
@@ -24,8 +28,8 @@ from memlab.tables import Tables
 class Content:
     """The content of a memory from ``open`` to ``close``; whoever calls it holds the memory's lock.
 
-    sessions: the working set. accesses: how often each turn was returned. store: that of vectors and replies.
-    process: the one that has it open, or None.
+    sessions: the working set. validity: what of it is valid on a day. accesses: how often each turn was returned.
+    votes: which results were useful. store: that of vectors and replies. process: the one that has it open, or None.
 
     Args:
         database: That of the memory; it is opened here.
@@ -45,7 +49,9 @@ class Content:
             self.store: Store = store or LiveStore(database)
             self.sessions = WorkingSet(self._rows.load(), pipeline, self.store, zone)
             self.sessions.next = self._rows.next()
+            self.validity = Validity(self.sessions)
             self.accesses = Accesses(database)
+            self.votes = Votes(database)
             if not (database.read_only or database.is_cleared()):
                 self._clear()
         except BaseException:
@@ -110,9 +116,9 @@ class Content:
             name = session.name
             if name is not None and (name in new or name in self.sessions.names):
                 entry = new[name] if name in new else self._rows.find({self.sessions.names[name]})[0]
-                if entry.session is None or not same_content(entry.session, session):
+                if not any(same_content(version, session) for version in self._versions(entry)):
                     raise MemlabError(f"there is a session '{name}' with other words or fields", where="session, name",
-                                      fix="forget it first, or give this one another name")
+                                      fix="replace it by update, forget it first, or give this one another name")
             elif unique and (same := said.get(said_digest(session), self.sessions.saying(session))) is not None:
                 numbers.append(same)
                 continue
@@ -125,23 +131,81 @@ class Content:
             numbers.append(entry.id)
         if entries:
             part = self.sessions.write([*entries.values()])
-            self._rows.append(*entries.values())
+            with self._database.transaction():
+                self._rows.append(*entries.values())
             self.sessions.add([*entries.values()], part)
         return numbers
 
-    def forget(self, forgotten: Mapping[int, set[int] | None]) -> None:
-        """Forget sessions, or some of their turns, on the disk and then in memory; None stands for all turns.
+    def update(self, number: int, session: Session, keep_old: bool) -> int:
+        """Save a session as the next version of another, which is kept or forgotten; return the number of the new one.
+
+        It keeps the name unless it has one. If both are the same, nothing changes.
+        """
+        (old,) = self._rows.find({number})
+        if old.newer is not None:
+            raise MemlabError(f"session {number} has a newer version", where="update",
+                              fix=f"update session {old.newer}")
+        assert old.session is not None
+        session = replace(session, name=old.session.name) if session.name is None else session
+        if same_content(old.session, session) and old.session.name == session.name:
+            return number
+        if session.name is not None and self.sessions.names.get(session.name, number) != number:
+            raise MemlabError(f"there is a session '{session.name}'", where="session, name",
+                              fix="give this one another name, or None to keep the old one")
+        new = Entry.new(self.sessions.next, session)
+        part = self.sessions.write([new])
+        if keep_old:
+            marked = replace(old, newer=new.id)
+            with self._database.transaction():
+                self._rows.mark(marked)
+                self._rows.append(new)
+            self.sessions.mark(marked)
+            self.sessions.add([new], part)
+        else:
+            self._forget({number: None}, new, part)
+        return new.id
+
+    def deprecate(self, turns: Turns, since: date | None) -> None:
+        """Mark turns as valid no longer from a day on, in one transaction, or as valid again for None."""
+        marked = []
+        for entry in self._rows.find(set(turns)):
+            chosen = turns[entry.id] or set(entry.numbers)
+            others = {turn: day for turn, day in entry.deprecated.items() if turn not in chosen}
+            marked.append(replace(entry, deprecated=others if since is None else others | dict.fromkeys(chosen, since)))
+        with self._database.transaction():
+            for entry in marked:
+                self._rows.mark(entry)
+        for entry in marked:
+            self.sessions.mark(entry)
+
+    def forget(self, forgotten: Turns) -> None:
+        """Forget turns on the disk and then in memory, with all earlier versions of their sessions.
 
         If this raises, the content is closed. The disk is consistent in any case: the next use reads it again and
         finishes the work.
         """
+        self._forget(forgotten)
+
+    def _versions(self, entry: Entry) -> list[Session]:
+        """Return a session, and its earlier versions."""
+        earlier = self._rows.find(self.sessions.earlier(entry.id))
+        return [version.session for version in (entry, *earlier) if version.session is not None]
+
+    def _forget(self, forgotten: Turns, new: Entry | None = None, part: Tables | None = None) -> None:
+        """Forget turns and earlier versions, and save a new session with its tables, in one transaction."""
+        forgotten = {**forgotten, **{old: None for number in forgotten for old in self.sessions.earlier(number)}}
         left = {entry.id: entry.without(forgotten[entry.id]) for entry in self._rows.find(set(forgotten))}
         try:
             with self._database.transaction():
                 self._rows.replace(left)
                 self.accesses.forget(forgotten)
+                self.votes.forget(forgotten)
                 forget_codes(self._database)
+                if new is not None:
+                    self._rows.append(new)
                 self.sessions.forget(left)
+            if new is not None and part is not None:
+                self.sessions.add([new], part)
             self._clear()
         except BaseException:
             self.close()

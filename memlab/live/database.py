@@ -22,7 +22,7 @@ from memlab.live.lock import FolderLock, inode
 from memlab.runtime.files import TEMPORARY, atomic_dir, disk_faults, make_folder
 
 FILE = "memory.db"
-FORMAT = 6
+FORMAT = 7
 """Format of the tables; a database of another format is refused."""
 
 _FORMAT_1 = "memory.jsonl"
@@ -36,6 +36,8 @@ CREATE TABLE counter (next INTEGER NOT NULL, sessions INTEGER NOT NULL, digest I
 CREATE TABLE sessions (id INTEGER PRIMARY KEY, content TEXT NOT NULL, digest BLOB NOT NULL);
 CREATE TABLE accesses (session INTEGER, turn INTEGER, times INTEGER NOT NULL, last TEXT NOT NULL,
                        PRIMARY KEY (session, turn)) WITHOUT ROWID;
+CREATE TABLE votes (vote INTEGER, session INTEGER, turn INTEGER, useful INTEGER NOT NULL, day TEXT NOT NULL,
+                    PRIMARY KEY (vote, session, turn)) WITHOUT ROWID;
 CREATE TABLE token_centroids (name TEXT PRIMARY KEY, trained_for INTEGER NOT NULL, dim INTEGER NOT NULL,
                               digest BLOB NOT NULL, content BLOB NOT NULL);
 CREATE TABLE token_codes (name TEXT, key BLOB, digest BLOB NOT NULL, content BLOB NOT NULL, PRIMARY KEY (name, key));

@@ -12,6 +12,7 @@ import polars as pl
 from memlab.errors import MemlabError
 from memlab.live import results
 from memlab.live.content import Content
+from memlab.live.feedback import with_record
 from memlab.live.one_search import by_vector, by_words
 from memlab.live.pruning import AccessProtected, frequently_accessed, sessions_to_prune
 from memlab.live.where import Where, narrow
@@ -75,13 +76,18 @@ class Questions:
         self.words = by_words(self.whole)
         self._often = often
 
-    def run(self, pipeline: Pipeline, content: Content, question: Question) -> Tables:
-        """Return the tables of a question after ``ranking``, ``whole``, ``words`` or ``by_vector``."""
-        whole = tables = self._tables(content, question.text, question.now)
+    def run(self, pipeline: Pipeline, content: Content, question: Question, ended: bool = False) -> Tables:
+        """Return the tables of a question after ``ranking``, ``whole``, ``words`` or ``by_vector``.
+
+        ``ended`` are also those of what is no longer valid.
+        """
+        whole = tables = self._tables(content, question.text, question.now, ended)
         if question.where:
             wanted = Where.read(question.where, content.sessions.clock())
             tables = narrow(whole, content.sessions.matching(wanted)["position"].unique(), wanted)
-        pipeline = pipeline.replace(prune=self._pruning(content, tables))
+        _, places = content.sessions.tables()
+        pipeline = with_record(pipeline.replace(prune=self._pruning(content, tables)), content.votes, content.accesses,
+                               places)
         store = content.question_store(whole if question.where else None)
         found = adapt_to_data(pipeline, tables).run(tables, store)
         content.note_question()
@@ -110,23 +116,23 @@ class Questions:
 
     def history(self, content: Content, tables: Tables, question: Question) -> pl.DataFrame:
         """Return the memories behind the results in the order of time (``memlab.live.results.history``)."""
-        return content.restore_numbers(results.history(tables, question.k))
+        return content.restore_numbers(results.history(tables, content.validity.ends(), question.k))
 
     def prunable(self, content: Content, now: When) -> pl.DataFrame:
         """Return (session, turns) of what the pipeline's pruning leaves out on a day; null for the whole session."""
-        tables = self._tables(content, "", now)
+        tables = self._tables(content, "", now, ended=True)
         pruned = sessions_to_prune(tables, self.pipeline.relate, self._pruning(content, tables),
                                    content.question_store())
         return content.restore_numbers(pl.DataFrame(
             [(session, turns and sorted(turns)) for session, turns in pruned.items()], orient="row",
             schema={"session": pl.Int32, "turns": pl.List(pl.Int32)}))
 
-    def _tables(self, content: Content, question: str, now: When) -> Tables:
-        """Return the tables of all sessions, and of the one question."""
-        tables, _ = content.sessions.tables()
+    def _tables(self, content: Content, question: str, now: When, ended: bool) -> Tables:
+        """Return the tables of what is valid, or of all sessions, and of the one question."""
+        moment = content.sessions.moment(now)
+        tables = content.sessions.tables()[0] if ended else content.validity.tables(
+            moment.date(), content.question_store())
         text_id, texts = add_texts(tables["texts"], [replace_surrogates(question)])
-        clock = content.sessions.clock()
-        moment = clock.now() if now is None else clock.local(now, "now")
         questions = frame("questions", {"question": [0], "corpus": [0], "text_id": text_id, "asked_on": [moment]})
         return tables.updated({"questions": questions, "texts": texts})
 

@@ -9,6 +9,7 @@ from datetime import datetime
 import polars as pl
 
 from memlab.errors import MemlabError
+from memlab.live.sessions import ALWAYS
 from memlab.pipeline import Pipeline
 from memlab.rank.units import signals_of
 from memlab.read.prompt import Value, unit_bodies
@@ -141,15 +142,18 @@ class SearchResult:
                    answer[0] if answer else None)
 
 
-def history(tables: Tables, k: int | None = None) -> pl.DataFrame:
+def history(tables: Tables, ends: pl.DataFrame, k: int | None = None) -> pl.DataFrame:
     """Return the memories behind the ranks (as ``ranked``) in the order of time, with the span in which each was valid.
 
     Sessions are numbered in the order of time: where clocks go back, the wall clock would not order them.
 
     Of several memories of a result's turns (a turn, its round, its session) those with the fewest turns count: facts
-    and turns before sessions. ``valid_from`` is the day said unless a stage set it; ``valid_to`` is null if no memory
-    had replaced it by the day of the question. Columns: said_on, happened_on, valid_from, valid_to, session, turns,
-    text, score.
+    and turns before sessions. ``valid_from`` is the day said unless a stage set it. ``valid_to`` is the first day on
+    which a later memory or a newer version had replaced it, or on which it was deprecated, and ``valid`` is false; both
+    count as of the day of the question. What was never valid ends on the day on which it began. Columns: said_on,
+    happened_on, valid_from, valid_to, valid, session, turns, text, score.
+
+    ends: (position, turn, end), the first days without a turn, sessions numbered as in the tables.
     """
     day = pl.lit(tables["questions"]["asked_on"][0], pl.Datetime("us"))
     turns = ranked(tables, k).select("session", "score", pl.col("turns").alias("turn"), "rank").explode("turn")
@@ -159,7 +163,14 @@ def history(tables: Tables, k: int | None = None) -> pl.DataFrame:
     )
     size = pl.col("turns").list.len()
     smallest = scored.join(tables["memories"], on="memory").filter(size == size.min().over("rank"))
-    return with_text(smallest, tables["texts"], "value_id").sort("session", "memory").select(
-        "said_on", "happened_on", pl.coalesce("valid_from", "said_on").alias("valid_from"),
-        pl.when(as_of("valid_to", day)).then("valid_to").alias("valid_to"), "session", "turns", "text", "score",
+    ended = smallest.select("memory", "session", pl.col("turns").alias("turn")).explode("turn").join(
+        ends.filter(as_of("end", day)).select("turn", "end", session="position"), on=["session", "turn"],
+    ).group_by("memory").agg(pl.col("end").min())
+    start, replaced = pl.coalesce("valid_from", "said_on"), pl.when(as_of("valid_to", day)).then("valid_to")
+    end = pl.when(pl.col("end").is_not_null()).then(pl.max_horizontal(
+        start, pl.when(pl.col("end") > ALWAYS).then(pl.col("end").cast(pl.Datetime("us")))))
+    return with_text(smallest.join(ended, on="memory", how="left"), tables["texts"], "value_id").sort(
+        "session", "memory").select(
+        "said_on", "happened_on", start.alias("valid_from"), pl.min_horizontal(replaced, end).alias("valid_to"),
+        (replaced.is_null() & pl.col("end").is_null()).alias("valid"), "session", "turns", "text", "score",
     ).unique(["session", "turns", "text"], keep="first", maintain_order=True)

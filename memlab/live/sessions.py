@@ -69,10 +69,13 @@ class SessionRows:
         return int(number) if last is None else max(number, last + 1)
 
     def append(self, *entries: Entry) -> None:
-        """Write new entries, by their numbers, in one transaction; if this raises, nothing was added."""
-        with self._database.transaction():
-            self._replace((), entries)
-            self._database.run("UPDATE counter SET next = max(next, ?)", (entries[-1].id + 1,))
+        """Write new entries, by their numbers, within a transaction."""
+        self._replace((), entries)
+        self._database.run("UPDATE counter SET next = max(next, ?)", (entries[-1].id + 1,))
+
+    def mark(self, entry: Entry) -> None:
+        """Write what has changed beside an entry's session, within a transaction."""
+        self._replace((entry.id,), (entry,))
 
     def replace(self, entries: Mapping[int, Entry]) -> None:
         """Replace entries within a transaction; those whose session is forgotten are deleted."""
@@ -177,6 +180,11 @@ class Session:
         """Return the names beside ``name`` that the session has."""
         return {what: value for what in FIELDS if (value := getattr(self, what)) is not None}
 
+    def with_missing(self, other: Session) -> Session:
+        """Return the session with the date, name, fields and metadata of another where it has none."""
+        missing = {what: getattr(other, what) for what in ("said_on", "name", *FIELDS) if getattr(self, what) is None}
+        return replace(self, **missing, metadata=self.metadata or other.metadata)
+
 
 def _turn(parts: Sequence[str | None]) -> Turn:
     if isinstance(parts, str) or not isinstance(parts, Sequence) or len(parts) not in (2, 3):
@@ -190,16 +198,24 @@ def _other_form() -> MemlabError:
                        fix="bring the memory back from a copy")
 
 
+ALWAYS = date.min
+"""The first day without a turn that no question is to find, whatever its day."""
+
+
 @dataclass(frozen=True)
 class Entry:
     """A session and its number, without its forgotten turns; of a forgotten session the number alone is left.
 
-    numbers: the number of each turn that is left, counted from 0 when the session was added.
+    numbers: the number of each turn that is left, counted from 0 when the session was added. deprecated: the number of
+    each turn that is no longer valid -> the first day without it, or ``ALWAYS``. newer: the number of the session that
+    is the next version of this one.
     """
 
     id: int
     session: Session | None
     numbers: tuple[int, ...] = ()
+    deprecated: Mapping[int, date] = field(default_factory=dict, hash=False)
+    newer: int | None = None
 
     @classmethod
     def new(cls, number: int, session: Session) -> Entry:
@@ -213,11 +229,13 @@ class Entry:
             turns = [Turn(role, text, speaker) for _, role, speaker, text in row["turns"]]
             session = Session(row["said_on"], turns, row["name"], metadata=row["metadata"], **row["fields"])
             id_, numbers = row["id"], tuple(t[0] for t in row["turns"])
+            deprecated = {turn: date.fromisoformat(day) for turn, day in row["deprecated"]}
+            newer = () if row["newer"] is None else (row["newer"],)
         except (KeyError, TypeError, ValueError) as error:
             raise _other_form() from error
-        if not all(type(number) is int and 0 <= number < 2**31 for number in (id_, *numbers)):
+        if not all(type(number) is int and 0 <= number < 2**31 for number in (id_, *numbers, *deprecated, *newer)):
             raise _other_form()
-        return cls(id_, session, numbers)
+        return cls(id_, session, numbers, deprecated, *newer)
 
     def row(self) -> dict[str, Any]:
         """Return the entry of a session that is not forgotten as plain JSON values."""
@@ -225,7 +243,8 @@ class Entry:
         said_on = self.session.said_on
         turns = [[n, t.role, t.speaker, t.text] for n, t in zip(self.numbers, self.session.turns)]
         return {"id": self.id, "name": self.session.name, "said_on": said_on and said_on.isoformat(), "turns": turns,
-                "fields": self.session.fields(), "metadata": dict(self.session.metadata)}
+                "fields": self.session.fields(), "metadata": dict(self.session.metadata),
+                "deprecated": [(turn, day.isoformat()) for turn, day in self.deprecated.items()], "newer": self.newer}
 
     def without(self, turns: Iterable[int] | None) -> Entry:
         """Return the entry without some turns; if none is left, or for None, the session is forgotten."""
@@ -233,7 +252,14 @@ class Entry:
         if self.session is None or not left:
             return Entry(self.id, None)
         kept = [turn for number, turn in zip(self.numbers, self.session.turns) if number in left]
-        return Entry(self.id, replace(self.session, turns=tuple(kept)), tuple(sorted(left)))
+        return replace(self, session=replace(self.session, turns=tuple(kept)), numbers=tuple(sorted(left)),
+                       deprecated={turn: day for turn, day in self.deprecated.items() if turn in left})
+
+
+def latest(entries: Iterable[Entry]) -> list[Entry]:
+    """Return the entries of sessions without a newer version, without their deprecated turns."""
+    left = [entry.without(entry.deprecated) for entry in entries if entry.newer is None]
+    return [entry for entry in left if entry.session is not None]
 
 
 def said_digest(session: Session) -> bytes:

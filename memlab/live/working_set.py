@@ -165,13 +165,18 @@ def chronological(tables: Tables, times: Mapping[int, datetime]) -> tuple[Tables
     places = tables["sessions"].join(moments, on="session", how="left").sort(
         pl.col("said_on").dt.date(), "moment", "said_on", "session", nulls_last=False).select(
         "session", pl.int_range(pl.len(), dtype=pl.Int32).alias("position"))
+    return arrange(tables, places), places
+
+
+def arrange(tables: Tables, places: pl.DataFrame) -> Tables:
+    """Return the tables of some sessions, renumbered by (session, position)."""
     placed = {name: _renumber(tables[name], places).select(list(SCHEMAS[name])) for name in PLACED}
     kinds = placed["memories"].select(pl.col("kind").unique(maintain_order=True)).with_row_index("block")
     placed["memories"] = (placed["memories"].join(kinds, on="kind", how="left").sort("block", "session", "memory")
                           .with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("memory"))
                           .select(list(SCHEMAS["memories"])))
     placed["turns"] = placed["turns"].sort("session", "turn")
-    return Tables(texts=tables["texts"], edges=empty("edges"), **placed), places
+    return Tables(texts=tables["texts"], edges=empty("edges"), **placed)
 
 
 def _renumber(table: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
@@ -181,7 +186,7 @@ def _renumber(table: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
 
 
 LISTED: dict[str, Any] = {"session": pl.Int32, "name": pl.String, "said_on": pl.Datetime("us"), "turns": pl.Int32,
-                          **dict.fromkeys((*FIELDS, "metadata"), pl.String)}
+                          **dict.fromkeys((*FIELDS, "metadata"), pl.String), "deprecated": pl.Int32, "newer": pl.Int32}
 """Columns of a list of sessions."""
 
 PARTS = 32
@@ -191,8 +196,9 @@ PARTS = 32
 class WorkingSet:
     """All sessions that are not forgotten, as tables; the cost of an addition depends on its own size alone.
 
-    names: the number of every named session. turns: the numbers of every session's turns. next: the number of the next
-    session; numbers are never used again. zone: time zone of the days, as ``Clock`` takes it.
+    names: the number of every named session, of its latest version. turns: the numbers of every session's turns. next:
+    the number of the next session; numbers are never used again. ended: the entries of which something is no longer
+    valid, by number. zone: time zone of the days, as ``Clock`` takes it.
     """
 
     def __init__(self, entries: Sequence[Entry], pipeline: Pipeline, store: Store, zone: tzinfo | None = None) -> None:
@@ -201,7 +207,8 @@ class WorkingSet:
         self._fields: dict[int, dict[str, Any]] = {}  # with name and metadata, of sessions that have any
         self.names: dict[str, int] = {}
         self.turns: dict[int, set[int]] = {}
-        self._said: dict[bytes, list[int]] = {}  # sessions by what they say, and for whom
+        self._said: dict[bytes, list[int]] = {}  # valid sessions by what they say, and for whom
+        self.ended: dict[int, Entry] = {}
         self.next = 0
         # under their own numbers: all sessions of the last question; later ones in parts of 1, PARTS, PARTS^2 ...
         self._base = write(entries, pipeline, store, self.clock())
@@ -232,18 +239,44 @@ class WorkingSet:
 
     def forget(self, left: Mapping[int, Entry]) -> None:
         """Replace some sessions by their remaining turns; if this raises, nothing has changed."""
-        after = without(self._all(), left)
-        if shortened := [entry for entry in left.values() if entry.session is not None]:
-            after = concat([after, write(shortened, self._pipeline, self._store, self.clock())])
-        self._base, self._parts, self._chronological = after, [], None
+        self._base, self._parts, self._chronological = self.shortened(left, self._store), [], None
         self.names = {name: number for name, number in self.names.items() if number not in left}
         self._said = {said: others for said, numbers in self._said.items()
                       if (others := [number for number in numbers if number not in left])}
         for entry in left.values():
             del self.turns[entry.id]
-            self._times.pop(entry.id, None)
-            self._fields.pop(entry.id, None)
+            for known in (self._times, self._fields, self.ended):
+                known.pop(entry.id, None)
             self._enter(entry)
+
+    def shortened(self, left: Mapping[int, Entry], store: Store) -> Tables:
+        """Return the tables of all sessions, some of them replaced by their remaining turns, under their numbers."""
+        after = without(self._all(), left)
+        written = [entry for entry in left.values() if entry.session is not None]
+        return concat([after, write(written, self._pipeline, store, self.clock())]) if written else after
+
+    def mark(self, entry: Entry) -> None:
+        """Take over what has changed beside a session: what of it is valid, and its next version."""
+        assert entry.session is not None
+        self.ended.pop(entry.id, None)
+        said, name = said_digest(entry.session), entry.session.name
+        if entry.id in (saying := self._said.get(said, [])):
+            self._said[said] = [number for number in saying if number != entry.id]
+        if name is not None and self.names.get(name) == entry.id:
+            del self.names[name]  # unless it is still the latest version
+        self._enter(entry)
+
+    def replaced(self) -> set[int]:
+        """Return the numbers of the sessions that have a newer version."""
+        return {number for number, entry in self.ended.items() if entry.newer is not None}
+
+    def earlier(self, number: int) -> list[int]:
+        """Return the numbers of the earlier versions of a session, the latest first."""
+        before = {entry.newer: old for old, entry in self.ended.items() if entry.newer is not None}
+        versions = []
+        while (number := before.get(number, -1)) >= 0:
+            versions.append(number)
+        return versions
 
     def text_ids(self) -> pl.Series:
         """Return the ids of the texts of all sessions."""
@@ -255,6 +288,11 @@ class WorkingSet:
         for number, said_on in islice(self._times.items(), 1):
             clock.local(said_on, f"session {number}")
         return clock
+
+    def moment(self, now: object) -> datetime:
+        """Return a time as the clock shows it; None is the present moment."""
+        clock = self.clock()
+        return clock.now() if now is None else clock.local(now, "now")
 
     def has_changed(self) -> bool:
         """Return whether sessions were added or forgotten since ``tables`` was called."""
@@ -281,7 +319,7 @@ class WorkingSet:
 
     def saying(self, session: Session) -> int | None:
         """Return the first session that says the same for the same user, agent, room, source and kind, if any."""
-        return self._said.get(said_digest(session), [None])[0]
+        return next(iter(self._said.get(said_digest(session), ())), None)
 
     def name_at(self, position: int) -> str | None:
         """Return the name of the session at a position in the order of time, if it has one."""
@@ -303,9 +341,9 @@ class WorkingSet:
         return found.select("session", "position", "turn")
 
     def sessions(self) -> pl.DataFrame:
-        """Return one row per session in the order of time: session, name, said_on, turns (how many), fields, metadata.
+        """Return one row per session in the order of time, with the columns of ``LISTED``.
 
-        Metadata are JSON, null where there are none.
+        Metadata are JSON; turns and deprecated are how many, newer is the next version. Null is none.
         """
         tables, places = self.tables()
         rows = [{"session": number, "said_on": said_on, "turns": len(self.turns[number]),
@@ -313,6 +351,8 @@ class WorkingSet:
                 for number, said_on in zip(places["session"], tables["sessions"]["said_on"])]
         for row in rows:
             row["metadata"] = json.dumps(row["metadata"], ensure_ascii=False) if "metadata" in row else None
+            if entry := self.ended.get(row["session"]):
+                row.update(deprecated=len(entry.deprecated) or None, newer=entry.newer)
         return pl.DataFrame(rows, schema=LISTED)
 
     def _all(self) -> Tables:
@@ -322,7 +362,8 @@ class WorkingSet:
         self.next = max(self.next, entry.id + 1)
         if entry.session is not None:
             self.turns[entry.id] = set(entry.numbers)
-            self._said.setdefault(said_digest(entry.session), []).append(entry.id)
+            if not entry.deprecated and entry.newer is None:
+                self._said.setdefault(said_digest(entry.session), []).append(entry.id)
             if isinstance(entry.session.said_on, datetime):
                 self._times[entry.id] = entry.session.said_on
             fields: dict[str, Any] = dict(entry.session.fields())
@@ -330,6 +371,9 @@ class WorkingSet:
                 fields["metadata"] = dict(entry.session.metadata)
             if entry.session.name is not None:
                 fields["name"] = entry.session.name
-                self.names[entry.session.name] = entry.id
+                if entry.newer is None:
+                    self.names[entry.session.name] = entry.id
             if fields:
                 self._fields[entry.id] = fields
+            if entry.deprecated or entry.newer is not None:
+                self.ended[entry.id] = entry

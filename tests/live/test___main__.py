@@ -55,6 +55,7 @@ def test_check_counts_what_is_there(folder: Path, capsys: pytest.CaptureFixture[
 DAMAGES: dict[str, Callable[[Path], None]] = {
     "session 1: its text": lambda folder: change(folder, "UPDATE sessions SET content = content || ' ' WHERE id = 1"),
     "access counts: ": lambda folder: change(folder, "UPDATE accesses SET last = 5"),
+    "votes: ": lambda folder: change(folder, "INSERT INTO votes VALUES (0, 0, 0, 1, 'May')"),
     "the index of token vectors: ": lambda folder: change(folder, "UPDATE token_codes SET content = x'00'"),
     "store/vectors/": lambda folder: flip(next(folder.glob("store/vectors/*/*.segment"))),
     "store/tokens/": lambda folder: flip(next(folder.glob("store/tokens/*/*.segment")))}
@@ -95,6 +96,27 @@ def test_a_backup_holds_all_and_is_closed_to_others(folder: Path, tmp_path: Path
     with Memory(tmp_path / "copy", PIPELINE) as memory:
         assert memory.search("Where is my boat?", "2023-07-01").equals(before)
     assert TokenWords.asked == ["Where is my boat?"]
+
+
+def test_versions_deprecated_turns_and_votes_are_counted_and_copied_and_an_export_holds_what_is_valid(
+        folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with Memory(folder, PIPELINE) as memory:
+        memory.update("kept", Session("2023-06-05", [("user", "I live in Rome."), ("assistant", "I see.")]))
+        memory.deprecate("kept", [1])
+        memory.deprecate("also kept")
+        memory.feedback({"session": "secret", "turns": [0]}, useful=True, now="2023-06-06")
+        versions = memory.list(versions=True)
+    assert main(["memory", "check", f"memory={folder}"]) == 0
+    counted = "4 sessions, 5 turns\nearlier versions: 1; deprecated turns: 2; votes: 1\n"
+    assert capsys.readouterr().out.startswith(f"{folder}: {counted}")
+    assert main(["memory", "backup", f"memory={folder}", f"out={tmp_path / 'copy'}"]) == 0
+    assert capsys.readouterr().out.startswith(f"{tmp_path / 'copy'}: {counted}")
+    with Memory(tmp_path / "copy", PIPELINE) as memory:
+        assert memory.list(versions=True).equals(versions)
+    assert main(["memory", "export", f"memory={folder}", "out=-"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(line["session"], [turn["text"] for turn in line["turns"]]) for line in lines] == [
+        ("secret", [SECRET]), ("kept", ["I live in Rome."])]
 
 
 def test_a_backup_of_what_was_killed_while_it_forgot_holds_nothing_of_it(

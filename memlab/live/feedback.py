@@ -1,0 +1,133 @@
+"""Votes on results, and the signals of a boost that read a memory's own record of votes and accesses."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import date
+from typing import Any
+
+import polars as pl
+
+from memlab.errors import MemlabError
+from memlab.live.database import Database
+from memlab.live.pruning import Accesses
+from memlab.pipeline import Pipeline
+from memlab.rank.boost import Boost
+from memlab.rank.signals import PAIR, AccessCount, Feedback, Signal, share_of_useful
+from memlab.stage import name_of, stage
+from memlab.tables import SESSION, Tables, as_of, frame_digest
+
+_VOTES: dict[str, Any] = {"vote": pl.Int64, "session": pl.Int32, "turn": pl.Int32, "useful": pl.Boolean, "on": pl.Date}
+
+
+def results_of(given: Mapping[str, Any] | pl.DataFrame) -> list[tuple[Any, Any]]:
+    """Return (session, turns) of a row of results, or of each row of a frame; raise MemlabError for what is none."""
+    rows = [given] if isinstance(given, Mapping) else given.to_dicts() if isinstance(given, pl.DataFrame) else None
+    fix = "give a row of what search returns, found.row(0, named=True), or several, found[:3]"
+    if rows is None:
+        raise MemlabError(f"expected a result, got {type(given).__name__}", where="feedback", fix=fix)
+    if not all(row.get("session") is not None and row.get("turns") is not None for row in rows):
+        raise MemlabError("a result has a session and turns", where="feedback", fix=fix)
+    return [(row["session"], row["turns"]) for row in rows]
+
+
+class Votes:
+    """Votes by number, one row for each turn that a vote is about, in memory and in the database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._rows: dict[tuple[int, int, int], tuple[bool, date]] = {}
+        rows: list[tuple[Any, ...]] = database.rows("SELECT vote, session, turn, useful, day FROM votes")
+        for vote, session, turn, useful, day in rows:
+            with suppress(ValueError, TypeError):  # a damaged day
+                if useful in (0, 1) and all(type(n) is int and 0 <= n < 2**31 for n in (vote, session, turn)):
+                    self._rows[vote, session, turn] = bool(useful), date.fromisoformat(day)
+
+    def add(self, results: Iterable[tuple[int, Sequence[int]]], useful: bool, on: date) -> None:
+        """Record a vote for each result, its session and turns, in one transaction."""
+        first = max((vote for vote, _, _ in self._rows), default=-1) + 1
+        new = [(vote, session, turn) for vote, (session, turns) in enumerate(results, first) for turn in turns]
+        with self._database.transaction():
+            self._database.run("INSERT OR REPLACE INTO votes VALUES (?, ?, ?, ?, ?)",
+                               *((*place, int(useful), on.isoformat()) for place in new))
+        self._rows |= dict.fromkeys(new, (useful, on))
+
+    def forget(self, forgotten: Mapping[int, Iterable[int] | None]) -> None:
+        """Drop the votes on some turns, within a transaction; None stands for all turns of a session."""
+        for session, turns in forgotten.items():
+            if turns is None:
+                self._database.run("DELETE FROM votes WHERE session = ?", (session,))
+            else:
+                self._database.run("DELETE FROM votes WHERE session = ? AND turn = ?", *((session, t) for t in turns))
+        self._rows = {(vote, session, turn): row for (vote, session, turn), row in self._rows.items()
+                      if session not in forgotten
+                      or ((turns := forgotten[session]) is not None and turn not in set(turns))}
+
+    def frame(self) -> pl.DataFrame:
+        """Return (vote, session, turn, useful, on)."""
+        return pl.DataFrame([(*place, *row) for place, row in sorted(self._rows.items())], _VOTES, orient="row")
+
+
+@stage
+class RecordedFeedback(Feedback):
+    """``Feedback`` from a memory's votes: a vote counts for each unit with one of its turns."""
+
+    votes: pl.DataFrame  # (vote, session, turn, useful, on), sessions numbered as in the tables
+
+    def identity(self) -> dict[str, Any]:
+        """Return the content of the record."""
+        return {"is": name_of(type(self)), "name": self.name, "feedback": frame_digest(self.votes)}
+
+    def values(self, tables: Tables) -> pl.DataFrame:
+        """Return (question, unit, value)."""
+        votes = _turns_of_units(tables).join(self.votes, on=["session", "turn"]).select(
+            *PAIR, "vote", "on", pl.col("useful").cast(pl.Int64), (~pl.col("useful")).cast(pl.Int64).alias("useless"))
+        return share_of_useful(tables, votes.unique([*PAIR, "vote"]))
+
+
+@stage
+class RecordedAccesses(AccessCount):
+    """``AccessCount`` from a memory's counts. A turn that was returned after the day of the question does not count."""
+
+    accesses: pl.DataFrame  # (session, turn, times, last), sessions numbered as in the tables
+
+    def identity(self) -> dict[str, Any]:
+        """Return the content of the record."""
+        return {"is": name_of(type(self)), "name": self.name, "accesses": frame_digest(self.accesses)}
+
+    def values(self, tables: Tables) -> pl.DataFrame:
+        """Return (question, unit, value)."""
+        dates = tables["questions"].select("question", "asked_on")
+        times = (_turns_of_units(tables).join(self.accesses, on=["session", "turn"]).join(dates, on="question")
+                 .filter(as_of("last")).group_by(PAIR).agg(pl.col("times").max()))
+        return tables["ranking"].select(PAIR).join(times, on=PAIR, how="left", maintain_order="left").select(
+            *PAIR, pl.col("times").fill_null(0).log1p().alias("value"))
+
+
+def _turns_of_units(tables: Tables) -> pl.DataFrame:
+    """Return (question, unit, session, turn) of the ranking."""
+    units = tables["units"].select("unit", *SESSION, pl.col("turns").alias("turn"))
+    return tables["ranking"].select(PAIR).join(units, on="unit").explode("turn")
+
+
+def with_record(pipeline: Pipeline, votes: Votes, accesses: Accesses, places: pl.DataFrame) -> Pipeline:
+    """Return the pipeline with the boosts' signals of feedback and accesses reading the record of a memory.
+
+    places: (session, position), the number of each session, and that in the tables.
+    """
+    def recorded(signal: Signal) -> Signal:
+        if isinstance(signal, Feedback):
+            return RecordedFeedback(name=signal.name, votes=_placed(votes.frame(), places))
+        if isinstance(signal, AccessCount):
+            return RecordedAccesses(name=signal.name, accesses=_placed(accesses.frame(), places))
+        return signal
+
+    boosts = {slot: dataclasses.replace(stage, signals=tuple(recorded(signal) for signal in stage.signals))
+              for slot, stage in pipeline.stages() if isinstance(stage, Boost)}
+    return pipeline.replace(**boosts) if boosts else pipeline
+
+
+def _placed(rows: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
+    return rows.join(places, on="session").with_columns(pl.col("position").alias("session")).drop("position")
