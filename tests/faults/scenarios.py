@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
+import polars as pl
 
 from memlab import run
 from memlab.errors import MemlabError
@@ -48,32 +50,48 @@ def everything(folder: Path) -> bytes:
     return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
 
 
+LATER = Session("2023-06-05", [("user", "I live in Rome.")])
+VOTED = pl.DataFrame([{"session": name, "turns": [0]} for name in ("kept", "also kept")])
+CHANGES: dict[str, tuple[Callable[[Memory], object], list[int]]] = {
+    "add": (lambda memory: memory.add(LATER), [1, 0, 0, 0]),
+    "add_many": (lambda memory: memory.add_many([LATER, LATER, LATER]), [3, 0, 0, 0]),
+    "update": (lambda memory: memory.update("kept", LATER), [1, 1, 0, 0]),
+    "deprecate": (lambda memory: memory.deprecate(where={"name": ["kept", "also kept"]}), [0, 0, 2, 0]),
+    "feedback": (lambda memory: memory.feedback(VOTED, useful=True, now="2023-06-05"), [0, 0, 0, 2])}
+"""Changes that forget nothing, and the sessions, newer versions, deprecated turns and votes that each adds."""
+
+FORGETTING: dict[str, Callable[[Memory], object]] = {
+    "forget": lambda memory: memory.forget("secret"), "prune": lambda memory: memory.prune("2023-06-15"),
+    "replace": lambda memory: memory.update("secret", LATER, keep_old=False)}
+"""Changes that forget the session "secret", whose number is 1."""
+
+
 class LiveMemory:
-    """A change or a backup of a live memory: nothing finished is lost or forgotten is kept, no copy is a part."""
+    """A change or a backup of a live memory: nothing finished is lost or forgotten is kept, nothing is half done."""
 
     def __init__(self, action: str) -> None:
         self.action = action
 
     def prepare(self, folder: Path) -> None:
         filled(folder / "memory")
+        with Memory(folder / "memory", PIPELINE) as memory:
+            memory.feedback({"session": "secret", "turns": [0]}, useful=True, now="2023-01-03")
 
     def act(self, folder: Path) -> None:
         with Memory(folder / "memory", PIPELINE) as memory:
-            if self.action == "add":
-                memory.add(Session("2023-06-01", [("user", "I bought a tent.")], "new"))
-            elif self.action == "forget":
-                memory.forget("secret")
-            elif self.action == "backup":
+            if self.action == "backup":
                 memory.backup(folder / "copy")
+            elif self.action in CHANGES:
+                CHANGES[self.action][0](memory)
             else:
-                memory.prune("2023-06-15")
+                FORGETTING[self.action](memory)
 
     def check(self, folder: Path, done: bool) -> None:
         with Memory(folder / "memory", PIPELINE) as memory:
-            names = set(memory.list()["name"])
-            counted = set(content_of(memory).accesses.frame()["session"])
-        held = everything(folder / "memory")
-        assert {"kept", "also kept"} <= names
+            listed = memory.list(versions=True)
+            votes, accesses = content_of(memory).votes.frame(), content_of(memory).accesses.frame()
+        names, held = listed["name"].drop_nulls().to_list(), everything(folder / "memory")
+        assert {"kept", "also kept"} <= set(names)
         assert b"Oslo" in held
         assert any(WORDS.vector(text).tobytes() in held for text in ("user: I live in Oslo.", "I live in Oslo."))
         if self.action == "backup":
@@ -81,21 +99,24 @@ class LiveMemory:
             if (folder / "copy").exists():
                 assert not check(folder / "copy").damaged
                 with Memory(folder / "copy", PIPELINE) as copy:
-                    assert set(copy.list()["name"]) == names == {"kept", "secret", "also kept"}
-        elif self.action == "add":
-            assert "secret" in names
-            assert not done or "new" in names
+                    assert copy.list(versions=True).equals(listed)
+                    assert content_of(copy).votes.frame().equals(votes)
+        elif self.action in CHANGES:
+            added = [listed.height - 3, listed["newer"].count(), listed["deprecated"].sum(), votes.height - 1]
+            assert added in ([CHANGES[self.action][1]] if done else [[0, 0, 0, 0], CHANGES[self.action][1]])
         else:
-            self.check_forgotten(names, counted, held, done)
+            assert self.action != "replace" or names.count("secret") == 1
+            self.check_forgotten([1 in rows["session"] for rows in (listed, votes, accesses)], held, done)
 
-    def check_forgotten(self, names: set[str], counted: set[int], held: bytes, done: bool) -> None:
+    def check_forgotten(self, rows: list[bool], held: bytes, done: bool) -> None:
         """Raise AssertionError unless the session is there whole, or nothing of it is."""
-        assert not done or "secret" not in names
+        there = rows[0]
+        assert not (done and there)
         tokens = np.concatenate([rows for _, _, (rows,) in TokenWords().token_vectors([SECRET], "document")])
         vectors = [WORDS.vector(text) for text in (SECRET, f"user: {SECRET}")]
         secret = [SECRET.encode() in held, any(vector.tobytes() in held for vector in tokens),
-                  any(vector.tobytes() in held for vector in vectors), 1 in counted]
-        assert secret == [("secret" in names)] * 4
+                  any(vector.tobytes() in held for vector in vectors), *rows]
+        assert secret == [there] * 6
 
 
 class Experiment:
@@ -239,7 +260,6 @@ def command(line: list[str]) -> tuple[int, str]:
 
 
 SCENARIOS: dict[str, Scenario] = {
-    "memory_add": LiveMemory("add"), "memory_forget": LiveMemory("forget"), "memory_prune": LiveMemory("prune"),
-    "memory_backup": LiveMemory("backup"),
+    **{f"memory_{action}": LiveMemory(action) for action in (*CHANGES, *FORGETTING, "backup")},
     "run": Experiment(), "report": Report(), "vectors": Vectors(), "compaction": Compaction(), "pruning": Pruning(),
     "replies": Replies()}

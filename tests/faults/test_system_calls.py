@@ -22,7 +22,8 @@ from typing import Any
 
 import pytest
 
-from tests.examples import NIGHTLY
+from tests.examples import NIGHTLY, rest_at_night
+from tests.faults.scenarios import SCENARIOS
 from tests.faults.worker import DONE, NAMED
 
 pytestmark = pytest.mark.slow
@@ -129,9 +130,8 @@ def some_of(points: list[tuple[str, int]], most: int) -> list[tuple[str, int]]:
 
 
 @pytest.mark.parametrize("fault", ["error=ENOSPC", "signal=KILL"])
-@pytest.mark.parametrize("scenario", [pytest.param("report", marks=pytest.mark.nightly), "memory_add", "memory_forget",
-                                      "memory_prune", "memory_backup", "run", "vectors", "compaction", "pruning",
-                                      "replies"])
+@pytest.mark.parametrize("scenario", rest_at_night(SCENARIOS, [name for name in SCENARIOS if name not in (
+    "report", "memory_add", "memory_deprecate")]))
 def test_a_fault_at_each_call_that_writes(worker: Worker, tmp_path: Path, scenario: str, fault: str) -> None:
     whole = tmp_path / "whole"
     whole.mkdir()
