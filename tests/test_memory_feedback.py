@@ -33,9 +33,7 @@ def pipeline(**stages: Any) -> Pipeline:
 
 
 def signal(memory: Memory, name: str, now: str = NOW) -> dict[tuple[int, int], float]:
-    """The signal of each turn, by session and turn, on a day; the question is not counted."""
-    rows = memory.history("boat", now, 10)  # which is in the order of time
-    assert rows.height
+    """The signal of each turn, by session and turn, on a day."""
     found = memory.look("boat", now, 10).results
     return {(session, turns[0]): value for session, turns, value in found.select("session", "turns", name).iter_rows()}
 
@@ -58,6 +56,7 @@ def test_votes_are_smoothed_counts_as_of_the_day_of_the_question(tmp_path: Path)
             assert [told[place] for place in ((0, 0), (0, 1), (1, 0), (2, 0))] == pytest.approx(values)
     with Memory(tmp_path, pipeline()) as memory:
         assert signal(memory, "feedback", "2023-06-05")[0, 0] == 3 / 4
+        assert memory.search("boat", "2023-06-05", where={"name": "blue"})["feedback"].to_list() == [2 / 4]
 
 
 def test_a_vote_on_a_session_counts_once_for_it_and_for_each_of_its_turns(tmp_path: Path) -> None:

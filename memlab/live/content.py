@@ -177,6 +177,8 @@ class Content:
                 self._rows.mark(entry)
         for entry in marked:
             self.sessions.mark(entry)
+        if isinstance(self.store, LiveStore):
+            self.store.forget_indexes()  # of what was valid before
 
     def forget(self, forgotten: Turns) -> None:
         """Forget turns on the disk and then in memory, with all earlier versions of their sessions.

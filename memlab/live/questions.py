@@ -130,8 +130,8 @@ class Questions:
     def _tables(self, content: Content, question: str, now: When, ended: bool) -> Tables:
         """Return the tables of what is valid, or of all sessions, and of the one question."""
         moment = content.sessions.moment(now)
-        tables = content.sessions.tables()[0] if ended else content.validity.tables(
-            moment.date(), content.question_store())
+        tables = (content.sessions.tables()[0] if ended or not content.sessions.ended
+                  else content.validity.tables(moment.date(), content.question_store()))
         text_id, texts = add_texts(tables["texts"], [replace_surrogates(question)])
         questions = frame("questions", {"question": [0], "corpus": [0], "text_id": text_id, "asked_on": [moment]})
         return tables.updated({"questions": questions, "texts": texts})
