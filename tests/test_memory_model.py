@@ -97,7 +97,7 @@ def check(memory: Memory, model: Model, on: int) -> None:
     expected = model.found(on)
     found = memory.search("common", day(on), 10_000)
     rows = {(row["session"], row["turns"][0]): row for row in found.iter_rows(named=True)}
-    assert {place: row["words"] for place, row in rows.items()} == expected
+    assert {place: row["text"] for place, row in rows.items()} == expected
     for place, row in rows.items():
         times, last = model.returned.get(place, (0, on))
         assert abs(row["feedback"] - model.share(*place, on)) < 1e-9

@@ -29,7 +29,7 @@ ASKED = "Which cat or boat did Ann buy in Lisbon?"
 
 
 def words(memory: Memory, now: str, question: str = "cat hen") -> list[str]:
-    return sorted(memory.search(question, now, 100)["words"])
+    return sorted(memory.search(question, now, 100)["text"])
 
 
 def test_an_update_is_found_from_its_day_on_and_the_old_version_before(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_an_old_version_that_is_not_kept_leaves_the_disk(tmp_path: Path) -> None
         assert b"Tom" not in everything(tmp_path)
         assert b"Otto" not in everything(tmp_path)
     with Memory(tmp_path, pipeline) as memory:
-        assert memory.search("cat", "2023-09-01", 5)["words"].to_list() == ["My cat is gone."]
+        assert memory.search("cat", "2023-09-01", 5)["text"].to_list() == ["My cat is gone."]
         assert memory.add(HEN) == 3
 
 
@@ -223,7 +223,7 @@ def test_a_session_of_which_a_part_is_valid_is_searched_by_that_part(tmp_path: P
         memory.add(CAT)
         memory.deprecate("cat", [1], since="2023-06-01")
         assert "lovely" in memory.search("cat", "2023-05-31")["text"][0]
-        assert memory.search("cat", "2023-06-01")["text"].to_list() == [f"[2023-05-20]\nuser: {CAT.turns[0].text}"]
+        assert memory.search("cat", "2023-06-01")["text"].to_list() == [CAT.turns[0].text]
 
 
 WRONG: list[tuple[Any, str]] = [
