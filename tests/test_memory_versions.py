@@ -175,6 +175,19 @@ def test_an_earlier_version_can_be_marked_too(tmp_path: Path) -> None:
         assert words(memory, "2023-06-30") == sorted(turn.text for turn in CAT.turns)
 
 
+def test_what_is_not_valid_any_more_does_not_count_as_said(tmp_path: Path) -> None:
+    nameless = Session("2023-08-01", CAT.turns, user="ann")
+    with Memory(tmp_path, lexical()) as memory:
+        memory.add(CAT)
+        assert memory.add(nameless, unique=True) == 0
+        memory.deprecate("cat", [1])
+        assert memory.add(nameless, unique=True) == 1
+        memory.restore("cat")
+        assert memory.add(nameless, unique=True) == 1
+        memory.update("cat", NEW)
+        assert memory.add(nameless, unique=True) == 1
+
+
 def test_pruning_and_forgetting_go_on_beside_what_is_no_longer_valid(tmp_path: Path) -> None:
     with Memory(tmp_path, lexical(prune=Age(days=90))) as memory:
         memory.add_many([CAT, HEN])
