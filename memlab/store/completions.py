@@ -96,7 +96,8 @@ def decode(line: bytes) -> tuple[str, Completion] | None:
 
 def _usable(reply: Completion) -> bool:
     """Return whether the fields of a reply have their types, and tables can hold them."""
-    counts, numbers = (reply.prompt_tokens, reply.completion_tokens), (reply.seconds, reply.logprob or 0.0)
+    counts = reply.prompt_tokens, reply.completion_tokens
+    numbers = [reply.seconds, *([] if reply.logprob is None else [reply.logprob])]
     return (all(type(count) is int and 0 <= count <= MAX_TOKENS for count in counts)
             and all(type(number) in (int, float) and abs(number) < math.inf for number in numbers)
             and type(reply.repaired) is bool

@@ -305,6 +305,6 @@ def test_a_line_with_a_further_field_is_read_and_an_impossible_one_is_passed_ove
     for change in ({"prompt_tokens": 10**30}, {"completion_tokens": -1}, {"text": None}, {"prompt_tokens": "many"},
                    {"prompt_tokens": 0.5}, {"completion_tokens": True}, {"text": "\ud800"}, {"seconds": "long"},
                    {"seconds": math.nan}, {"finish": ["stop"]}, {"repaired": 2}, {"logprob": "low"},
-                   {"logprob": math.inf}, {"key": 3}):
+                   {"logprob": math.inf}, {"logprob": ""}, {"logprob": False}, {"key": 3}):
         assert decode(encode_line({**row, **change})) is None
     assert decode(encode_line({"key": "k"})) is None
