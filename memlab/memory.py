@@ -38,9 +38,9 @@ from memlab.live.opening import LockedContent
 from memlab.live.questions import Filter, Question, Questions, When, day_of
 from memlab.live.results import Answer, SearchResult
 from memlab.live.sessions import ALWAYS, Session, Turn
-from memlab.live.where import Where
 from memlab.live.working_set import session_of_messages
 from memlab.pipeline import Pipeline
+from memlab.query.where import Where
 from memlab.runtime.clock import time_zone
 from memlab.runtime.paths import expand
 from memlab.stage import EmptyStage

@@ -318,13 +318,13 @@ class Tables(Mapping[str, pl.DataFrame]):
         """Return whether the digest of each of these tables is known, so that ``digest`` costs nothing."""
         return all(name in self._digests for name in names)
 
-    def name_by_origin(self, *origin: str, least: int = LARGE + 1) -> None:
+    def name_by_origin(self, *origin: str, least: int | None = None) -> None:
         """Digest the large tables, of ``least`` rows or more, by what made them, and all others by their content.
 
         A digest of millions of hits takes seconds; the stage that made them and what it read tell them apart as well.
         """
         for name, table in self._frames.items():
-            if name not in self._digests and table.height >= least:
+            if name not in self._digests and table.height >= (LARGE + 1 if least is None else least):
                 self._digests[name] = hashlib.blake2b("\0".join((name, *origin)).encode(), digest_size=16).hexdigest()
         self.digest(self)
 

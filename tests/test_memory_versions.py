@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from polars.testing import assert_frame_equal
+from tests.live.test_where import PIPELINES, sessions
 
 from memlab.errors import MemlabError
 from memlab.memory import Memory, Session
@@ -16,7 +17,6 @@ from memlab.search.dense import Dense
 from memlab.store import Store
 from memlab.write.chunk import SessionChunker
 from memlab.write.prune import Age
-from tests.live.test_where import PIPELINES, sessions
 from tests.search.world import WordEmbedder
 from tests.small import lexical
 from tests.test_memory_forgotten import everything

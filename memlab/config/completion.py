@@ -41,6 +41,7 @@ WORDS = {
     "status": "--out",
     "store": "info verify compact prune --store --model --older",
     "memory": "backup check export memory= out= --memory --out",
+    "mcp": "memory= timezone=",
     "track": "sync --mode --project --entity --texts --tag",
     "score": "--experiment --lint --data --path --ascending --by-rank --ties",
     "scenarios": "--top",

@@ -25,10 +25,10 @@ from memlab.evaluate.summary import averages, by_order, calibration_error, per_q
 from memlab.harness import manifest
 from memlab.harness.run_files import write_manifest
 from memlab.harness.run_tables import Prunes, rule_curve, shown_curve, snippets, truncated_share
-from memlab.live import filters
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.models.protocols import models_in, origins
 from memlab.pipeline import Pipeline
+from memlab.query import filters
 from memlab.rank.adaptive_k import TokenMatchedK, token_matched_k
 from memlab.runtime.files import atomic_dir, sweep_leftovers, write_json, write_parquet
 from memlab.runtime.redaction import redact

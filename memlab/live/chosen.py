@@ -7,8 +7,8 @@ from numbers import Integral
 from typing import Any
 
 from memlab.errors import MemlabError
-from memlab.live.where import Where
 from memlab.live.working_set import WorkingSet
+from memlab.query.where import Where
 
 Turns = Mapping[int, set[int] | None]
 """Turns by session; None stands for all turns of a session."""

@@ -18,9 +18,9 @@ from memlab.live.pruning import Accesses
 from memlab.live.sessions import Entry, Session, SessionRows, said_digest, same_content
 from memlab.live.store import LiveStore, QuestionStore, forget_codes
 from memlab.live.validity import Validity
-from memlab.live.where import Where, narrow
 from memlab.live.working_set import PLACED, WorkingSet
 from memlab.pipeline import Pipeline
+from memlab.query.where import Where, narrow
 from memlab.runtime.latest import Latest
 from memlab.runtime.machine import release_freed_memory
 from memlab.store import Store

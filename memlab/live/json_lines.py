@@ -8,9 +8,9 @@ from pathlib import Path
 
 from memlab.chats.sessions import distinct
 from memlab.data.custom import Custom
+from memlab.data.fields import FIELDS
 from memlab.data.jsonl import SESSIONS, SessionLine, first_faults, read, read_sessions
 from memlab.errors import Faults, MemlabError
-from memlab.live.fields import FIELDS
 from memlab.live.sessions import Entry, Session, Turn, latest
 from memlab.runtime.clock import Clock
 from memlab.runtime.files import atomic_path

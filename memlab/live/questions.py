@@ -15,9 +15,9 @@ from memlab.live.content import Content
 from memlab.live.feedback import with_record
 from memlab.live.one_search import by_vector, by_words
 from memlab.live.pruning import AccessProtected, frequently_accessed, sessions_to_prune
-from memlab.live.where import Where
 from memlab.live.working_set import adapt_to_data
 from memlab.pipeline import Pipeline
+from memlab.query.where import Where
 from memlab.slots import PER_SESSION
 from memlab.stage import EmptyStage, Stage
 from memlab.tables import Tables, add_texts, frame

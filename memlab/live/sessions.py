@@ -12,9 +12,9 @@ from functools import reduce
 from operator import xor
 from typing import Any
 
+from memlab.data.fields import FIELDS, ROLES, Plain, read_metadata, read_name
 from memlab.errors import MemlabError, did_you_mean
 from memlab.live.database import Database
-from memlab.live.fields import FIELDS, Plain, read_metadata, read_name
 from memlab.runtime.clock import midnight, read_moment
 from memlab.text.display import replace_surrogates
 
@@ -115,7 +115,6 @@ def _digest(number: int, content: object) -> bytes:
     return hashlib.blake2b(f"{number} {content}".encode("utf-8", "replace"), digest_size=8).digest()
 
 
-ROLES = ("user", "assistant")
 _AS_TURNS = 'write turns as [("user", text)] or [Turn("user", text, speaker)]'
 
 

@@ -19,13 +19,13 @@ import polars as pl
 from memlab.chats.conversation import Tally
 from memlab.chats.messages import read_message
 from memlab.data.benchmarks import Builder
+from memlab.data.fields import FIELDS
 from memlab.errors import MemlabError, did_you_mean
-from memlab.live.fields import FIELDS
 from memlab.live.results import RESULT
 from memlab.live.sessions import Entry, Session, Turn, said_digest
-from memlab.live.where import FieldValues, Where
 from memlab.models.protocols import embedders_in
 from memlab.pipeline import Pipeline
+from memlab.query.where import FieldValues, Where
 from memlab.runtime.clock import Clock, has_offset
 from memlab.search.hits import of_kinds
 from memlab.search.late_interaction import WeightedLate
@@ -47,7 +47,7 @@ def session_of_messages(messages: Iterable[Mapping[str, Any]], said_on: datetime
     >>> session = session_of_messages([{"role": "system", "content": "Be brief."},
     ...                                {"role": "user", "content": [{"type": "text", "text": "I adopted a cat."}]}])
     >>> session.turns
-    (Turn(role='user', text='I adopted a cat.', speaker=None),)
+    (Turn(role='user', text='I adopted a cat.', speaker=None, offset=None, page=None),)
     """
     turns, dates = [], []
     if isinstance(messages, str | Mapping) or not isinstance(messages, Iterable):

@@ -81,7 +81,7 @@ def test_every_fault_is_named_by_file_line_and_field(tmp_path):
         ("sessions.jsonl, line 4, field said_on", "expected a date"),
         ("sessions.jsonl, line 4, field turns[0].role", "'user' or 'assistant'"),
         ("sessions.jsonl, line 4, field turns[0].text", "valid string"),
-        ("sessions.jsonl, line 4, field turns[0].name", "known: role, speaker, text"),
+        ("sessions.jsonl, line 4, field turns[0].name", "known: offset, page, role, speaker, text"),
         ("sessions.jsonl, line 5, field session", "missing"),
         ("sessions.jsonl, line 5, field sesion", "did you mean 'session'?"),
         ("sessions.jsonl, line 5, field turns", "array"),

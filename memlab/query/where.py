@@ -15,9 +15,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from memlab.data.fields import FIELDS, ROLES, Plain
 from memlab.errors import MemlabError, did_you_mean
-from memlab.live.fields import FIELDS, Plain
-from memlab.live.sessions import ROLES
 from memlab.runtime.clock import Clock
 from memlab.tables import SESSION, Tables
 

@@ -11,6 +11,9 @@ from memlab.text.display import replace_surrogates
 FIELDS = ("user", "agent", "room", "source", "kind")
 """Free names that a session may have."""
 
+ROLES = ("user", "assistant")
+"""Who may say a turn."""
+
 Plain = str | int | float | bool | None
 """A value of metadata."""
 

@@ -10,13 +10,14 @@ from typing import Any
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
+from tests.query.test_where import ASKED, NO_LEXICAL, PIPELINES, WORDS, drawn_filter, fits, sessions
 
 from memlab.cluster import shards
 from memlab.data.custom import Custom
 from memlab.data.numbering import corpora_by_content
 from memlab.errors import MemlabError
-from memlab.live.filters import Filter, OwnFilter
 from memlab.pipeline import Pipeline
+from memlab.query.filters import Filter, OwnFilter
 from memlab.search.dense import Dense
 from memlab.search.faiss_index import HNSW
 from memlab.search.neighbours import Neighbours
@@ -24,7 +25,6 @@ from memlab.store import Store
 from memlab.systems.memorystack.relations import MemoryStack
 from memlab.tables import Tables
 from memlab.write.chunk import SessionChunker
-from tests.live.test_where import ASKED, NO_LEXICAL, PIPELINES, WORDS, drawn_filter, fits, sessions
 from tests.small import arm, lexical
 
 ALL = {**PIPELINES,

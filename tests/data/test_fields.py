@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from memlab.data.custom import Custom
+from memlab.data.fields import Plain
 from memlab.errors import MemlabError
 from memlab.live.__main__ import main
-from memlab.live.fields import Plain
 from memlab.memory import Memory, Session
 from tests.small import lexical
 

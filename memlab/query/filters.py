@@ -15,7 +15,7 @@ from pydantic import model_validator
 
 from memlab.data.numbering import renumber
 from memlab.errors import MemlabError
-from memlab.live.where import FieldValues, Where, narrow
+from memlab.query.where import FieldValues, Where, narrow
 from memlab.runtime.clock import Clock
 from memlab.stage import stage
 from memlab.store import Store
@@ -41,10 +41,8 @@ def read_filter(fields: object, place: str) -> Where:
 class Filter:
     """One filter for all questions: sessions by field, metadata or date, and turns by role.
 
-    >>> Filter(only={"roel": "user"})
-    Traceback (most recent call last):
-    ...
-    memlab.errors.MemlabError: where: there is no field 'roel'. Fix: did you mean 'role'?
+    >>> Filter(only={"role": "user"}).only
+    {'role': 'user'}
     """
 
     reads: ClassVar = (*PLACED, "fields")
