@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from polars.testing import assert_frame_equal
-from tests.live.test_where import PIPELINES, sessions
+from tests.query.test_where import PIPELINES, sessions
 
 from memlab.errors import MemlabError
 from memlab.memory import Memory, Session
