@@ -246,6 +246,7 @@ class Content:
     def _clear(self) -> None:
         """Erase forgotten sessions from the folder, whatever store is used now."""
         self._parts.clear()
+        self.validity = Validity(self.sessions)  # its tables may hold them
         own = self.store if isinstance(self.store, LiveStore) else LiveStore(self._database)
         own.forget_indexes()
         own.keep(self.sessions.text_ids())
