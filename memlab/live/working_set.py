@@ -62,7 +62,8 @@ def session_of_messages(messages: Iterable[Mapping[str, Any]], said_on: datetime
             turns.append(Turn(message.role, message.text, message.speaker))
             dates += [message.said_on] if message.said_on else []
     if not turns:
-        raise MemlabError("there is no message of the user or the assistant with words", where="session")
+        raise MemlabError("there is no message of the user or the assistant with words", where="session",
+                          fix='give at least one, such as {"role": "user", "content": "..."}')
     return Session(said_on if said_on is not None else dates[0] if dates else None, turns, name, **fields)
 
 
@@ -312,11 +313,13 @@ class WorkingSet:
     def number(self, session: int | str) -> int:
         """Return a session's number, given that or its name; raise MemlabError if there is no such session."""
         if isinstance(session, bool) or not isinstance(session, str | SupportsIndex):
-            raise MemlabError(f"expected a number or a name, got {type(session).__name__}", where="session")
+            raise MemlabError(f"expected a number or a name, got {type(session).__name__}", where="session",
+                              fix="list() returns the numbers and names of all sessions")
         number = self.names.get(session) if isinstance(session, str) else session.__index__()
         if number is None or number not in self.turns:
             raise MemlabError(f"there is no session {session!r}", where="session",
-                              fix=did_you_mean(session, self.names) if isinstance(session, str) and self.names else "")
+                              fix=did_you_mean(session, self.names) if isinstance(session, str) and self.names
+                              else "list() returns the numbers and names of all sessions")
         return number
 
     def saying(self, session: Session) -> int | None:
