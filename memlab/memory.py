@@ -33,13 +33,13 @@ from memlab.live.documents import session_of_document
 from memlab.live.feedback import results_of
 from memlab.live.found import Found
 from memlab.live.json_lines import lines_of, sessions_of_file, sessions_of_folder, write
+from memlab.live.messages import session_of_messages
 from memlab.live.one_search import read_vector
 from memlab.live.opening import LockedContent
 from memlab.live.questions import Filter, Question, Questions, When, day_of
 from memlab.live.results import Answer, SearchResult
 from memlab.live.sessions import ALWAYS, Session, Turn
 from memlab.live.where import Where
-from memlab.live.working_set import session_of_messages
 from memlab.pipeline import Pipeline
 from memlab.runtime.clock import time_zone
 from memlab.runtime.paths import expand

@@ -19,12 +19,12 @@ from memlab.live.sessions import Entry, Session, SessionRows, said_digest, same_
 from memlab.live.store import LiveStore, QuestionStore, forget_codes
 from memlab.live.validity import Validity
 from memlab.live.where import Where, narrow
-from memlab.live.working_set import PLACED, WorkingSet
+from memlab.live.working_set import WorkingSet
 from memlab.pipeline import Pipeline
 from memlab.runtime.latest import Latest
 from memlab.runtime.machine import release_freed_memory
 from memlab.store import Store
-from memlab.tables import Tables
+from memlab.tables import PLACED, Tables
 
 PARTS = 16
 """Filters whose tables are kept until the sessions change: an application asks the same again and again."""

@@ -11,12 +11,12 @@ import polars as pl
 
 from memlab.errors import MemlabError
 from memlab.live import results
+from memlab.live.adaptation import adapt_to_data
 from memlab.live.content import Content
 from memlab.live.feedback import with_record
 from memlab.live.one_search import by_vector, by_words
 from memlab.live.pruning import AccessProtected, frequently_accessed, sessions_to_prune
 from memlab.live.where import Where
-from memlab.live.working_set import adapt_to_data
 from memlab.pipeline import Pipeline
 from memlab.slots import PER_SESSION
 from memlab.stage import EmptyStage, Stage

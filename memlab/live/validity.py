@@ -7,10 +7,11 @@ from datetime import date
 
 import polars as pl
 
+from memlab.live.session_tables import arrange
 from memlab.live.sessions import ALWAYS
-from memlab.live.working_set import PLACED, WorkingSet, arrange
+from memlab.live.working_set import WorkingSet
 from memlab.store import Store
-from memlab.tables import Tables
+from memlab.tables import PLACED, Tables
 
 
 class Validity:
