@@ -33,12 +33,12 @@ from memlab.live.documents import session_of_document
 from memlab.live.feedback import results_of
 from memlab.live.found import Found
 from memlab.live.json_lines import lines_of, sessions_of_file, sessions_of_folder, write
+from memlab.live.messages import session_of_messages
 from memlab.live.one_search import read_vector
 from memlab.live.opening import LockedContent
 from memlab.live.questions import Filter, Question, Questions, When, day_of
 from memlab.live.results import Answer, SearchResult
 from memlab.live.sessions import ALWAYS, Session, Turn
-from memlab.live.working_set import session_of_messages
 from memlab.pipeline import Pipeline
 from memlab.query.where import Where
 from memlab.runtime.clock import time_zone
@@ -263,7 +263,8 @@ class Memory:
         if made is new and not (said_on is None and name is None and not fields):
             raise _has_its_own("update", fields)
         if not isinstance(keep_old, bool):
-            raise MemlabError(f"expected true or false, got {type(keep_old).__name__}", where="keep_old")
+            raise MemlabError(f"expected true or false, got {type(keep_old).__name__}", where="keep_old",
+                              fix="give True or False")
         with self._opening.alone() as content:
             number = content.sessions.number(session)
             version = made if made is new else made.with_missing(content.get(number))
@@ -294,7 +295,8 @@ class Memory:
         ``rank/boost=feedback`` rank by the votes. They are forgotten with the turns.
         """
         if not isinstance(useful, bool):
-            raise MemlabError(f"expected true or false, got {type(useful).__name__}", where="useful")
+            raise MemlabError(f"expected true or false, got {type(useful).__name__}", where="useful",
+                              fix="give True or False")
         with self._opening.alone() as content:
             places = [(number, sorted(of_session or content.sessions.turns[number]))
                       for session, turns in results_of(result)

@@ -103,6 +103,9 @@ SCHEMAS: dict[str, Schema] = {
 GOLD = frozenset({"evidence", "gold", "ids"})
 """Tables that only data, judge, evaluate, learn, oracle and report may declare."""
 
+PLACED = ("sessions", "turns", "memories", "entities", "links")
+"""Tables whose rows belong to a session."""
+
 OPTIONAL = ("edges", "entities", "links", "notes")
 """Tables that most configurations leave empty."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,12 @@ import pytest
 from memlab.errors import MemlabError
 from memlab.memory import Memory, Session
 from memlab.pipeline import Pipeline
+from memlab.query.filters import Filter
+from memlab.search.bm25 import BM25
 from memlab.search.dense import Dense
 from memlab.search.faiss_index import HNSW
 from memlab.store import Store
+from memlab.systems.memorystack.search import BySource
 from tests.search.world import WordEmbedder
 from tests.small import lexical
 
@@ -63,8 +67,8 @@ def test_a_vector_finds_texts_by_their_cosine(memory: Memory) -> None:
 
 @pytest.mark.parametrize(("vector", "message"), [
     ([1.0, 2.0], r"the vector has 2 numbers, and those of this memory have \d+"), ([], "is no vector"),
-    ([[1.0, 2.0]], "is no vector"), ("boat", "is no vector"), ([0.0] * 4, "some of them not 0"),
-    ([float("nan"), 1.0], "a vector of finite numbers"), (None, "is no vector")])
+    ([[1.0, 2.0]], "is no vector"), ("boat", "is no vector"), ([0.0] * 4, "at least one of them not 0"),
+    ([float("nan"), 1.0], "its numbers are infinite"), (None, "is no vector")])
 def test_what_is_no_vector_of_the_memory_is_refused(memory: Memory, vector: Any, message: str) -> None:
     with pytest.raises(MemlabError, match=message):
         memory.search_vector(vector, "2023-07-01")
@@ -79,6 +83,23 @@ def test_a_vector_needs_a_pipeline_with_vectors_and_leaves_none_in_a_shared_stor
         made = store.made["vectors"]
         memory.search_vector(WORDS.vector("boat"), "2023-07-01")
         assert store.made["vectors"] == made
+
+
+def test_searches_of_one_retriever_look_into_a_filter_of_sources(tmp_path: Path) -> None:
+    limited = Pipeline(dense=BySource(search=DENSE.dense), lexical=BySource(search=BM25(unmatched=True)))
+    with Memory(tmp_path, limited) as memory:
+        memory.add_many(TOLD)
+        found = memory.search_vector(WORDS.vector("boat"), "2023-07-01", 2)
+        assert sorted(found["text"]) == ["A boat!", "The boat sank."]
+        assert memory.search_text("red boat", "2023-07-01").height == 4  # those without a word of the question too
+
+
+def test_a_filter_of_the_pipeline_limits_searches_of_one_retriever_too(tmp_path: Path) -> None:
+    with Memory(tmp_path, dataclasses.replace(DENSE, where=Filter(only={"role": "assistant"}))) as memory:
+        memory.add_many(TOLD)
+        for found in (memory.search("boat", "2023-07-01"), memory.search_text("boat", "2023-07-01"),
+                      memory.search_vector(WORDS.vector("boat"), "2023-07-01")):
+            assert found["text"].to_list() == ["A boat!"]
 
 
 def test_a_session_that_says_what_another_says_is_added_once_if_it_should_be_unique(tmp_path: Path) -> None:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import gc
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from polars.testing import assert_frame_equal
-from tests.query.test_where import PIPELINES, sessions
 
 from memlab.errors import MemlabError
 from memlab.memory import Memory, Session
 from memlab.pipeline import Pipeline
 from memlab.search.dense import Dense
 from memlab.store import Store
+from memlab.tables import Tables
 from memlab.write.chunk import SessionChunker
 from memlab.write.prune import Age
+from tests.query.test_where import PIPELINES, sessions
 from tests.search.world import WordEmbedder
 from tests.small import lexical
 from tests.test_memory_forgotten import everything
@@ -81,6 +84,43 @@ def test_a_version_without_a_date_replaces_the_old_one_at_all_times(tmp_path: Pa
         memory.update("cat", Session(None, [("user", "No cat at all.")]))
         assert memory.get("cat").name == "cat"
         assert words(memory, "2023-01-01") == words(memory, "2024-01-01") == ["No cat at all."]
+
+
+@pytest.mark.parametrize("last", ["2023-05-25", None])
+def test_a_version_that_is_dated_before_the_one_it_replaces_ends_all_earlier_ones(tmp_path: Path, last: str | None
+                                                                                  ) -> None:
+    with Memory(tmp_path, lexical()) as memory:
+        memory.add(CAT)
+        memory.update("cat", NEW)
+        memory.update("cat", Session(last, [("user", "No cat at all.")]))
+        for day in ("2023-05-25", "2023-06-15", "2023-07-01", "2024-01-01"):
+            assert words(memory, day) == ["No cat at all."]
+        assert words(memory, "2023-05-24") == (
+            ["A cat, lovely!", "I adopted a cat named Tom."] if last else ["No cat at all."])
+
+
+def test_no_table_in_memory_holds_what_is_forgotten(tmp_path: Path) -> None:
+    with Memory(tmp_path, lexical()) as memory:
+        text = "The word that opens it is heron."
+        memory.add_many([CAT, Session("2023-05-21", [("user", text)], "word")])
+        memory.deprecate("cat", [0])
+        assert words(memory, "2024-01-01", "heron cat") == ["A cat, lovely!", text]
+        memory.forget("word")
+        gc.collect()
+        assert not [one for one in gc.get_objects() if isinstance(one, Tables) and text in one["texts"]["text"]]
+
+
+def test_turns_may_be_numbers_of_numpy(tmp_path: Path) -> None:
+    with Memory(tmp_path, lexical()) as memory:
+        memory.add(CAT)
+        turns = np.array([0])
+        memory.feedback({"session": np.int64(0), "turns": turns}, useful=True)
+        memory.deprecate(np.int64(0), turns)  # type: ignore[arg-type]
+    with Memory(tmp_path, lexical()) as memory:
+        assert words(memory, "2024-01-01") == ["A cat, lovely!"]
+        memory.restore("cat", turns)
+        memory.forget("cat", turns)
+        assert memory.get("cat").turns == CAT.turns[1:]
 
 
 def test_the_same_version_again_changes_nothing(tmp_path: Path) -> None:

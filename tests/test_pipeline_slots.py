@@ -17,7 +17,7 @@ from memlab.config.choices import EMPTY, register, stamps
 from memlab.config.instantiate import CONF, construct, options
 from memlab.harness.plan import CHEAP
 from memlab.harness.sweep import PLACES
-from memlab.live.working_set import ENCODING
+from memlab.live.session_tables import ENCODING
 from memlab.pipeline import Pipeline
 from memlab.slots import LANES, LAST_RANKED, PER_SESSION, SLOTS, Slot
 from memlab.stage import EmptyStage
@@ -46,7 +46,7 @@ from memlab.config.ablation import PARTS
 from memlab.config.choices import EMPTY
 from memlab.harness.sweep import PLACES
 from memlab.harness.plan import CHEAP
-from memlab.live.working_set import ENCODING
+from memlab.live.session_tables import ENCODING
 print(json.dumps({
     "stages": [name for name, _ in module.Pipeline().stages()], "places": PLACES, "parts": PARTS, "cheap": CHEAP,
     "encoding": ENCODING, "per_session": slots.PER_SESSION, "lanes": slots.LANES, "after": slots.AFTER_ANSWERS,

@@ -63,8 +63,8 @@ def print_time(what: str, work: Callable[[], object]) -> None:
 def pipeline_of_stored_tokens(pipeline: Pipeline, some: list[Session], folder: Path, noise: bool) -> Pipeline:
     """Return a pipeline whose late interaction takes the token vectors of all turns from a store that is filled
     first; with ``noise``, those of repeated turns from the first ones."""
+    from memlab.live.session_tables import write
     from memlab.live.sessions import Entry
-    from memlab.live.working_set import write
     from memlab.runtime.clock import Clock
     from memlab.search.hits import of_kinds
     from memlab.store import Store

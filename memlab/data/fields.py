@@ -21,7 +21,7 @@ Plain = str | int | float | bool | None
 def read_name(value: object, where: str) -> str | None:
     """Return a name without half surrogates, or None; raise MemlabError for anything else."""
     if not (value is None or isinstance(value, str)):
-        raise MemlabError(f"expected text, got {type(value).__name__}", where=where)
+        raise MemlabError(f"expected text, got {type(value).__name__}", where=where, fix="give text, or None")
     return value if value is None else replace_surrogates(value)
 
 

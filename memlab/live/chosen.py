@@ -43,4 +43,4 @@ def _named(sessions: WorkingSet, session: int | str, turns: Iterable[int] | None
                           for turn in given)):
         raise MemlabError(f"session {number} has no turns {given or turns!r:.80}", where="turns",
                           fix=f"give a list with some of {sorted(turns_of_session)!r:.200}")
-    return {number: set(given)}
+    return {number: {int(turn) for turn in given}}  # those of numpy cannot be stored

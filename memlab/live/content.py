@@ -18,13 +18,13 @@ from memlab.live.pruning import Accesses
 from memlab.live.sessions import Entry, Session, SessionRows, said_digest, same_content
 from memlab.live.store import LiveStore, QuestionStore, forget_codes
 from memlab.live.validity import Validity
-from memlab.live.working_set import PLACED, WorkingSet
+from memlab.live.working_set import WorkingSet
 from memlab.pipeline import Pipeline
 from memlab.query.where import Where, narrow
 from memlab.runtime.latest import Latest
 from memlab.runtime.machine import release_freed_memory
 from memlab.store import Store
-from memlab.tables import Tables
+from memlab.tables import PLACED, Tables
 
 PARTS = 16
 """Filters whose tables are kept until the sessions change: an application asks the same again and again."""
@@ -246,6 +246,7 @@ class Content:
     def _clear(self) -> None:
         """Erase forgotten sessions from the folder, whatever store is used now."""
         self._parts.clear()
+        self.validity = Validity(self.sessions)  # its tables may hold them
         own = self.store if isinstance(self.store, LiveStore) else LiveStore(self._database)
         own.forget_indexes()
         own.keep(self.sessions.text_ids())

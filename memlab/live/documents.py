@@ -14,9 +14,10 @@ from typing import Any
 from memlab.data.documents import blocks, office
 from memlab.data.documents.blocks import Document
 from memlab.data.documents.dataset import LOADERS, load, parse
+from memlab.data.fields import read_name
 from memlab.errors import MemlabError
 from memlab.live.sessions import Session, Turn
-from memlab.text.display import sanitise
+from memlab.text.display import is_number, sanitise
 
 KIND = "document"
 """Kind of the session of a document."""
@@ -36,6 +37,9 @@ def session_of_document(path: Path | None, text: str | None, said_on: datetime |
     if (path is None) == (text is None):
         raise MemlabError("a file or a text is expected, " + ("both are given" if path else "none is given"),
                           where="add_document", fix='write add_document("plan.md") or add_document(text=..., name=...)')
+    if not (is_number(max_mb) and max_mb > 0):
+        raise MemlabError(f"{max_mb!r:.40} is no number of MB", where="add_document, max_mb", fix="give more than 0")
+    name = read_name(name, "add_document, name")
     own = name if path is None else path.name
     if not own:
         raise MemlabError("a text has no name", where="add_document", fix='give one: name="plan.md" (read as Markdown)')

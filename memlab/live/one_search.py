@@ -20,11 +20,11 @@ from memlab.search.bm25 import BM25, BM25Okapi
 from memlab.search.dense import Dense
 from memlab.search.hits import RRF_K
 from memlab.slots import LANES, SLOTS
-from memlab.stage import name_of, stage
+from memlab.stage import Stage, name_of, stage
 from memlab.store import Store
 from memlab.tables import Tables, empty
 
-KEPT = ("relate", "prune")
+KEPT = ("where", "relate", "prune")
 """Slots of the pipeline that such a search has too: they say what the memories are."""
 
 
@@ -73,23 +73,31 @@ def read_vector(value: Any) -> tuple[float, ...]:
         raise MemlabError(f"{value!r:.60} is no vector", where="vector", fix="give a list of numbers, or an array (n,)")
     length = float(np.linalg.norm(vector))
     if not np.isfinite(vector).all() or not 0 < length < np.inf:
-        raise MemlabError("a vector of finite numbers, some of them not 0, is expected", where="vector")
+        raise MemlabError("its numbers are infinite, or all of them are 0", where="vector",
+                          fix="give finite numbers, at least one of them not 0")
     return tuple((vector / length).tolist())
 
 
 def by_words(pipeline: Pipeline) -> Pipeline:
     """Return the search by words of a pipeline alone, BM25 if it has none, up to the selection."""
-    lexical = pipeline.lexical
+    lexical = _retriever(pipeline.lexical)
     return _alone(pipeline, lexical=lexical if isinstance(lexical, BM25 | BM25Okapi) else BM25())
 
 
 def by_vector(pipeline: Pipeline, vector: tuple[float, ...]) -> Pipeline:
     """Return the dense search of a pipeline alone, for a vector; raise MemlabError if it has none."""
-    if not isinstance(pipeline.dense, Dense):
-        raise MemlabError(f"this pipeline stores no vectors: search/dense is {name_of(type(pipeline.dense))}",
+    dense = _retriever(pipeline.dense)
+    if not isinstance(dense, Dense):
+        raise MemlabError(f"this pipeline stores no vectors: search/dense is {name_of(type(dense))}",
                           where="search_vector", fix="give the Memory a pipeline with a dense search")
-    settings = {field.name: getattr(pipeline.dense, field.name) for field in dataclasses.fields(Dense)}
+    settings = {field.name: getattr(dense, field.name) for field in dataclasses.fields(Dense)}
     return _alone(pipeline, dense=ByVector(**settings, vector=vector))
+
+
+def _retriever(search: Stage) -> Stage:
+    """Return the search itself: MemoryStack's stage limits another one to some sources."""
+    inner: Stage = getattr(search, "search", search)
+    return inner
 
 
 def _alone(pipeline: Pipeline, **search: Any) -> Pipeline:

@@ -11,11 +11,11 @@ import polars as pl
 
 from memlab.errors import MemlabError
 from memlab.live import results
+from memlab.live.adaptation import adapt_to_data
 from memlab.live.content import Content
 from memlab.live.feedback import with_record
 from memlab.live.one_search import by_vector, by_words
 from memlab.live.pruning import AccessProtected, frequently_accessed, sessions_to_prune
-from memlab.live.working_set import adapt_to_data
 from memlab.pipeline import Pipeline
 from memlab.query.where import Where
 from memlab.slots import PER_SESSION
@@ -46,14 +46,15 @@ class Question:
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):
-            raise MemlabError(f"expected text, got {type(self.text).__name__}", where="question")
+            raise MemlabError(f"expected text, got {type(self.text).__name__}", where="question",
+                              fix="give the question as text")
         if self.k is not None and (isinstance(self.k, bool) or not isinstance(self.k, SupportsIndex)
                                    or int(self.k) < 1):
             raise MemlabError(f"{self.k!r:.40} is no number of results", where="k", fix="give 1 or more, or None")
         if not (self.threshold is None or is_number(self.threshold)):
             raise MemlabError(f"{self.threshold!r:.40} is no score", where="threshold", fix="give a number, or None")
         if self.vector is None and not self.text.strip():
-            raise MemlabError("the question is blank", where="question")
+            raise MemlabError("the question is blank", where="question", fix="write some words")
 
 
 class Questions:

@@ -137,7 +137,7 @@ class Turn:
             raise MemlabError(f"there is no role '{self.role}'", where="turn", fix=did_you_mean(str(self.role), ROLES))
         for what, value in (("text", self.text), ("speaker", self.speaker)):
             if not isinstance(value, str) and not (what == "speaker" and value is None):
-                raise MemlabError(f"expected text, got {type(value).__name__}", where=f"turn, {what}")
+                raise MemlabError(f"expected text, got {type(value).__name__}", where=f"turn, {what}", fix=_AS_TURNS)
             if isinstance(value, str):
                 object.__setattr__(self, what, replace_surrogates(value))
         for what, number in (("offset", self.offset), ("page", self.page)):
@@ -243,7 +243,8 @@ class Entry:
             newer = () if row["newer"] is None else (row["newer"],)
         except (KeyError, TypeError, ValueError) as error:
             raise _other_form() from error
-        if not all(type(number) is int and 0 <= number < 2**31 for number in (id_, *numbers, *deprecated, *newer)):
+        if not all(type(number) is int and 0 <= number < 2**31 for number in (id_, *numbers, *deprecated, *newer)) or (
+                newer and newer[0] <= id_):
             raise _other_form()
         return cls(id_, session, numbers, deprecated, *newer)
 

@@ -7,17 +7,18 @@ from datetime import date
 
 import polars as pl
 
+from memlab.live.session_tables import arrange
 from memlab.live.sessions import ALWAYS
-from memlab.live.working_set import PLACED, WorkingSet, arrange
+from memlab.live.working_set import WorkingSet
 from memlab.store import Store
-from memlab.tables import Tables
+from memlab.tables import PLACED, Tables
 
 
 class Validity:
     """The ends of turns that are no longer valid, and the tables without those of a day.
 
-    The day on which a newer version was said is the first day without the older one; of a newer version without a date,
-    no question finds the older one. Questions may ask side by side.
+    The day on which a newer version was said is the first day without all older ones. If a newer version has no date,
+    no question finds the older ones. Questions may run side by side.
 
     Args:
         sessions: The working set of the memory.
@@ -33,11 +34,15 @@ class Validity:
         """Return (session, position, turn, end): of turns that are valid no longer, the first day, or ``ALWAYS``."""
         tables, places = self._sessions.tables()
         days = dict(zip(places["session"], tables["sessions"]["said_on"].dt.date()))
+        replaced: dict[int, date] = {}
         rows = []
-        for number, entry in self._sessions.ended.items():
-            replaced = [] if entry.newer is None else [days.get(entry.newer) or ALWAYS]  # a damaged one is not there
+        for number, entry in sorted(self._sessions.ended.items(), reverse=True):  # a newer version has a higher number
+            if entry.newer is not None:  # a damaged one is not there
+                day = days.get(entry.newer) or ALWAYS
+                replaced[number] = min(day, replaced.get(entry.newer, day))
             for turn in entry.numbers:
-                if known := [*replaced, *([entry.deprecated[turn]] if turn in entry.deprecated else [])]:
+                known = [ends[key] for ends, key in ((replaced, number), (entry.deprecated, turn)) if key in ends]
+                if known:
                     rows.append((number, turn, min(known)))
         ends = pl.DataFrame(rows, {"session": pl.Int32, "turn": pl.Int32, "end": pl.Date}, orient="row")
         return ends.join(places, on="session", how="left", maintain_order="left")

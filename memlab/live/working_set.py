@@ -1,190 +1,25 @@
-"""The working set of a memory: its tables in memory, sessions from messages, and techniques that need adapting.
-
-Names of kinds of memories that a young memory does not hold yet are left out of its pipeline. In an experiment, a name
-that fits no kind of memory is a fault. In a live memory the first session may hold no turn of the user, so such a name
-is no mistake.
-"""
+"""The working set of a live memory: all its sessions in memory, as tables and by name, field and number."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, datetime, tzinfo
+from collections.abc import Mapping, Sequence
+from datetime import datetime, tzinfo
 from itertools import islice
 from typing import Any, SupportsIndex
 
 import polars as pl
 
-from memlab.chats.conversation import Tally
-from memlab.chats.messages import read_message
-from memlab.data.benchmarks import Builder
 from memlab.data.fields import FIELDS
 from memlab.errors import MemlabError, did_you_mean
 from memlab.live.results import RESULT
-from memlab.live.sessions import Entry, Session, Turn, said_digest
-from memlab.models.protocols import embedders_in
+from memlab.live.session_tables import chronological, concat, encode, without, write
+from memlab.live.sessions import Entry, Session, said_digest
 from memlab.pipeline import Pipeline
 from memlab.query.where import FieldValues, Where
-from memlab.runtime.clock import Clock, has_offset
-from memlab.search.hits import of_kinds
-from memlab.search.late_interaction import WeightedLate
-from memlab.slots import LANES, PER_SESSION, SLOTS
-from memlab.stage import EmptyStage
+from memlab.runtime.clock import Clock
 from memlab.store import Store
-from memlab.tables import OPTIONAL, SCHEMAS, Tables, as_of, empty, merge_texts
-
-
-def session_of_messages(messages: Iterable[Mapping[str, Any]], said_on: datetime | date | str | None = None,
-                        name: str | None = None, **fields: Any) -> Session:
-    """Return the session of a list of messages; ``said_on`` is the first date that a message states, unless given.
-
-    fields: those of a Session, such as user="ann".
-
-    Instructions (system, developer) and results of tools are left out; pictures, files and calls of tools are named.
-    Raises MemlabError for an entry that is no message, and if nobody says anything.
-
-    >>> session = session_of_messages([{"role": "system", "content": "Be brief."},
-    ...                                {"role": "user", "content": [{"type": "text", "text": "I adopted a cat."}]}])
-    >>> session.turns
-    (Turn(role='user', text='I adopted a cat.', speaker=None, offset=None, page=None),)
-    """
-    turns, dates = [], []
-    if isinstance(messages, str | Mapping) or not isinstance(messages, Iterable):
-        raise MemlabError(f"expected a list of messages, got {type(messages).__name__}", where="session",
-                          fix='write [{"role": "user", "content": "..."}]')
-    for index, value in enumerate(messages):
-        where = f"message {index}"
-        if not isinstance(value, Mapping):
-            raise MemlabError(f"expected an object with role and content, got {type(value).__name__}", where=where,
-                              fix='write {"role": "user", "content": "..."}')
-        if message := read_message(value, Tally(), where):
-            turns.append(Turn(message.role, message.text, message.speaker))
-            dates += [message.said_on] if message.said_on else []
-    if not turns:
-        raise MemlabError("there is no message of the user or the assistant with words", where="session")
-    return Session(said_on if said_on is not None else dates[0] if dates else None, turns, name, **fields)
-
-
-_BY_LANE = ("weights", "floors", "factors")
-"""Fields of a score that map names of lanes to numbers."""
-
-
-def adapt_to_data(pipeline: Pipeline, tables: Tables) -> Pipeline:
-    """Return the pipeline without searches and weights for kinds of which the one question can see no memory."""
-    day = pl.lit(tables["questions"]["asked_on"][0], pl.Datetime("us"))
-    kinds = set(tables["memories"].filter(as_of(asked=day))["kind"].unique())
-    if not kinds:
-        return pipeline
-    changed: dict[str, Any] = {}
-    for slot in SLOTS:
-        stage = getattr(pipeline, slot.name)
-        searched = getattr(stage, "kinds", None) or ()
-        present = tuple(kind for kind in searched if kind in kinds)
-        if slot.name in LANES and present != tuple(searched):
-            changed[slot.name] = dataclasses.replace(stage, kinds=present) if present else EmptyStage(writes=slot.empty)
-    empty = tuple(slot for slot, stage in changed.items() if isinstance(stage, EmptyStage))
-    score: Any = pipeline.score
-    numbers = {field: getattr(score, field) for field in _BY_LANE if hasattr(score, field)}
-    fitting = {field: {name: value for name, value in by_lane.items() if _fits(name, kinds, empty)}
-               for field, by_lane in numbers.items()}
-    if fitting != numbers:
-        changed["score"] = dataclasses.replace(score, **fitting)
-    return pipeline.replace(**changed) if changed else pipeline
-
-
-def _fits(name: str, kinds: set[str], empty: tuple[str, ...]) -> bool:
-    """Return whether there can be a lane of this name: late_window and late_session are lanes of the slot late."""
-    lane, _, kind = name.partition(":")
-    return (not kind or kind in kinds) and not any(lane == slot or lane.startswith(f"{slot}_") for slot in empty)
-
-
-ENCODING = tuple(slot.name for slot in SLOTS if slot.scope != "session" and slot.phase in ("write", "search"))
-"""Slots that need the vectors of keys, if their stage has an embedder."""
-
-PLACED = ("sessions", "turns", "memories", "entities", "links")
-"""Tables whose rows belong to a session."""
-
-
-def write(entries: Iterable[Entry], pipeline: Pipeline, store: Store, clock: Clock) -> Tables:
-    """Return the tables of some sessions under their numbers, after the stages that look at one session at a time."""
-    build = Builder(clock)
-    for entry in entries:
-        if entry.session is None:
-            continue
-        build.session(corpus=0, session=entry.id, said_on=entry.session.said_on, name="")
-        for number, turn in zip(entry.numbers, entry.session.turns):
-            build.turn(corpus=0, session=entry.id, turn=number, role=turn.role, speaker=turn.speaker, text=turn.text,
-                       name="")
-    tables = build.tables().only(("texts", "sessions", "turns")).updated({name: empty(name) for name in OPTIONAL})
-    for slot in PER_SESSION:
-        stage = getattr(pipeline, slot)
-        tables = tables.updated(stage.run(tables.only(stage.reads), store))
-    return tables
-
-
-def encode(tables: Tables, pipeline: Pipeline, store: Store) -> None:
-    """Compute the vectors of the keys that searches will need."""
-    for slot in ENCODING:
-        stage = getattr(pipeline, slot)
-        for embedder in embedders_in(stage):
-            memories = of_kinds(tables["memories"], getattr(stage, "kinds", None))
-            keys = tables["texts"].join(memories, left_on="text_id", right_on="key_id", how="semi")
-            store.vectors(embedder, keys, "document")
-        if isinstance(stage, WeightedLate):
-            stage.encode(tables, store)
-
-
-def concat(parts: Sequence[Tables]) -> Tables:
-    """Concatenate parts with different sessions."""
-    if len(parts) == 1:
-        return parts[0]
-    # Polars gives the strings of every small table a buffer of 8 KB, and a concatenated table keeps all of them. The
-    # strings are copied (by adding ""), or a session would take ten times the memory of its words.
-    merged = {name: pl.concat([part[name] for part in parts], rechunk=True).with_columns(
-        pl.col(pl.String) + pl.lit("")) for name in ("texts", *PLACED)}
-    merged["texts"] = merge_texts(merged["texts"])
-    return Tables(**merged)
-
-
-def without(tables: Tables, sessions: Iterable[int]) -> Tables:
-    """Leave out some sessions, and the texts that no other session has."""
-    left = {name: tables[name].filter(~pl.col("session").is_in(list(sessions))) for name in PLACED}
-    used = pl.concat([left["turns"]["text_id"], *left["memories"].select("key_id", "value_id")]).alias("text_id")
-    return Tables(texts=tables["texts"].join(used.unique().to_frame(), on="text_id", how="semi"), **left)
-
-
-def chronological(tables: Tables, times: Mapping[int, datetime]) -> tuple[Tables, pl.DataFrame]:
-    """Number sessions in the order of time; return the tables and (session, position), the old and the new number.
-
-    Sessions without a date come first; those of one moment are in the order in which they were added. ``times`` are
-    those of the sessions; with UTC offsets they decide within a day, since the wall clock may show an hour twice.
-    Memories are numbered by kind, session and their order within it.
-    """
-    moments = pl.DataFrame([(number, moment) for number, moment in times.items() if has_offset(moment)], orient="row",
-                           schema={"session": pl.Int32, "moment": pl.Datetime("us", "UTC")})
-    places = tables["sessions"].join(moments, on="session", how="left").sort(
-        pl.col("said_on").dt.date(), "moment", "said_on", "session", nulls_last=False).select(
-        "session", pl.int_range(pl.len(), dtype=pl.Int32).alias("position"))
-    return arrange(tables, places), places
-
-
-def arrange(tables: Tables, places: pl.DataFrame) -> Tables:
-    """Return the tables of some sessions, renumbered by (session, position)."""
-    placed = {name: _renumber(tables[name], places).select(list(SCHEMAS[name])) for name in PLACED}
-    kinds = placed["memories"].select(pl.col("kind").unique(maintain_order=True)).with_row_index("block")
-    placed["memories"] = (placed["memories"].join(kinds, on="kind", how="left").sort("block", "session", "memory")
-                          .with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("memory"))
-                          .select(list(SCHEMAS["memories"])))
-    placed["turns"] = placed["turns"].sort("session", "turn")
-    return Tables(texts=tables["texts"], edges=empty("edges"), **placed)
-
-
-def _renumber(table: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
-    return (table.join(places, on="session", how="left", maintain_order="left")
-            .with_columns(pl.col("position").alias("session")).drop("position")
-            .sort("session", maintain_order=True))
-
+from memlab.tables import PLACED, Tables
 
 LISTED: dict[str, Any] = {"session": pl.Int32, "name": pl.String, "said_on": pl.Datetime("us"), "turns": pl.Int32,
                           **dict.fromkeys((*FIELDS, "metadata"), pl.String), "deprecated": pl.Int32, "newer": pl.Int32}
@@ -312,11 +147,13 @@ class WorkingSet:
     def number(self, session: int | str) -> int:
         """Return a session's number, given that or its name; raise MemlabError if there is no such session."""
         if isinstance(session, bool) or not isinstance(session, str | SupportsIndex):
-            raise MemlabError(f"expected a number or a name, got {type(session).__name__}", where="session")
+            raise MemlabError(f"expected a number or a name, got {type(session).__name__}", where="session",
+                              fix="list() returns the numbers and names of all sessions")
         number = self.names.get(session) if isinstance(session, str) else session.__index__()
         if number is None or number not in self.turns:
             raise MemlabError(f"there is no session {session!r}", where="session",
-                              fix=did_you_mean(session, self.names) if isinstance(session, str) and self.names else "")
+                              fix=did_you_mean(session, self.names) if isinstance(session, str) and self.names
+                              else "list() returns the numbers and names of all sessions")
         return number
 
     def saying(self, session: Session) -> int | None:

@@ -19,9 +19,7 @@ from memlab.query.where import FieldValues, Where, narrow
 from memlab.runtime.clock import Clock
 from memlab.stage import stage
 from memlab.store import Store
-from memlab.tables import SESSION, Tables, empty
-
-PLACED = ("sessions", "turns", "memories", "entities", "links")
+from memlab.tables import PLACED, SESSION, Tables, empty
 
 MOST = 1000
 """Most filters of the questions of one corpus: its number times this is the first number of the corpora they make."""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from memlab.data.fields import FIELDS, ROLES, Plain
 from memlab.errors import MemlabError, did_you_mean
 from memlab.runtime.clock import Clock
-from memlab.tables import SESSION, Tables
+from memlab.tables import PLACED, SESSION, Tables
 
 METADATA = "metadata."
 """What a key of metadata begins with."""
@@ -122,7 +122,7 @@ def narrow(tables: Tables, sessions: pl.Series | pl.DataFrame, where: Where) -> 
     """
     kept = sessions.alias("session").to_frame() if isinstance(sessions, pl.Series) else sessions
     left = {name: tables[name].join(kept, on=kept.columns, how="semi", maintain_order="left")
-            for name in ("sessions", "turns", "memories", "entities", "links")}
+            for name in PLACED}
     if where.roles is not None:
         place = [*SESSION, "turns"]
         other = left["turns"].filter(~where.of_role()).select(*SESSION, pl.col("turn").alias("turns"))

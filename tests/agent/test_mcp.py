@@ -94,6 +94,18 @@ def test_tools_do_what_the_memory_does(tmp_path: Path) -> None:
                                              metadata={"page": 3})
 
 
+def test_history_says_what_is_no_longer_valid_with_or_without_a_date(tmp_path: Path) -> None:
+    with Memory(tmp_path, lexical()) as memory:
+        memory.add(Session(None, [("user", "A red boat.")], "red"))
+        memory.add(Session("2023-05-20", [("user", "A blue boat."), ("assistant", "A boat!")], "blue"))
+        memory.deprecate("red")
+        memory.deprecate("blue", [0], since="2023-05-25")
+        text = MemoryTools(memory).history("boat", now="2023-06-01")
+    assert "turns 0, no longer valid\nuser: A red boat." in text
+    assert "turns 0, said on 2023-05-20, no longer valid from 2023-05-25 on\nuser: A blue boat." in text
+    assert "turns 1, said on 2023-05-20\nassistant: A boat!" in text
+
+
 def test_an_addition_without_a_date_was_said_today(tmp_path: Path) -> None:
     async def steps(call: Call, client: Any) -> None:
         await call("add", messages=[{"role": "user", "content": "A boat."}])

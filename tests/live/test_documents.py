@@ -105,6 +105,8 @@ def test_what_is_no_document_is_refused_in_a_sentence(tmp_path: Path) -> None:
                 ({"path": picture, "text": "x"}, "both are given"),
                 ({}, "none is given"),
                 ({"path": 5}, "5 is no file"),
+                ({"text": "x", "name": 5}, "name: expected text, got int"),
+                ({"text": "x", "name": "b", "max_mb": "20"}, "'20' is no number of MB"),
                 ({"path": written(tmp_path / "c.pdf", b"%PDF-1.4\n%%EOF")}, "it is no PDF that can be read")):
             with pytest.raises(MemlabError, match=problem):
                 memory.add_document(**options)

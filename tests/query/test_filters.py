@@ -10,7 +10,6 @@ from typing import Any
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
-from tests.query.test_where import ASKED, NO_LEXICAL, PIPELINES, WORDS, drawn_filter, fits, sessions
 
 from memlab.cluster import shards
 from memlab.data.custom import Custom
@@ -25,6 +24,7 @@ from memlab.store import Store
 from memlab.systems.memorystack.relations import MemoryStack
 from memlab.tables import Tables
 from memlab.write.chunk import SessionChunker
+from tests.query.test_where import ASKED, NO_LEXICAL, PIPELINES, WORDS, drawn_filter, fits, sessions
 from tests.small import arm, lexical
 
 ALL = {**PIPELINES,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from memlab.errors import MemlabError
-from memlab.live.working_set import session_of_messages
+from memlab.live.messages import session_of_messages
 from memlab.memory import Memory, Session
 from tests.small import lexical
 
