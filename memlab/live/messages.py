@@ -24,7 +24,7 @@ def session_of_messages(messages: Iterable[Mapping[str, Any]], said_on: datetime
     >>> session = session_of_messages([{"role": "system", "content": "Be brief."},
     ...                                {"role": "user", "content": [{"type": "text", "text": "I adopted a cat."}]}])
     >>> session.turns
-    (Turn(role='user', text='I adopted a cat.', speaker=None),)
+    (Turn(role='user', text='I adopted a cat.', speaker=None, offset=None, page=None),)
     """
     turns, dates = [], []
     if isinstance(messages, str | Mapping) or not isinstance(messages, Iterable):
