@@ -29,6 +29,7 @@ import polars as pl
 
 from memlab.errors import MemlabError
 from memlab.live.chosen import chosen
+from memlab.live.database import refuse_inside
 from memlab.live.documents import session_of_document
 from memlab.live.feedback import results_of
 from memlab.live.found import Found
@@ -341,6 +342,7 @@ class Memory:
         Earlier versions and deprecated turns are left out.
         """
         place = _folder(file, "export", "file")
+        refuse_inside(place, self.folder)
         with self._opening.side_by_side() as content:
             return write(lines_of(content.entries(), self.folder), place)
 
