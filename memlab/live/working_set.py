@@ -20,7 +20,7 @@ from memlab.chats.conversation import Tally
 from memlab.chats.messages import read_message
 from memlab.data.benchmarks import Builder
 from memlab.errors import MemlabError, did_you_mean
-from memlab.live.fields import FIELDS
+from memlab.live.fields import FIELDS, check_fields
 from memlab.live.results import RESULT
 from memlab.live.sessions import Entry, Session, Turn, said_digest
 from memlab.live.where import FieldValues, Where
@@ -49,6 +49,7 @@ def session_of_messages(messages: Iterable[Mapping[str, Any]], said_on: datetime
     >>> session.turns
     (Turn(role='user', text='I adopted a cat.', speaker=None),)
     """
+    check_fields(fields)
     turns, dates = [], []
     if isinstance(messages, str | Mapping) or not isinstance(messages, Iterable):
         raise MemlabError(f"expected a list of messages, got {type(messages).__name__}", where="session",
