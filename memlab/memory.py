@@ -29,6 +29,7 @@ import polars as pl
 
 from memlab.errors import MemlabError
 from memlab.live.chosen import chosen
+from memlab.live.database import refuse_inside
 from memlab.live.documents import session_of_document
 from memlab.live.feedback import results_of
 from memlab.live.found import Found
@@ -54,8 +55,8 @@ SHOWN = 20
 
 
 def _folder(place: str | Path, where: str, what: str = "folder") -> Path:
-    """Return the path of a folder or file, with ``~`` replaced; raise MemlabError for what is none."""
-    if not isinstance(place, str | os.PathLike) or isinstance(os.fspath(place), bytes):
+    """Return the path of a folder or file, with ``~`` replaced; raise MemlabError for what is none, as ``""``."""
+    if not isinstance(place, str | os.PathLike) or isinstance(os.fspath(place), bytes) or not os.fspath(place):
         raise MemlabError(f"{place!r:.60} is no {what}", where=where, fix="give its path as text or as a Path")
     return expand(place)
 
@@ -290,7 +291,7 @@ class Memory:
     def feedback(self, result: Mapping[str, Any] | pl.DataFrame, useful: bool, now: When = None) -> None:
         """Record whether a result was useful, as of the day of ``now``.
 
-        ``result`` is a row of what ``search`` returns (``found.row(0, named=True)``, or anything with its ``session``
+        ``result`` is a row of what ``search`` returns (``found[0]``, or anything with its ``session``
         and ``turns``), or a frame of rows, such as ``found[:3]``, each of which gets a vote. Pipelines with
         ``rank/boost=feedback`` rank by the votes. They are forgotten with the turns.
         """
@@ -343,6 +344,7 @@ class Memory:
         Earlier versions and deprecated turns are left out.
         """
         place = _folder(file, "export", "file")
+        refuse_inside(place, self.folder)
         with self._opening.side_by_side() as content:
             return write(lines_of(content.entries(), self.folder), place)
 
@@ -365,8 +367,8 @@ class Memory:
                 raise MemlabError(f"{value!r:.40} is no number of sessions", where=place, fix="give 0 or more")
         with self._opening.alone(prepared=True) as content:
             rows = content.sessions.sessions()
-            if where:
-                fitting = content.sessions.matching(Where.read(where, content.sessions.clock()))
+            if wanted := Where.read_any(where, content.sessions.clock()):
+                fitting = content.sessions.matching(wanted)
                 rows = rows.filter(pl.col("session").is_in(fitting["session"].implode()))
             if not versions:
                 rows = rows.filter(pl.col("newer").is_null())
@@ -376,8 +378,8 @@ class Memory:
         """Return the number of sessions, or of those that fit (``where`` as in ``search``)."""
         with self._opening.alone(prepared=bool(where)) as content:
             found = set(content.sessions.turns)
-            if where:
-                found = {*content.sessions.matching(Where.read(where, content.sessions.clock()))["session"]}
+            if wanted := Where.read_any(where, content.sessions.clock()):
+                found = {*content.sessions.matching(wanted)["session"]}
             return len(found - content.sessions.replaced())
 
     def __len__(self) -> int:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from memlab.__main__ import main
 from memlab.errors import MemlabError
 from memlab.memory import Memory, Session
 from memlab.pipeline import Pipeline
@@ -181,10 +182,30 @@ def test_a_backup_replaces_nothing(tmp_path: Path) -> None:
         memory.add(CAT)
         (tmp_path / "there").mkdir()
         memory.backup(tmp_path / "there")  # empty
-        for taken in (tmp_path / "there", tmp_path / "memory", tmp_path / "memory" / "inside"):
-            with pytest.raises(MemlabError, match="a backup replaces nothing.*new folder"):
-                memory.backup(taken)
+        with pytest.raises(MemlabError, match="a backup replaces nothing.*new folder"):
+            memory.backup(tmp_path / "there")
     assert len(Memory(tmp_path / "there")) == 1
+
+
+def test_no_copy_lies_in_the_folder_where_forgotten_words_are_removed(tmp_path: Path,
+                                                                      capsys: pytest.CaptureFixture[str]) -> None:
+    own = tmp_path / "memory"
+    with Memory(own, PIPELINE) as memory:
+        memory.add(CAT)
+        for use in (lambda: memory.backup(own), lambda: memory.backup(own / "inside"),
+                    lambda: memory.export(own / "inside.jsonl")):
+            with pytest.raises(MemlabError, match="this is in the folder of the memory.*a place outside of it"):
+                use()
+    assert main(["memory", "export", f"memory={own}", f"out={own / 'store' / 'inside.jsonl'}"]) == 1
+    assert "this is in the folder of the memory" in capsys.readouterr().err
+    assert not [path for path in own.rglob("*") if path.name.startswith("inside")]
+
+
+def test_a_second_memory_of_the_process_is_told_to_use_the_first(tmp_path: Path) -> None:
+    with Memory(tmp_path, PIPELINE) as memory:
+        memory.add(CAT)
+        with pytest.raises(MemlabError, match="use the Memory of this folder that this process has open, or close it"):
+            Memory(tmp_path, PIPELINE).count()
 
 
 @pytest.mark.parametrize("name", ["file:a?mode=memory", "it's 100%", os.fsdecode(b"a\xff")])

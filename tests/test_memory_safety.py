@@ -127,6 +127,8 @@ TEXT: Any = "b"
     (lambda memory: memory.backup(None), "backup: None is no folder. Fix: give its path"),
     (lambda _: Session("2023-05-20", "Hi"), "expected a list of turns, got str. Fix: write turns as"),
     (lambda _: Memory(NO_FOLDER), "Memory, folder: None is no folder"),
+    (lambda _: Memory(""), "Memory, folder: '' is no folder"),
+    (lambda memory: memory.feedback("cat", True), r"expected a result, got str. Fix: .*found\[0\], or several"),
     (lambda _: Memory("a", store=TEXT), "Memory, store: expected a Store, given str"),
     (lambda _: Memory("a", often=TEXT), "Memory, often: 'b' is no number of times")])
 def test_a_wrong_argument_is_named(tmp_path: Path, call: Callable[[Memory], object], sentence: str) -> None:

@@ -132,6 +132,7 @@ def server_of(tools: MemoryTools) -> MCPServer[Any]:
     try:
         from mcp.server.mcpserver import MCPServer
         from mcp.server.mcpserver.exceptions import ToolError
+        from mcp.server.mcpserver.tools import Tool
         from mcp_types import ToolAnnotations
     except ImportError as fault:
         raise MemlabError("the SDK of the Model Context Protocol, mcp 2, is not installed",
@@ -147,11 +148,17 @@ def server_of(tools: MemoryTools) -> MCPServer[Any]:
                 raise ToolError(str(error)) from None
         return call
 
-    server = MCPServer("memlab", version=version("memlab"), instructions=INSTRUCTIONS, log_level="WARNING")
+    made = []
     for tool, reads in ((tools.add, False), (tools.search, True), (tools.history, True), (tools.forget, False)):
         hints = ToolAnnotations(read_only_hint=reads, destructive_hint=tool == tools.forget, open_world_hint=False)
-        server.add_tool(refusing(tool), description=inspect.getdoc(tool), annotations=hints, structured_output=False)
-    return server
+        one = Tool.from_function(refusing(tool), description=inspect.getdoc(tool), annotations=hints,
+                                 structured_output=False)
+        arguments = one.fn_metadata.arg_model  # the SDK drops unknown arguments: a search(user=...) would see everybody
+        arguments.model_config["extra"] = "forbid"
+        arguments.model_rebuild(force=True)
+        one.parameters["additionalProperties"] = False
+        made.append(one)
+    return MCPServer("memlab", version=version("memlab"), instructions=INSTRUCTIONS, log_level="WARNING", tools=made)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

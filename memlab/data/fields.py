@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from memlab.errors import MemlabError
+from memlab.errors import MemlabError, did_you_mean
 from memlab.text.display import replace_surrogates
 
 FIELDS = ("user", "agent", "room", "source", "kind")
@@ -16,6 +16,14 @@ ROLES = ("user", "assistant")
 
 Plain = str | int | float | bool | None
 """A value of metadata."""
+
+
+def check_fields(names: Iterable[str]) -> None:
+    """Raise MemlabError for a field that no session has."""
+    for name in names:
+        if name not in (*FIELDS, "metadata"):
+            raise MemlabError(f"there is no field {name!r:.40}", where="session",
+                              fix=did_you_mean(name, ("said_on", "name", *FIELDS, "metadata")))
 
 
 def read_name(value: object, where: str) -> str | None:

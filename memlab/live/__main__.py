@@ -16,7 +16,7 @@ from pathlib import Path
 import polars as pl
 
 from memlab.errors import MemlabError
-from memlab.live.database import FILE, Database, is_memory
+from memlab.live.database import FILE, Database, is_memory, refuse_inside
 from memlab.live.feedback import Votes
 from memlab.live.json_lines import lines_of, write
 from memlab.live.pruning import Accesses
@@ -175,6 +175,7 @@ def _run(command: str, folder: Path, out: Path) -> int:
             for line in lines:
                 print(line, secret=True)
         else:
+            refuse_inside(out, folder)
             write(lines, out)
             print(f"{out}: {len(lines):,} sessions")
         for number in lost:

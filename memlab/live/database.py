@@ -45,6 +45,13 @@ INSERT INTO counter VALUES (0, 0, 0, 1);
 """
 
 
+def refuse_inside(place: Path, folder: Path) -> None:
+    """Raise MemlabError for a place in the folder of a memory, where a copy would outlive what is forgotten."""
+    if place.resolve().is_relative_to(folder.resolve()):
+        raise MemlabError("this is in the folder of the memory, where a copy would outlive what is forgotten",
+                          where=str(place), fix="give a place outside of it")
+
+
 def is_memory(folder: Path) -> bool:
     """Return whether a folder holds a live memory, of any format."""
     return any((folder / name).is_file() for name in (FILE, _FORMAT_1))
@@ -153,7 +160,8 @@ class Database:
         Vectors are left out while some of them may belong to what is forgotten (``is_cleared``).
         """
         with self.errors("the backup cannot be written", folder):
-            if folder.resolve().is_relative_to(self.folder.resolve()) or (folder.exists() and any(folder.iterdir())):
+            refuse_inside(folder, self.folder)
+            if folder.exists() and any(folder.iterdir()):
                 raise MemlabError("a backup replaces nothing", where=str(folder),
                                   fix="give a new folder, or an empty one")
             with atomic_dir(folder) as temporary:

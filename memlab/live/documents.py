@@ -14,7 +14,7 @@ from typing import Any
 from memlab.data.documents import blocks, office
 from memlab.data.documents.blocks import Document
 from memlab.data.documents.dataset import LOADERS, load, parse
-from memlab.data.fields import read_name
+from memlab.data.fields import check_fields, read_name
 from memlab.errors import MemlabError
 from memlab.live.sessions import Session, Turn
 from memlab.text.display import is_number, sanitise
@@ -34,6 +34,7 @@ def session_of_document(path: Path | None, text: str | None, said_on: datetime |
     >>> [(turn.text, turn.offset) for turn in session.turns]
     [('# Plan\\n\\nWe ship in May.', 0), ('On a Monday.', 25)]
     """
+    check_fields(fields)
     if (path is None) == (text is None):
         raise MemlabError("a file or a text is expected, " + ("both are given" if path else "none is given"),
                           where="add_document", fix='write add_document("plan.md") or add_document(text=..., name=...)')

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from memlab.errors import MemlabError
 from memlab.read.prompt import HEADER
 from memlab.text.display import plural, sanitise
 from memlab.text.transcript import TURN_SEPARATOR
@@ -19,13 +20,22 @@ class Found(pl.DataFrame):
     """Results in the order of their ranks. What polars makes of it (``filter``, ``select``) is a plain frame."""
 
     def context(self) -> str:
-        """Return the texts for a prompt in the order of their ranks, each below its date and with its speaker."""
-        return TURN_SEPARATOR.join(self.select(
-            pl.col("date").dt.strftime(HEADER).fill_null("") + pl.format("{}: ", "speaker").fill_null("")
-            + pl.col("text"))["date"].drop_nulls())
+        """Return the texts for a prompt in the order of their ranks, each below its date and with its speaker.
+
+        Raises MemlabError for rows without ``date``, ``speaker`` and ``text``.
+        """
+        if missing := [name for name in ("date", "speaker", "text") if name not in self.columns]:
+            raise MemlabError(f"the rows have no {', '.join(missing)}", where="context",
+                              fix="give rows of what search returns, with date, speaker and text")
+        date = pl.col("date").cast(pl.Datetime("us"))  # rows without any date or speaker have columns without a type
+        speaker = pl.format("{}: ", pl.col("speaker").cast(pl.String))
+        texts = date.dt.strftime(HEADER).fill_null("") + speaker.fill_null("") + pl.col("text").cast(pl.String)
+        return TURN_SEPARATOR.join(self.select(texts).to_series().drop_nulls())
 
     def __repr__(self) -> str:
-        """Return a line for each result: rank, score, day, speaker, text."""
+        """Return a line for each result: rank, score, day, speaker, text; other rows are a table."""
+        if not {"rank", "score", "date", "speaker", "text"} <= {*self.columns}:
+            return str(pl.DataFrame(self))
         return "\n".join([plural(self.height, "result"), *(_line(row) for row in self.iter_rows(named=True))])
 
     __str__ = __repr__

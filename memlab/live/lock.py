@@ -73,16 +73,18 @@ class FolderLock:
 
     def in_use(self) -> MemlabError:
         """Return the error that another memory holds the folder."""
-        return MemlabError(f"this memory is in use by {self._holder()}", where=str(self._folder),
-                           fix="close it there (Memory.close()), or end that process: one at a time. "
-                               "Memory.backup(folder) makes a copy there meanwhile")
+        process = self._holder()
+        holder = f"process {process} on {socket.gethostname()}" if process else "another process"
+        fix = ("use the Memory of this folder that this process has open, or close it first: one at a time"
+               if process == os.getpid() else "close it there (Memory.close()), or end that process: one at a time. "
+               "Memory.backup(folder) makes a copy there meanwhile")
+        return MemlabError(f"this memory is in use by {holder}", where=str(self._folder), fix=fix)
 
-    def _holder(self) -> str:
-        """Describe the process that holds the folder."""
-        process = 0
+    def _holder(self) -> int:
+        """Return the process that holds the folder, 0 if it is not known."""
         with suppress(OSError):
-            process = os.getpid() if inode(self._folder) in _HELD.values() else _locked_by(self._database)
-        return f"process {process} on {socket.gethostname()}" if process else "another process"
+            return os.getpid() if inode(self._folder) in _HELD.values() else _locked_by(self._database)
+        return 0
 
 
 def _locked_by(path: Path) -> int:

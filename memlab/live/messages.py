@@ -8,6 +8,7 @@ from typing import Any
 
 from memlab.chats.conversation import Tally
 from memlab.chats.messages import read_message
+from memlab.data.fields import check_fields
 from memlab.errors import MemlabError
 from memlab.live.sessions import Session, Turn
 
@@ -26,6 +27,7 @@ def session_of_messages(messages: Iterable[Mapping[str, Any]], said_on: datetime
     >>> session.turns
     (Turn(role='user', text='I adopted a cat.', speaker=None, offset=None, page=None),)
     """
+    check_fields(fields)
     turns, dates = [], []
     if isinstance(messages, str | Mapping) or not isinstance(messages, Iterable):
         raise MemlabError(f"expected a list of messages, got {type(messages).__name__}", where="session",

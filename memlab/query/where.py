@@ -40,6 +40,12 @@ class Where:
     before: date | None = None
 
     @classmethod
+    def read_any(cls, where: Mapping[str, Any] | None, clock: Clock) -> Where | None:
+        """Return a filter as users write it, or None for one without conditions; raise as ``read``."""
+        read = None if where is None else cls.read(where, clock)
+        return read if where else None
+
+    @classmethod
     def read(cls, where: Mapping[str, Any], clock: Clock) -> Where:
         """Return a filter as users write it; raise MemlabError for one that cannot be met.
 

@@ -79,7 +79,8 @@ def test_tools_do_what_the_memory_does(tmp_path: Path) -> None:
         assert await call("forget", session=1, turns=[0]) == (False, "forgotten")
         assert (await call("search", question="boat", where={"user": "bob"}))[1] == "nothing was found"
         for arguments, problem in (({"question": " "}, "the question is blank"), ({"question": "x", "k": 0}, "k"),
-                                   ({"question": "x", "where": {"usr": 1}}, "did you mean 'user'?")):
+                                   ({"question": "x", "where": {"usr": 1}}, "did you mean 'user'?"),
+                                   ({"question": "boat", "user": "bob"}, "Extra inputs are not permitted")):
             refused, text = await call("search", **arguments)
             assert refused
             assert problem in text

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import polars as pl
+import pytest
 
+from memlab.errors import MemlabError
 from memlab.live.found import Found
 from memlab.memory import Memory, Session
 from memlab.rank.score import Score
@@ -43,6 +45,21 @@ def test_the_words_of_a_fact_are_the_fact(tmp_path: Path) -> None:
         for row in memory.search("colour", "2023-06-01", 10).iter_rows(named=True):
             assert row["text"] in ("My favourite colour is blue.", "I live in Oslo.",
                                    "My favourite colour is blue. I live in Oslo."), row
+
+
+def test_rows_of_a_memory_without_dates_make_a_context_too(tmp_path: Path) -> None:
+    with Memory(tmp_path, lexical()) as memory:
+        memory.add_many([UNDATED, Session(None, [("user", "my boat", "Ann")])])
+        rows = memory.search("boat", "2023-06-01", 10).sort("session").to_dicts()
+    assert Found(rows).context() == "user: [2023] boat\n\nAnn: my boat"
+    assert Found([{"text": "boat", "date": None, "speaker": None}]).context() == "boat"
+
+
+def test_rows_of_something_else_are_refused_and_print_as_a_table() -> None:
+    rows = [{"text": "boat", "score": 1.0}]
+    with pytest.raises(MemlabError, match="the rows have no date, speaker"):
+        Found(rows).context()
+    assert str(Found(rows)) == repr(Found(rows)) == str(pl.DataFrame(rows))
 
 
 def test_results_print_as_lines_of_text_and_make_a_context(tmp_path: Path) -> None:

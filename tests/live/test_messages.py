@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, date, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +54,21 @@ def test_what_is_no_list_of_messages_is_told_and_adds_nothing(tmp_path: Path, me
         with pytest.raises(MemlabError, match=problem):
             memory.add(messages)
         assert len(memory) == 0
+
+
+def test_an_unknown_field_is_refused_with_the_known_ones(tmp_path: Path) -> None:
+    said = [{"role": "user", "content": "Hi"}]
+    with Memory(tmp_path, lexical()) as memory:
+        memory.add(said, name="talk")
+        uses: list[Callable[..., Any]] = [
+            partial(memory.add, said), partial(memory.update, "talk", said),
+            partial(memory.add_document, text="# Plan", name="plan.md")]
+        for use in uses:
+            with pytest.raises(MemlabError, match="there is no field 'user_id'. Fix: did you mean 'user'?"):
+                use(user_id="ann")
+            with pytest.raises(MemlabError, match="there is no field 'tags'. Fix: known: .*metadata"):
+                use(tags=["a"])
+        assert len(memory) == 1
 
 
 def test_a_session_has_its_own_date(tmp_path: Path) -> None:

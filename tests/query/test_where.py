@@ -155,6 +155,11 @@ def test_a_filter_that_cannot_be_met_is_refused(tmp_path: Path, where: Any, mess
                 use(where)
         with pytest.raises(MemlabError, match="a filter is given without a condition"):
             memory.forget(where={})
+        for empty in ([], "", 0, False):  # none of them is a filter that everybody fits
+            for ask in (memory.count, lambda w: memory.list(where=w), lambda w: memory.search("cat", where=w),
+                        lambda w: memory.search_text("cat", where=w), lambda w: memory.history("cat", where=w)):
+                with pytest.raises(MemlabError, match="where: expected an object"):
+                    ask(empty)
         with pytest.raises(MemlabError, match="a session and a filter are given"):
             memory.forget("s00", where={"user": "ann"})
         with pytest.raises(MemlabError, match="nothing is named"):
