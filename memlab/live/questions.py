@@ -81,14 +81,14 @@ class Questions:
 
         ``ended``: with what is no longer valid.
         """
-        whole = tables = self._tables(content, question.text, question.now, ended)
+        tables, part = self._tables(content, question.text, question.now, ended), None
         if question.where:
-            part = content.part(whole, Where.read(question.where, content.sessions.clock()))
-            tables = part.updated({name: whole[name] for name in ("questions", "texts")})
+            part = content.part(tables, Where.read(question.where, content.sessions.clock()))
+            tables = part.tables.updated({name: tables[name] for name in ("questions", "texts")})
         _, places = content.sessions.tables()
         pipeline = with_record(pipeline.replace(prune=self._pruning(content, tables)), content.votes, content.accesses,
                                places)
-        store = content.question_store(whole if question.where else None)
+        store = content.question_store(part)
         found = adapt_to_data(pipeline, tables).run(tables, store)
         content.note_question()
         return found
