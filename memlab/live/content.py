@@ -24,6 +24,7 @@ from memlab.query.where import Where, narrow
 from memlab.runtime.latest import Latest
 from memlab.runtime.machine import release_freed_memory
 from memlab.store import Store
+from memlab.store.part import Part
 from memlab.tables import PLACED, Tables
 
 PARTS = 16
@@ -48,7 +49,7 @@ class Content:
         self._rows = SessionRows(database)
         self.process: int | None = os.getpid()
         self._turns = threading.RLock()  # of questions, at vectors and models
-        self._parts = Latest[Tables](PARTS)  # of what is valid, by filter
+        self._parts = Latest[Part](PARTS)  # of what is valid, by filter
         self._first_question = False  # since it was opened or has changed: it reads vectors and makes indexes
         database.open()
         try:
@@ -83,26 +84,23 @@ class Content:
                 self.store.forget_indexes()
         self.sessions.tables()
 
-    def part(self, whole: Tables, where: Where) -> Tables:
+    def part(self, whole: Tables, where: Where) -> Part:
         """Return the part of a question's tables that fits a filter; questions and texts may be those of another."""
-        def make() -> Tables:
-            part = narrow(whole, self.sessions.matching(where)["position"].unique(), where)
-            part.name_by_origin(origin, repr(where), least=0)
-            return part
+        def make() -> Part:
+            tables, rows = narrow(whole, self.sessions.matching(where)["position"].unique(), where)
+            tables.name_by_origin(origin, repr(where), least=0)
+            return Part(whole, tables, rows)
 
         origin = whole.digest(PLACED)
         with self._turns:
             return self._parts.get((origin, repr(where)), make)
 
-    def question_store(self, whole: Tables | None = None) -> Store:
-        """Return the store for one question; raise MemlabError if somebody cut its files.
-
-        ``whole`` are the tables of the memory for a question with a filter, whose tables are a part of them.
-        """
+    def question_store(self, part: Part | None = None) -> Store:
+        """Return the store for one question, whose filter has left a part; raise MemlabError if its files are cut."""
         if not isinstance(self.store, LiveStore):
             return self.store
         self.store.check_files()
-        return QuestionStore(self.store, self._turns, whole)
+        return QuestionStore(self.store, self._turns, part)
 
     def note_question(self) -> None:
         """Give the memory back to the system that the first question has needed for reading and indexes."""

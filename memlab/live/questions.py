@@ -82,15 +82,14 @@ class Questions:
 
         ``ended``: with what is no longer valid.
         """
-        whole = tables = self._tables(content, question.text, question.now, ended)
-        wanted = Where.read_any(question.where, content.sessions.clock())
-        if wanted:
-            part = content.part(whole, wanted)
-            tables = part.updated({name: whole[name] for name in ("questions", "texts")})
+        tables, part = self._tables(content, question.text, question.now, ended), None
+        if wanted := Where.read_any(question.where, content.sessions.clock()):
+            part = content.part(tables, wanted)
+            tables = part.tables.updated({name: tables[name] for name in ("questions", "texts")})
         _, places = content.sessions.tables()
         pipeline = with_record(pipeline.replace(prune=self._pruning(content, tables)), content.votes, content.accesses,
                                places)
-        store = content.question_store(whole if wanted else None)
+        store = content.question_store(part)
         found = adapt_to_data(pipeline, tables).run(tables, store)
         content.note_question()
         return found

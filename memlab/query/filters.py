@@ -116,7 +116,7 @@ def _fitting(tables: Tables, where: Where, known: Mapping[tuple[int, int], Any])
     kept = tables["sessions"].filter(pl.Series(fit), where.within()).select(SESSION)
     if where.roles is not None:
         kept = kept.join(tables["turns"].filter(where.of_role()), on=SESSION, how="semi", maintain_order="left")
-    return narrow(tables, kept, where).only(PLACED)
+    return narrow(tables, kept, where)[0].only(PLACED)
 
 
 def undo(tables: Tables, data: Tables) -> Tables:

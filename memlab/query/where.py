@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from memlab.data.fields import FIELDS, ROLES, Plain
 from memlab.errors import MemlabError, did_you_mean
+from memlab.models.protocols import Ints
 from memlab.runtime.clock import Clock
-from memlab.tables import PLACED, SESSION, Tables
+from memlab.tables import SESSION, Tables
 
 METADATA = "metadata."
 """What a key of metadata begins with."""
@@ -121,19 +122,23 @@ class FieldValues:
         return self._rows[key]
 
 
-def narrow(tables: Tables, sessions: pl.Series | pl.DataFrame, where: Where) -> Tables:
+def narrow(tables: Tables, sessions: pl.Series | pl.DataFrame, where: Where) -> tuple[Tables, Ints]:
     """Return the tables of some sessions, with the turns of the roles, and the memories of nothing but these.
+
+    With them comes the row of each memory that is left among all memories, (n,).
 
     sessions: numbers of sessions where there is one corpus, else (corpus, session).
     """
     kept = sessions.alias("session").to_frame() if isinstance(sessions, pl.Series) else sessions
-    left = {name: tables[name].join(kept, on=kept.columns, how="semi", maintain_order="left")
-            for name in PLACED}
+    left = {name: table.join(kept, on=kept.columns, how="semi", maintain_order="left")
+            for name, table in (("memories", tables["memories"].with_row_index("row")),
+                                *((name, tables[name]) for name in ("sessions", "turns", "entities", "links")))}
     if where.roles is not None:
         place = [*SESSION, "turns"]
         other = left["turns"].filter(~where.of_role()).select(*SESSION, pl.col("turn").alias("turns"))
         mixed = left["memories"].select("memory", *place).explode("turns").join(other, on=place, how="semi")["memory"]
         left["memories"] = left["memories"].filter(~pl.col("memory").is_in(mixed.unique().implode()))
         left["turns"] = left["turns"].filter(where.of_role())
-    left["memories"] = left["memories"].with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("memory"))
-    return tables.updated(left)
+    rows = left["memories"]["row"].to_numpy().astype(np.int64)
+    left["memories"] = left["memories"].drop("row").with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("memory"))
+    return tables.updated(left), rows

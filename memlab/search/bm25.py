@@ -106,7 +106,7 @@ def search_words(tables: Tables, store: Store, kinds: Sequence[str] | None, name
     """
     queries, memories = tables["queries"], tables["memories"]
     # an experiment has hundreds of corpora: one at a time is in memory, and terms that nobody asks for are not counted
-    index = (store.index(("words", tokenise), lambda: CachedWords(tokenise)).of(tables, kinds, store.whole is not None)
+    index = (store.index(("words", tokenise), lambda: CachedWords(tokenise)).of(tables, kinds, store.part)
              if store.caches_indexes else None)
     layout = list(visible_pools(index.pools if index else memory_pools(memories, kinds), queries, tables["questions"]))
     if not layout:

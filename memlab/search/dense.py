@@ -112,7 +112,8 @@ class Dense:
         if not (store.caches_indexes and isinstance(self.index, Approximate)):
             return self.index.open(vectors, folder)
         def whole() -> tuple[pl.Series, Rows]:
-            texts = of_kinds((store.whole or tables)["memories"], (kind,))["key_id"].unique(maintain_order=True)
+            memories = (store.part.whole if store.part else tables)["memories"]
+            texts = of_kinds(memories, (kind,))["key_id"].unique(maintain_order=True)
             return texts, encode(store, self.embedder, tables["texts"], texts, "document")
 
         name = f"vectors {self.embedder.identity()} {self.index.built_from()} {kind}"

@@ -34,6 +34,12 @@ class MemoryPool:
     memories: Ints
     days: NDArray[np.float64]
 
+    def part(self, numbers: Ints) -> tuple[MemoryPool, Ints]:
+        """Return what a filter has left (``Part.numbers``), and the positions of that here, (m,)."""
+        rows = numbers[self.memories]
+        left = np.flatnonzero(rows >= 0)
+        return MemoryPool(self.corpus, self.kind, rows[left], self.days[left]), left
+
 
 @dataclass(frozen=True)
 class VisiblePool:
@@ -72,10 +78,7 @@ def memory_pools(memories: pl.DataFrame, kinds: Sequence[str] | None = None) -> 
     """
     if memories.is_empty():
         return []
-    present = memories["kind"].unique().to_list()
-    for kind in kinds or ():
-        if kind not in present:
-            raise MemlabError(f"no memory is of kind '{kind}'", where="search, kinds", fix=did_you_mean(kind, present))
+    refuse_unknown_kinds(kinds, memories["kind"].unique().to_list())
     pools_of = (
         of_kinds(memories.with_row_index("row"), kinds)
         .select("row", "corpus", "kind", "memory", day=pl.col("said_on").dt.date())
@@ -85,6 +88,13 @@ def memory_pools(memories: pl.DataFrame, kinds: Sequence[str] | None = None) -> 
     return [MemoryPool(corpus, kind, rows["row"].to_numpy().astype(np.int64),
                        np.nan_to_num(_days(rows["day"]), nan=-np.inf))
             for (corpus, kind), rows in pools_of.items()]
+
+
+def refuse_unknown_kinds(kinds: Sequence[str] | None, present: Sequence[str]) -> None:
+    """Raise MemlabError for a kind that no memory has."""
+    for kind in kinds or ():
+        if kind not in present:
+            raise MemlabError(f"no memory is of kind '{kind}'", where="search, kinds", fix=did_you_mean(kind, present))
 
 
 def visible_pools(searched: Iterable[MemoryPool], queries: pl.DataFrame, questions: pl.DataFrame

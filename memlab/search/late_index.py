@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Annotated
 
 import numpy as np
@@ -12,11 +13,10 @@ from memlab.models.protocols import Floats, Ints
 from memlab.search.hits import topk
 from memlab.search.late_interaction import Queries, WeightedLate
 from memlab.search.maxsim import best_matches, weighted_sums
-from memlab.search.token_lists import TokenLists
+from memlab.search.token_lists import TokenLists, TokenPostings
 from memlab.search.token_pools import Places, TokenPool
 from memlab.stage import stage
 from memlab.store import Store
-from memlab.store.token_vectors import TokenVectors
 
 Positive = Annotated[int, Field(ge=1)]
 
@@ -47,12 +47,17 @@ class LateIndex(WeightedLate):
     centroids: Positive | None = None  # null: a power of two near 10 times the root of the number of token vectors
     seed: Annotated[int, Field(ge=0)] = 0  # of the k-means that places the centroids
 
-    def _whole(self, pool: TokenPool, store: Store) -> TokenVectors:
-        """Return the texts of a pool, or, where a filter has left a part of it, of the whole pool."""
-        if store.whole is None:
-            return pool.texts
-        return next(whole.texts for whole in self._pools(store.whole, store)
-                    if (whole.rows.corpus, whole.rows.kind) == (pool.rows.corpus, pool.rows.kind))
+    def _postings(self, lists: TokenLists, pool: TokenPool, store: Store) -> TokenPostings:
+        """Return the lists of a pool's texts among those of all texts, where a filter has left a part of them."""
+        if store.part is None:
+            return lists.of(pool.texts)
+        if pool.whole is not None:
+            whole, used = pool.whole
+            postings = lists.of(whole.texts)
+            return replace(postings, place=postings.place[used])
+        texts = next(whole.texts for whole in self._pools(store.part.whole, store, None)
+                     if (whole.rows.corpus, whole.rows.kind) == (pool.rows.corpus, pool.rows.kind))
+        return lists.part(lists.of(texts), pool.texts)
 
     def _scores(self, pool: TokenPool, queries: Queries, visible: Ints, store: Store
                 ) -> Iterator[tuple[int, str, Ints, Floats]]:
@@ -64,9 +69,7 @@ class LateIndex(WeightedLate):
             yield from super()._scores(pool, queries, visible, store)
             return
         lists = store.index(name, lambda: TokenLists(self.centroids, self.seed, store.token_codes(name)))
-        postings = lists.of(self._whole(pool, store))
-        if store.whole is not None:
-            postings = lists.part(postings, pool.texts)
+        postings = self._postings(lists, pool, store)
         for i, (ids, query) in enumerate(queries):
             if seen := int(visible[i]):
                 place = postings.place[pool.text_of[:seen]]

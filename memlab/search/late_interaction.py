@@ -19,6 +19,7 @@ from memlab.search.maxsim import DocumentFrequencies, best_matches, cells, weigh
 from memlab.search.token_pools import CachedTokenPools, Places, TokenPool
 from memlab.stage import Names, name_of, spec, stage
 from memlab.store import Store
+from memlab.store.part import Part
 from memlab.store.token_vectors import Precision, TokenVectors, usual_precision
 from memlab.tables import Tables, distinct_texts, empty
 
@@ -150,7 +151,7 @@ class WeightedLate:
         asked, asked_of = distinct_texts(tables["texts"], queries["text_id"])
         questions = store.token_vectors(self.matcher, asked, "query")
         query_ids, width = queries["query"].to_numpy(), self.matcher.query_tokens
-        pools = {(pool.rows.corpus, pool.rows.kind): pool for pool in self._pools(tables, store)}
+        pools = {(pool.rows.corpus, pool.rows.kind): pool for pool in self._pools(tables, store, store.part)}
         hits = HitsBuilder(digits=digits_of(self.matcher))
         for seen in visible_pools([pool.rows for pool in pools.values()], queries, tables["questions"]):
             pool = pools.pop((seen.corpus, seen.kind))  # unless it is cached, a GPU's memory is free for the next
@@ -160,12 +161,11 @@ class WeightedLate:
                 hits.add(f"{lane}:{seen.kind}", query_ids[seen.queries[i]], pool.memories[best], scores, self.depth)
         return Tables(hits=hits.frame())
 
-    def _pools(self, tables: Tables, store: Store) -> list[TokenPool]:
+    def _pools(self, tables: Tables, store: Store, part: Part | None) -> list[TokenPool]:
         def encode(keys: pl.DataFrame) -> TokenVectors:
             return store.token_vectors(self.matcher, keys, "document", self.number_format())
 
         settings = (self.matcher.token_identity("document"), self.number_format(), self.kinds)
-        part = store.whole is not None and tables is not store.whole
         return store.index(f"token pools {settings}", CachedTokenPools).of(tables, self.kinds, encode, part)
 
     def _scores(self, pool: TokenPool, queries: Queries, visible: Ints, store: Store  # noqa: ARG002

@@ -19,14 +19,15 @@ from numpy.typing import NDArray
 
 from memlab.models.protocols import Ints
 from memlab.runtime.latest import Latest
-from memlab.search.hits import MemoryPool, VisiblePool, memory_pools
+from memlab.search.hits import MemoryPool, VisiblePool, memory_pools, refuse_unknown_kinds
+from memlab.store.part import MEMORIES, Part
 from memlab.tables import Tables, distinct_texts
 
 AT_ONCE = 8192
 """Texts that are tokenised at a time: a token takes some hundred bytes until its term is counted."""
 
 PARTS = 16
-"""Filters of a live memory whose postings are kept: some bytes for each memory."""
+"""Tables of memories whose postings are kept, the whole and parts of it: some bytes for each memory."""
 
 Tokenise = Callable[[pl.Series], pl.DataFrame]
 """Texts (n,) -> one row per token: row (the text's), term. Hashable: words are cached by tokeniser."""
@@ -43,6 +44,17 @@ class WordIndex:
     def corpus(self, pool: VisiblePool) -> Corpus:
         """Return the corpus of a pool."""
         return self.corpora[pool.corpus, pool.kind]
+
+    def part(self, numbers: Ints, kinds: Sequence[str] | None) -> WordIndex:
+        """Return the postings of what a filter has left (``Part.numbers``); MemlabError for a kind that is gone."""
+        pools, corpora = [], {}
+        for whole in self.pools:
+            pool, left = whole.part(numbers)
+            if len(left):
+                pools.append(pool)
+                corpora[pool.corpus, pool.kind] = self.corpora[pool.corpus, pool.kind].part(left)
+        refuse_unknown_kinds(kinds, [pool.kind for pool in pools])
+        return WordIndex(pools, corpora, self.columns)
 
     def count(self, tokens: pl.DataFrame, size: int) -> scipy.sparse.csr_array:
         """Return how often each term (its column) occurs in each of ``size`` texts with these tokens (row, term).
@@ -67,23 +79,31 @@ class CachedWords:
         self._terms = pl.Series("term", [], pl.String)
         self._counts = scipy.sparse.csr_array((0, 0), dtype=np.int32)  # (texts, terms)
         self._lengths: Ints = np.empty(0, np.int64)
-        self._whole = ""  # the digest of the latest memories that were no part
         self._postings: tuple[scipy.sparse.csc_array, dict[str, int]] | None = None  # of all texts; and the columns
+        self._whole = ""  # the digest of the latest memories that were no part
         self._indexes = Latest[WordIndex](PARTS)  # by the digest of the memories, and kinds
 
-    def of(self, tables: Tables, kinds: Sequence[str] | None, part: bool = False) -> WordIndex:
+    def of(self, tables: Tables, kinds: Sequence[str] | None, part: Part | None = None) -> WordIndex:
         """Return the postings of the memories of these kinds; MemlabError for a kind that no memory has.
 
-        They are made once for the same table of memories; texts are tokenised that were not there before. Others are
-        dropped by a table that is no ``part`` of a memory.
+        They are made once for the same table of memories; texts are tokenised that were not there before. Those of a
+        ``part`` are selected among those of the whole; another whole drops them.
         """
-        digest, chosen = tables.digest(("memories",)), kinds if kinds is None else tuple(kinds)
+        def make() -> WordIndex:
+            numbers = None if part is None else part.numbers(tables)
+            if part is None or numbers is None:
+                return self._index(tables, memory_pools(tables["memories"], kinds))
+            return self._of_whole(part.whole, kinds).part(numbers, kinds)
+
         with self._lock:
-            if not part and digest != self._whole:
-                self._indexes.clear()
-                self._whole = digest
-            return self._indexes.get((digest, chosen), lambda: self._index(
-                tables, memory_pools(tables["memories"], kinds)))
+            return self._of_whole(tables, kinds) if part is None else self._indexes.get(_key(tables, kinds), make)
+
+    def _of_whole(self, tables: Tables, kinds: Sequence[str] | None) -> WordIndex:
+        if (digest := tables.digest(MEMORIES)) != self._whole:
+            self._indexes.clear()
+            self._whole = digest
+        return self._indexes.get(_key(tables, kinds), lambda: self._index(
+            tables, memory_pools(tables["memories"], kinds)))
 
     def forget(self, left: pl.Series) -> None:
         """Forget all texts but those with these ids (n,), and the terms that no other text has."""
@@ -141,6 +161,10 @@ class CachedWords:
         self._ids, self._terms, self._postings = pl.concat([self._ids, new["text_id"]]), terms, None
 
 
+def _key(tables: Tables, kinds: Sequence[str] | None) -> tuple[str, tuple[str, ...] | None]:
+    return tables.digest(MEMORIES), kinds if kinds is None else tuple(kinds)
+
+
 Form = Literal["lucene", "robertson", "atire", "bm25l", "bm25+"]
 Reals = NDArray[np.float64]
 Idf = Callable[[int, int], float]  # (N, df) -> weight of the term
@@ -175,6 +199,10 @@ class Corpus:
     postings: scipy.sparse.csc_array
     lengths: Ints
     rows: Ints | None = None
+
+    def part(self, left: Ints) -> Corpus:
+        """Return some of the memories, which have these positions (m,)."""
+        return Corpus(self.postings, self.lengths[left], left if self.rows is None else self.rows[left])
 
     @classmethod
     def of(cls, counts: scipy.sparse.csr_array, lengths: Ints, rows: Ints) -> Corpus:

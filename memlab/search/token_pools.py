@@ -21,8 +21,9 @@ from memlab.models.local.batching import attempt
 from memlab.models.local.late_interaction import Products
 from memlab.models.protocols import Floats, Ints, TokenMatcher
 from memlab.runtime.latest import Latest
-from memlab.search.hits import MemoryPool, memory_pools, of_kinds
+from memlab.search.hits import MemoryPool, memory_pools, of_kinds, refuse_unknown_kinds
 from memlab.store import token_vectors
+from memlab.store.part import MEMORIES, Part
 from memlab.store.token_vectors import TokenBlock, TokenVectors
 from memlab.tables import Tables, distinct_texts
 
@@ -224,8 +225,8 @@ def _send_all(streamed: PlacedTokens) -> tuple[StoredTokens, TokenVectors] | Non
 MOST_PLACES = 4
 """Questions of one conversation are mostly asked on few days."""
 
-PARTS = 4
-"""Tables of memories whose pools are kept: the whole, and parts of it. Each is on the GPU, where there is room."""
+PARTS = 16
+"""Tables of memories whose pools are kept: the whole, and parts of it. They share its vectors, on a GPU too."""
 
 Encode = Callable[[pl.DataFrame], TokenVectors]
 """Texts -> their token vectors."""
@@ -236,7 +237,8 @@ class TokenPool:
     """The memories of one kind in one corpus, by day, with their token vectors.
 
     rows: Those of ``memories``, with their days. texts: Token vectors of the distinct texts. text_of, memories,
-    sessions: (n,) the text, the id and the session of each memory.
+    sessions: (n,) the text, the id and the session of each memory. whole: the pool of which a filter has left this
+    part, and the number there of each of the texts; None for a pool without a filter.
     """
 
     rows: MemoryPool
@@ -244,8 +246,15 @@ class TokenPool:
     text_of: Ints
     memories: Ints
     sessions: Ints
+    whole: tuple[TokenPool, Ints] | None = None
     _places: dict[tuple[int, int], Places] = field(default_factory=dict, init=False)
     _placed: dict[tuple[str, Products], PlacedTokens] = field(default_factory=dict, init=False)
+
+    def part(self, numbers: Ints) -> TokenPool:
+        """Return the pool of what a filter has left (``Part.numbers``), whose memories have these numbers as ids."""
+        pool, left = self.rows.part(numbers)
+        used, text_of = np.unique(self.text_of[left], return_inverse=True)
+        return TokenPool(pool, self.texts.take(used), text_of, pool.memories, self.sessions[left], (self, used))
 
     def places(self, visible: int, gap: int) -> Places:
         """Return the first ``visible`` memories as one block; those of the latest calls are cached."""
@@ -259,6 +268,9 @@ class TokenPool:
     def place_on(self, matcher: TokenMatcher) -> PlacedTokens:
         """Return the token vectors on the device of a matcher's products; they are sent once."""
         at = place_of(matcher)
+        if self.whole is not None:
+            pool, used = self.whole
+            return pool.place_on(matcher).take(used)
         if at not in self._placed:
             self._placed[at] = place(self.texts, *at)
         return self._placed[at]
@@ -288,14 +300,28 @@ class CachedTokenPools:
         self._whole = ""  # the digest of the latest memories that were no part
         self._pools = Latest[list[TokenPool]](PARTS)
 
-    def of(self, tables: Tables, kinds: Sequence[str] | None, encode: Encode, part: bool = False) -> list[TokenPool]:
-        """Return ``token_pools``, made once for the same table of memories, which may be a ``part`` of others."""
-        digest = tables.digest(("memories",))
+    def of(self, tables: Tables, kinds: Sequence[str] | None, encode: Encode, part: Part | None = None
+           ) -> list[TokenPool]:
+        """Return ``token_pools``, made once for the same table of memories; of a ``part``, selected among the whole."""
+        def make() -> list[TokenPool]:
+            numbers = None if part is None else part.numbers(tables)
+            if part is None or numbers is None:
+                return token_pools(tables, kinds, encode)
+            left = [pool.part(numbers) for pool in self._of_whole(part.whole, kinds, encode)]
+            left = [pool for pool in left if len(pool.memories)]
+            refuse_unknown_kinds(kinds, [pool.rows.kind for pool in left])
+            return left
+
         with self._lock:
-            if not part and digest != self._whole:
-                self._pools.clear()  # old blocks of vectors are freed before new ones
-                self._whole = digest
-            return self._pools.get(digest, lambda: token_pools(tables, kinds, encode))
+            if part is None:
+                return self._of_whole(tables, kinds, encode)
+            return self._pools.get(tables.digest(MEMORIES), make)
+
+    def _of_whole(self, tables: Tables, kinds: Sequence[str] | None, encode: Encode) -> list[TokenPool]:
+        if (digest := tables.digest(MEMORIES)) != self._whole:
+            self._pools.clear()  # old blocks of vectors are freed before new ones
+            self._whole = digest
+        return self._pools.get(digest, lambda: token_pools(tables, kinds, encode))
 
     def forget(self, left: pl.Series) -> None:  # noqa: ARG002  (the cache is rebuilt)
         """Forget the pools."""
