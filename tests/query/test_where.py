@@ -34,6 +34,8 @@ PIPELINES = {
     "pairs": lexical(late=Late(scorer=Overlap())),
     "late": lexical(late=WeightedLate(matcher=TokenWords())),
     "late_index": lexical(late=LateIndex(matcher=TokenWords(), exact_below=0, centroids=4)),
+    "related_late": lexical(late=LateIndex(matcher=TokenWords(), exact_below=0, centroids=4),
+                            relate=MemoryStack(embedder=WORDS, related=0.3)),  # which changes the memories
     "related": Pipeline(dense=Dense(embedder=WORDS), relate=MemoryStack(embedder=WORDS, related=0.3)),
 }
 ASKED = "Which cat or boat did Ann buy in Lisbon?"
