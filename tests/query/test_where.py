@@ -157,7 +157,8 @@ def test_a_filter_that_cannot_be_met_is_refused(tmp_path: Path, where: Any, mess
                 use(where)
         with pytest.raises(MemlabError, match="a filter is given without a condition"):
             memory.forget(where={})
-        for empty in ([], "", 0, False):  # none of them is a filter that everybody fits
+        nothing: list[Any] = [[], "", 0, False]
+        for empty in nothing:  # none of them is a filter that everybody fits
             for ask in (memory.count, lambda w: memory.list(where=w), lambda w: memory.search("cat", where=w),
                         lambda w: memory.search_text("cat", where=w), lambda w: memory.history("cat", where=w)):
                 with pytest.raises(MemlabError, match="where: expected an object"):
