@@ -26,7 +26,7 @@ AT_ONCE = 8192
 """Texts that are tokenised at a time: a token takes some hundred bytes until its term is counted."""
 
 PARTS = 16
-"""Filters of a live memory whose postings are kept: some bytes for each memory."""
+"""Filters of a live memory whose postings are cached: some bytes for each memory."""
 
 Tokenise = Callable[[pl.Series], pl.DataFrame]
 """Texts (n,) -> one row per token: row (the text's), term. Hashable: words are cached by tokeniser."""

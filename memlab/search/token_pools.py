@@ -225,7 +225,7 @@ MOST_PLACES = 4
 """Questions of one conversation are mostly asked on few days."""
 
 PARTS = 4
-"""Tables of memories whose pools are kept: the whole, and parts of it. Each is on the GPU, where there is room."""
+"""Tables of memories whose pools are cached: the whole, and parts of it. Each is on the GPU, where there is room."""
 
 Encode = Callable[[pl.DataFrame], TokenVectors]
 """Texts -> their token vectors."""
