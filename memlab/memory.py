@@ -28,7 +28,7 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import MemlabError
-from memlab.live.chosen import chosen
+from memlab.live.choice import choose
 from memlab.live.database import refuse_inside
 from memlab.live.documents import session_of_document
 from memlab.live.feedback import results_of
@@ -192,7 +192,7 @@ class Memory:
         """
         asked = Question(question, now, k, where, threshold)
         with self._opening.side_by_side() as content:
-            return Found(self._questions.found(self._questions.ranking, content, asked))
+            return Found(self._questions.search(self._questions.ranking, content, asked))
 
     def search_text(self, question: str, now: When = None, k: int | None = None, *, where: Filter | None = None,
                     threshold: float | None = None) -> Found:
@@ -202,7 +202,7 @@ class Memory:
         """
         asked = Question(question, now, k, where, threshold)
         with self._opening.side_by_side() as content:
-            return Found(self._questions.found(self._questions.words, content, asked))
+            return Found(self._questions.search(self._questions.words, content, asked))
 
     def search_vector(self, vector: Sequence[float] | np.ndarray, now: When = None, k: int | None = None, *,
                       where: Filter | None = None, threshold: float | None = None) -> Found:
@@ -214,7 +214,7 @@ class Memory:
         """
         asked = Question("", now, k, where, threshold, read_vector(vector))
         with self._opening.side_by_side() as content:
-            return Found(self._questions.found(self._questions.by_vector(asked), content, asked))
+            return Found(self._questions.search(self._questions.by_vector(asked), content, asked))
 
     def answer(self, question: str, now: When = None, *, where: Filter | None = None) -> Answer:
         """Return the reader's answer; raise MemlabError for a pipeline without a reader."""
@@ -224,7 +224,7 @@ class Memory:
         asked = Question(question, now, None, where)
         with self._opening.side_by_side() as content:
             tables = self._questions.run(self._questions.whole, content, asked)
-            results = self._questions.counted(content, tables, asked)
+            results = self._questions.count(content, tables, asked)
         return Answer(SearchResult.of(tables, results).answer or "", results)
 
     def look(self, question: str, now: When = None, k: int | None = None, *,
@@ -280,13 +280,13 @@ class Memory:
         """
         with self._opening.alone(prepared=where is not None) as content:
             day = ALWAYS if since is None else content.sessions.clock().local(since, "since").date()
-            content.deprecate(chosen(content.sessions, session, turns, where), day)
+            content.deprecate(choose(content.sessions, session, turns, where), day)
 
     def restore(self, session: int | str | None = None, turns: Iterable[int] | None = None, *,
                 where: Filter | None = None) -> None:
         """Mark a session, or some of its turns, as valid again after ``deprecate``."""
         with self._opening.alone(prepared=where is not None) as content:
-            content.deprecate(chosen(content.sessions, session, turns, where), None)
+            content.deprecate(choose(content.sessions, session, turns, where), None)
 
     def feedback(self, result: Mapping[str, Any] | pl.DataFrame, useful: bool, now: When = None) -> None:
         """Record whether a result was useful, as of the day of ``now``.
@@ -301,7 +301,7 @@ class Memory:
         with self._opening.alone() as content:
             places = [(number, sorted(of_session or content.sessions.turns[number]))
                       for session, turns in results_of(result)
-                      for number, of_session in chosen(content.sessions, session, turns).items()]
+                      for number, of_session in choose(content.sessions, session, turns).items()]
             content.votes.add(places, useful, content.sessions.moment(now).date())
 
     def forget(self, session: int | str | None = None, turns: Iterable[int] | None = None, *,
@@ -314,7 +314,7 @@ class Memory:
         Numbers are never used again.
         """
         with self._opening.alone(prepared=where is not None) as content:
-            if forgotten := chosen(content.sessions, session, turns, where):
+            if forgotten := choose(content.sessions, session, turns, where):
                 content.forget(forgotten)
 
     def prune(self, now: When = None) -> pl.DataFrame:

@@ -11,7 +11,7 @@ from datetime import date, tzinfo
 import polars as pl
 
 from memlab.errors import MemlabError
-from memlab.live.chosen import Turns
+from memlab.live.choice import Turns
 from memlab.live.database import Database
 from memlab.live.feedback import Votes
 from memlab.live.pruning import Accesses
@@ -28,7 +28,7 @@ from memlab.store.part import Part
 from memlab.tables import PLACED, Tables
 
 PARTS = 16
-"""Filters whose tables are kept until the sessions change: an application asks the same again and again."""
+"""Filters whose tables are cached until the sessions change: an application repeats the same ones."""
 
 
 class Content:
@@ -158,9 +158,9 @@ class Content:
         return numbers
 
     def update(self, number: int, session: Session, keep_old: bool) -> int:
-        """Save a session as the next version of another, which is kept or forgotten; return the number of the new one.
+        """Save a session as the next version of another, which stays in the history or is forgotten; return its number.
 
-        It keeps the name unless it has one. If both are the same, nothing changes.
+        A session without a name gets that of the other. If both are the same, nothing changes.
         """
         (old,) = self._rows.find({number})
         if old.newer is not None:

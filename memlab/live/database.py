@@ -296,5 +296,5 @@ class Database:
             return MemlabError(f"{FILE} is no live memory", where=str(self.folder), fix="choose another folder")
         if name.startswith("SQLITE_CORRUPT") or str(error).startswith("no such table"):
             return self.damage_error()
-        return MemlabError(f"{problem}: {error} (what was added before is kept)", where=str(place),
+        return MemlabError(f"{problem}: {error} (what was added before is still there)", where=str(place),
                            fix="check its permissions, or free some space there")

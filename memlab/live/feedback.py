@@ -117,17 +117,17 @@ def with_record(pipeline: Pipeline, votes: Votes, accesses: Accesses, places: pl
 
     places: (session, position), the number of each session, and that in the tables.
     """
-    def recorded(signal: Signal) -> Signal:
+    def with_its_record(signal: Signal) -> Signal:
         if isinstance(signal, Feedback):
-            return RecordedFeedback(name=signal.name, votes=_placed(votes.frame(), places))
+            return RecordedFeedback(name=signal.name, votes=_renumber(votes.frame(), places))
         if isinstance(signal, AccessCount):
-            return RecordedAccesses(name=signal.name, accesses=_placed(accesses.frame(), places))
+            return RecordedAccesses(name=signal.name, accesses=_renumber(accesses.frame(), places))
         return signal
 
-    boosts = {slot: dataclasses.replace(stage, signals=tuple(recorded(signal) for signal in stage.signals))
+    boosts = {slot: dataclasses.replace(stage, signals=tuple(with_its_record(signal) for signal in stage.signals))
               for slot, stage in pipeline.stages() if isinstance(stage, Boost)}
     return pipeline.replace(**boosts) if boosts else pipeline
 
 
-def _placed(rows: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
+def _renumber(rows: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
     return rows.join(places, on="session").with_columns(pl.col("position").alias("session")).drop("position")

@@ -99,9 +99,9 @@ class Questions:
         assert question.vector is not None
         return by_vector(self.whole, question.vector)
 
-    def found(self, pipeline: Pipeline, content: Content, question: Question) -> pl.DataFrame:
+    def search(self, pipeline: Pipeline, content: Content, question: Question) -> pl.DataFrame:
         """Return the results of a question to a pipeline, and count that they were returned."""
-        return self.counted(content, self.run(pipeline, content, question), question)
+        return self.count(content, self.run(pipeline, content, question), question)
 
     def results(self, content: Content, tables: Tables, question: Question) -> pl.DataFrame:
         """Return the results that a question asks for."""
@@ -110,7 +110,7 @@ class Questions:
         found = content.sessions.with_chunks(found)
         return found if question.threshold is None else found.filter(pl.col("score") >= question.threshold)
 
-    def counted(self, content: Content, tables: Tables, question: Question) -> pl.DataFrame:
+    def count(self, content: Content, tables: Tables, question: Question) -> pl.DataFrame:
         """Return the results that a question asks for, and count that they were returned."""
         found = self.results(content, tables, question)
         content.accesses.add(found, day_of(tables))

@@ -60,8 +60,8 @@ class Filter:
             raise MemlabError(f"no session has fields, and the filter asks for {', '.join(where.values)}",
                               where="query/where", fix="give the lines of sessions.jsonl user, agent, room, source, "
                                                        "kind or metadata; in a Memory use where=... of its methods")
-        tables = _complete(tables)
-        return _fitting(tables, where, _known(tables["fields"])).updated({"fields": empty("fields")})
+        tables = _add_missing(tables)
+        return _select(tables, where, _fields_of(tables["fields"])).updated({"fields": empty("fields")})
 
 
 @stage
@@ -80,37 +80,37 @@ class OwnFilter:
             raise MemlabError("no question has a filter of its own", where="query/where",
                               fix='write "where": {"user": "ann"} into lines of questions.jsonl, or choose '
                                   "query/where=filter")
-        tables = _complete(tables)
+        tables = _add_missing(tables)
         own = tables["fields"].filter(pl.col("question").is_not_null()).select("question", "content")
         asked = tables["questions"].join(own, on="question", how="left", maintain_order="left")
         number = pl.col("content").rank("dense").over("corpus").fill_null(0).cast(pl.Int32)
         asked = asked.with_columns((pl.col("corpus") * MOST + number).alias("view"))
-        known = _known(tables["fields"])
+        known = _fields_of(tables["fields"])
         parts = []
         for corpus, view, content in asked.select("corpus", "view", "content").unique().sort("view").iter_rows():
             if view - corpus * MOST >= MOST:
                 raise MemlabError(f"the questions of one corpus have more than {MOST - 1} filters", where="query/where")
             found = tables.updated({name: tables[name].filter(pl.col("corpus") == corpus) for name in PLACED})
             if content is not None:
-                found = _fitting(found, read_filter(json.loads(content), "questions.jsonl, where"), known)
+                found = _select(found, read_filter(json.loads(content), "questions.jsonl, where"), known)
             parts.append({name: found[name].with_columns(pl.lit(view, pl.Int32).alias("corpus")) for name in PLACED})
         questions = asked.with_columns(pl.col("view").alias("corpus")).select(tables["questions"].columns)
         return Tables(questions=questions, fields=empty("fields"),
                       **{name: pl.concat([part[name] for part in parts]) for name in PLACED})
 
 
-def _complete(tables: Tables) -> Tables:
+def _add_missing(tables: Tables) -> Tables:
     """Return the tables with those that are made later, or that the data does not have, without rows."""
     return tables.updated({name: empty(name) for name in (*PLACED, "fields") if name not in tables})
 
 
-def _known(fields: pl.DataFrame) -> Mapping[tuple[int, int], Any]:
+def _fields_of(fields: pl.DataFrame) -> Mapping[tuple[int, int], Any]:
     """Return (corpus, session) -> its fields and metadata."""
     rows = fields.filter(pl.col("session").is_not_null()).select(*SESSION, "content")
     return {(corpus, session): json.loads(content) for corpus, session, content in rows.iter_rows()}
 
 
-def _fitting(tables: Tables, where: Where, known: Mapping[tuple[int, int], Any]) -> Tables:
+def _select(tables: Tables, where: Where, known: Mapping[tuple[int, int], Any]) -> Tables:
     """Return the tables of the sessions and turns that fit."""
     fit = FieldValues([known.get(place, {}) for place in tables["sessions"].select(SESSION).iter_rows()]).fit(where)
     kept = tables["sessions"].filter(pl.Series(fit), where.within()).select(SESSION)

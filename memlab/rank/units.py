@@ -133,7 +133,7 @@ class Members:
 
 
 PARTS = 8
-"""Tables whose members are kept: the whole of a live memory, and parts of it."""
+"""Tables whose members are cached: the whole of a live memory, and parts of it."""
 
 
 class CachedMembers:

@@ -27,7 +27,7 @@ AT_ONCE = 8192
 """Texts that are tokenised at a time: a token takes some hundred bytes until its term is counted."""
 
 PARTS = 16
-"""Tables of memories whose postings are kept, the whole and parts of it: some bytes for each memory."""
+"""Tables of memories whose postings are cached, the whole and parts of it: some bytes for each memory."""
 
 Tokenise = Callable[[pl.Series], pl.DataFrame]
 """Texts (n,) -> one row per token: row (the text's), term. Hashable: words are cached by tokeniser."""

@@ -14,7 +14,7 @@ Turns = Mapping[int, set[int] | None]
 """Turns by session; None stands for all turns of a session."""
 
 
-def chosen(sessions: WorkingSet, session: int | str | None = None, turns: Iterable[int] | None = None,
+def choose(sessions: WorkingSet, session: int | str | None = None, turns: Iterable[int] | None = None,
            where: Mapping[str, Any] | None = None) -> Turns:
     """Return the turns of a session, or those that fit a filter; raise MemlabError for none, and for both.
 
