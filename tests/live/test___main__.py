@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import stat
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -160,14 +163,15 @@ def test_a_place_that_cannot_be_written_is_named(folder: Path, tmp_path: Path, c
         assert "Fix: " in said
 
 
-def test_a_memory_in_use_is_refused_with_what_its_process_can_do(folder: Path, tmp_path: Path,
-                                                                 capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_memory_in_use_is_refused_with_what_its_process_can_do(folder: Path, tmp_path: Path) -> None:
     with Memory(folder, PIPELINE) as memory:
         len(memory)
         for words in (["check"], ["backup", f"out={tmp_path / 'copy'}"], ["export", "out=-"]):
-            assert main(["memory", *words, f"memory={folder}"]) == 1
-            assert "in use by process" in (said := capsys.readouterr().err)
-            assert "Memory.backup(folder) makes a copy there" in said
+            done = subprocess.run([sys.executable, "-m", "memlab", "memory", *words, f"memory={folder}"],
+                                  capture_output=True, text=True, check=False)
+            assert done.returncode == 1
+            assert f"in use by process {os.getpid()}" in done.stderr
+            assert "Memory.backup(folder) makes a copy there" in done.stderr
         assert len(memory) == 3
 
 
