@@ -77,7 +77,10 @@ class Model:
 
     def valid(self, number: int, turn: int, on: int) -> bool:
         version = self.held[number]
-        replaced = version.newer is not None and (self.held[version.newer].said or -1) <= on
+        newer, replaced = version.newer, False
+        while newer is not None:  # a later version ends all older ones
+            replaced |= (self.held[newer].said or -1) <= on
+            newer = self.held[newer].newer
         return not replaced and version.deprecated.get(turn, 10**6) > on
 
     def found(self, on: int) -> dict[tuple[int, int], str]:
