@@ -89,7 +89,7 @@ class Subset:
         if questions.height < tables["questions"].height:
             tables = keep(tables, questions)
         if self.grow is not None and self.grows():
-            return grown(tables, whole, self.grow, self.grow_seed)
+            return grow(tables, whole, self.grow, self.grow_seed)
         return pool_corpora(tables) if self.pool else tables
 
     def sized_name(self, name: str) -> str:
@@ -206,7 +206,7 @@ def pool_corpora(tables: Tables) -> Tables:
         {"questions": tables["questions"].with_columns(corpus=pl.lit(0, pl.Int32))})
 
 
-def grown(tables: Tables, source: Tables, times: int, seed: int = 0) -> Tables:
+def grow(tables: Tables, source: Tables, times: int, seed: int = 0) -> Tables:
     """Grow each corpus of ``tables`` to ``times`` its sessions by sessions of other corpora of ``source``.
 
     ``source`` is the whole data set, of which ``tables`` may be a part. A corpus gets sessions whose content it does

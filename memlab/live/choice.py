@@ -21,7 +21,7 @@ def choose(sessions: WorkingSet, session: int | str | None = None, turns: Iterab
     A filter without a role chooses whole sessions.
     """
     if session is not None and where is None:
-        return _named(sessions, session, turns)
+        return _of_session(sessions, session, turns)
     if session is not None or turns is not None or not where:
         raise MemlabError("nothing is named" if where is None else "a filter is given without a condition" if not where
                           else "a session and a filter are given", where="session, where",
@@ -33,7 +33,7 @@ def choose(sessions: WorkingSet, session: int | str | None = None, turns: Iterab
     return found
 
 
-def _named(sessions: WorkingSet, session: int | str, turns: Iterable[int] | None) -> Turns:
+def _of_session(sessions: WorkingSet, session: int | str, turns: Iterable[int] | None) -> Turns:
     number = sessions.number(session)
     turns_of_session = sessions.turns[number]
     if turns is None:

@@ -12,7 +12,7 @@ import polars as pl
 
 from memlab.errors import MemlabError
 from memlab.live.database import Database
-from memlab.live.pruning import Accesses
+from memlab.live.pruning import Accesses, renumber
 from memlab.pipeline import Pipeline
 from memlab.rank.boost import Boost
 from memlab.rank.signals import PAIR, AccessCount, Feedback, Signal, share_of_useful
@@ -119,15 +119,11 @@ def with_record(pipeline: Pipeline, votes: Votes, accesses: Accesses, places: pl
     """
     def with_its_record(signal: Signal) -> Signal:
         if isinstance(signal, Feedback):
-            return RecordedFeedback(name=signal.name, votes=_renumber(votes.frame(), places))
+            return RecordedFeedback(name=signal.name, votes=renumber(votes.frame(), places))
         if isinstance(signal, AccessCount):
-            return RecordedAccesses(name=signal.name, accesses=_renumber(accesses.frame(), places))
+            return RecordedAccesses(name=signal.name, accesses=renumber(accesses.frame(), places))
         return signal
 
     boosts = {slot: dataclasses.replace(stage, signals=tuple(with_its_record(signal) for signal in stage.signals))
               for slot, stage in pipeline.stages() if isinstance(stage, Boost)}
     return pipeline.replace(**boosts) if boosts else pipeline
-
-
-def _renumber(rows: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
-    return rows.join(places, on="session").with_columns(pl.col("position").alias("session")).drop("position")

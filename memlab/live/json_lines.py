@@ -61,16 +61,16 @@ def lines_of(entries: Iterable[Entry], folder: Path) -> Iterator[str]:
 
 
 def _line(corpus: str, name: str, session: Session) -> str:
-    turns = [{"role": turn.role, "text": turn.text, **_given(speaker=turn.speaker, offset=turn.offset, page=turn.page)}
-             for turn in session.turns]
+    turns = [{"role": turn.role, "text": turn.text,
+              **_non_null(speaker=turn.speaker, offset=turn.offset, page=turn.page)} for turn in session.turns]
     said_on = session.said_on and session.said_on.isoformat()
     line = json.dumps({"corpus": corpus, "session": name, **({} if session.name is not None else {"named": False}),
-                       "said_on": said_on, **session.fields(), **_given(metadata=dict(session.metadata) or None),
+                       "said_on": said_on, **session.fields(), **_non_null(metadata=dict(session.metadata) or None),
                        "turns": turns})
     return line.replace("\x7f", "\\u007f")  # ASCII that a terminal shows: no character of a text ends the line
 
 
-def _given(**values: object) -> dict[str, object]:
+def _non_null(**values: object) -> dict[str, object]:
     return {name: value for name, value in values.items() if value is not None}
 
 

@@ -109,6 +109,14 @@ class AccessProtected:
         return pruned
 
 
+def renumber(rows: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
+    """Return rows with the positions of their sessions in the order of time in place of the numbers.
+
+    places: (session, position).
+    """
+    return rows.join(places, on="session").with_columns(pl.col("position").alias("session")).drop("position")
+
+
 def frequently_accessed(memories: pl.DataFrame, accesses: pl.DataFrame, times: int) -> tuple[int, ...]:
     """Return the ids of memories with a turn that was returned more than ``times`` times.
 

@@ -15,7 +15,7 @@ from memlab.live.adaptation import adapt_to_data
 from memlab.live.content import Content
 from memlab.live.feedback import with_record
 from memlab.live.one_search import by_vector, by_words
-from memlab.live.pruning import AccessProtected, frequently_accessed, sessions_to_prune
+from memlab.live.pruning import AccessProtected, frequently_accessed, renumber, sessions_to_prune
 from memlab.pipeline import Pipeline
 from memlab.query.where import Where
 from memlab.slots import PER_SESSION
@@ -143,7 +143,7 @@ class Questions:
         if isinstance(self.pipeline.prune, EmptyStage):
             return self.pipeline.prune
         _, places = content.sessions.tables()
-        counts = content.accesses.frame().join(places, on="session").with_columns(pl.col("position").alias("session"))
+        counts = renumber(content.accesses.frame(), places)
         protected = frequently_accessed(tables["memories"], counts, self._often)
         return AccessProtected(by=self.pipeline.prune, memories=protected)
 

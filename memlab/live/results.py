@@ -59,7 +59,7 @@ def reads_tokens(select: Stage) -> bool:
     return bool(vars(owner).get("by_tokens", True))
 
 
-def ranked(tables: Tables, k: int | None = None) -> pl.DataFrame:
+def ranking_rows(tables: Tables, k: int | None = None) -> pl.DataFrame:
     """Return the rows of the ranking up to rank ``k``, or, for None, the selected ones, with their places."""
     ranking = tables["ranking"].filter(pl.col("selected") if k is None else pl.col("rank") <= k).sort("rank")
     units = tables["units"].join(ranking.select("unit"), on="unit", how="semi")
@@ -72,7 +72,7 @@ def results(tables: Tables, pipeline: Pipeline, k: int | None = None,
 
     Columns: those of ``RESULT``, then the signals. ``name_of`` returns the name of a session.
     """
-    rows = ranked(tables, k)
+    rows = ranking_rows(tables, k)
     value: Value = getattr(pipeline.measure, "value", "unit")
     names = pl.Series("name", [name_of(session) for session in rows["session"]], pl.String)
     prefix = pl.format("{}: ", "speaker")
@@ -160,7 +160,7 @@ def history(tables: Tables, ends: pl.DataFrame, k: int | None = None) -> pl.Data
     ends: (position, turn, end), the first days without a turn, sessions numbered as in the tables.
     """
     day = pl.lit(tables["questions"]["asked_on"][0], pl.Datetime("us"))
-    turns = ranked(tables, k).select("session", "score", pl.col("turns").alias("turn"), "rank").explode("turn")
+    turns = ranking_rows(tables, k).select("session", "score", pl.col("turns").alias("turn"), "rank").explode("turn")
     scored = (
         tables["memories"].select("memory", "session", pl.col("turns").alias("turn")).explode("turn")
         .join(turns, on=["session", "turn"]).group_by("memory").agg(pl.col("score").max(), pl.col("rank").min())

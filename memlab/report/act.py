@@ -14,7 +14,7 @@ from memlab.errors import MemlabError
 from memlab.evaluate.compare import Comparison
 from memlab.harness.results import ArmRun
 from memlab.harness.sweep import OF_RUNS, preset
-from memlab.report.opening import chosen, offered, too_easy
+from memlab.report.opening import arm_to_offer, chosen, too_easy
 from memlab.runtime.foreign import read_yaml
 from memlab.runtime.shell import setting, word
 from memlab.stage import spec
@@ -38,7 +38,7 @@ def act(comparison: Comparison, arms: Sequence[ArmRun]) -> Act:
         return [*_use(best), *again]
     if len(systems) == 1:
         return [*_use(systems[0]), *_with_plain(systems[0])]
-    level = by_name.get(offered(found)["arm"]) if found else None
+    level = by_name.get(arm_to_offer(found)["arm"]) if found else None
     return [*(_use(level) if level else []), *again, *(_more_questions(systems[0]) if systems else [])]
 
 

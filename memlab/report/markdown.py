@@ -86,7 +86,7 @@ def document(comparison: Comparison, arms: Sequence[ArmRun], older: Sequence[str
         parts += ["## Published figures", *map(plain, beside)]
     parts += _learned_parts(arms)
     if causes := sections.causes(arms):
-        parts += ["## Why answers are wrong", *map(_reached, sections.reached(arms)), *map(_causes, causes)]
+        parts += ["## Why answers are wrong", *map(_reach_table, sections.reached(arms)), *map(_causes, causes)]
     if spent := costs.cost_tables(comparison, arms):
         parts += ["## Cost and latency", *map(plain, spent)]
     if by_value := arm_settings.by_value(arms):
@@ -119,7 +119,7 @@ def _learned_parts(arms: Sequence[ArmRun]) -> list[str]:
     return parts
 
 
-def _reached(reached: sections.ReachTable) -> str:
+def _reach_table(reached: sections.ReachTable) -> str:
     return f"{escape(reached.arm)}, {reached.view} evidence: how far it got.\n\n" + table(
         ["evidence", "answered right", "wrong"], [[escape(step), str(n), str(m)] for step, n, m in reached.rows])
 
@@ -154,16 +154,16 @@ def _causes(causes: sections.CauseTable) -> str:
 
 def _verdict(comparison: Comparison, found: Opening) -> str:
     quotes = [f"> **{heading}:** {escape(sentence)}" for heading, sentence in view_model.notices(comparison)]
-    act = [f"{escape(label)}\n\n{_fenced(text)}" for label, text in found.act]
+    act = [f"{escape(label)}\n\n{_code_block(text)}" for label, text in found.act]
     blocks = [f"**{escape(found.sentence)}**" if found.sentence else "",
               "\n".join(f"* {escape(sentence)}" for sentence in found.sure), *act, "\n>\n".join(quotes)]
     return "\n\n".join(block for block in blocks if block)
 
 
-def _fenced(text: str) -> str:
+def _code_block(text: str) -> str:
     """Return words to copy as a block of code; a fence in them cannot end it.
 
-    >>> _fenced("memlab ask")
+    >>> _code_block("memlab ask")
     '```\\nmemlab ask\\n```'
     """
     lines = [clean(line) for line in text.splitlines()]

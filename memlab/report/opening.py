@@ -90,12 +90,12 @@ def _verdict(comparison: Comparison) -> tuple[str, list[str]]:
         return _rules_words(rules, comparison)
     if found is None:
         return _alone(comparison)
-    words = _tied(found) if found["behind"] is None else _preferred(found, found["behind"])
-    return words[0], [*words[1], *_too_easy(comparison), *_declared(found, comparison["contrasts"]), *_cheaper(found),
-                      *_weak(comparison["contrasts"])]
+    words = _tie(found) if found["behind"] is None else _preference(found, found["behind"])
+    return words[0], [*words[1], *_too_easy(comparison), *_shown_contrasts(found, comparison["contrasts"]),
+                      *_cheaper(found), *_weak(comparison["contrasts"])]
 
 
-def _preferred(found: Recommendation, behind: Rival) -> tuple[str, list[str]]:
+def _preference(found: Recommendation, behind: Rival) -> tuple[str, list[str]]:
     best, tied, others = found["ranking"][0], found["tied"], len(found["ranking"]) - 1
     rest, finds = others - len(tied), f"it {_does(found['metric'], best['value'])}"
     ahead = f"Shown to be ahead of {_number(rest)} of {_number(others)} others; the nearest is " if tied and rest > 1 \
@@ -122,7 +122,7 @@ def _and_more(name: str, more: int) -> str:
     return f"{name} and {_number(more)} other{'s' * (more > 1)}" if more else name
 
 
-def offered(found: Recommendation) -> Place:
+def arm_to_offer(found: Recommendation) -> Place:
     """Return the arm that is offered where none is shown to be ahead: the best, or one that is clearly cheaper."""
     best, level = found["ranking"][0], [place for place in found["ranking"] if place["tier"] == 1]
     cheapest = min(level, key=lambda place: (_price(place), -place["value"], place["arm"]))
@@ -133,13 +133,13 @@ def _price(place: Place) -> float:
     return math.inf if place["tokens"] is None else place["tokens"]
 
 
-def _tied(found: Recommendation) -> tuple[str, list[str]]:
+def _tie(found: Recommendation) -> tuple[str, list[str]]:
     """Return the verdict where the best arm is shown to be ahead of no other."""
     best, rivals, n = found["ranking"][0], found["tied"], found["questions"]
     names = f"{best['arm']} and {rivals[0]['arm']}" if len(rivals) == 1 else f"all {_number(len(rivals) + 1)}"
     sentence = f"No winner: {names} are level on {plural(n, 'question')}." if all(map(_is_level, rivals)) else (
         f"No winner: no difference between {names} is shown on {plural(n, 'question')}.")
-    offer = offered(found)
+    offer = arm_to_offer(found)
     cheapest = all(_price(offer) <= _price(place) for place in found["ranking"] if place["tier"] == 1)
     reason = "the cheapest of them" if cheapest else "the highest value, and no other is clearly cheaper"
     sure = [f"To copy: {offer['arm']}, {reason}; it {_does(found['metric'], offer['value'])}"
@@ -167,18 +167,18 @@ def _by_level(rivals: Sequence[Rival]) -> tuple[list[Rival], list[Rival]]:
 def _tied_words(rivals: Sequence[Rival], others: int) -> list[str]:
     """Return which of the arms that the best is not shown to be ahead of are level with it, and which are open."""
     level, unsettled = _by_level(rivals)
-    return [f"{heading}: {_named(some, others)}." for heading, some in (
+    return [f"{heading}: {_names(some, others)}." for heading, some in (
         (f"Level (the same value, or within {100 * MARGIN:.0f} points)", level),
         ("Open, since no difference is shown", unsettled)) if some]
 
 
-def _named(rivals: Sequence[Rival], others: int) -> str:
+def _names(rivals: Sequence[Rival], others: int) -> str:
     more = f"; and {len(rivals) - NAMED} more" if len(rivals) > NAMED else ""
     return "; ".join(f"{rival['arm']} ({_lead(rival, others) if rival['difference'] else 'the same value'})"
                      for rival in rivals[:NAMED]) + more
 
 
-def _declared(found: Recommendation, contrasts: Sequence[ContrastResult]) -> list[str]:
+def _shown_contrasts(found: Recommendation, contrasts: Sequence[ContrastResult]) -> list[str]:
     """Return why a contrast may be shown though the verdict leaves it open; nothing where none is."""
     best, tied = found["ranking"][0]["arm"], {rival["arm"] for rival in found["tied"]}
     names = [row["comparator"] for row in contrasts if row["verdict"] == "shown" and row["arm"] == best

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from memlab.data.benchmarks import Builder
 from memlab.data.dataset import session_texts
 from memlab.data.longmemeval import LongMemEval
-from memlab.data.subset import Subset, grown, pool_corpora
+from memlab.data.subset import Subset, grow, pool_corpora
 from memlab.data.synthetic.dataset import Synthetic
 from memlab.errors import MemlabError
 from memlab.tables import SCHEMAS, SESSION, Tables, as_of, with_text
@@ -70,9 +70,9 @@ def test_a_grown_haystack_keeps_what_it_had_and_gains_what_it_may(
     everything = {text for sessions in corpora.values() for text in sessions}
     if any(len(everything - set(own)) < len(own) * (times - 1) for own in corpora.values()):
         with pytest.raises(MemlabError, match="haystacks cannot grow"):
-            grown(before, before, times, seed)
+            grow(before, before, times, seed)
         return
-    after = grown(before, before, times, seed)
+    after = grow(before, before, times, seed)
     for name, table in after.items():
         assert dict(table.schema) == SCHEMAS[name]
     assert after["questions"].equals(before["questions"])
@@ -113,7 +113,7 @@ def test_no_order_of_the_file_changes_what_is_drawn(corpora: dict[str, list[str]
     if any(len(everything - set(own)) < len(own) for own in corpora.values()):
         return
     one, other = make(corpora), make(corpora, order=[name for name in order if name in corpora])
-    assert said(grown(one, one, 2, seed)) == said(grown(other, other, 2, seed))
+    assert said(grow(one, one, 2, seed)) == said(grow(other, other, 2, seed))
 
 
 def wide() -> dict[str, list[str]]:
@@ -122,21 +122,21 @@ def wide() -> dict[str, list[str]]:
 
 def test_a_larger_haystack_holds_the_smaller_one_and_another_seed_draws_others() -> None:
     tables = make(wide())
-    small, large = (set(said(grown(tables, tables, times))) for times in (3, 9))
+    small, large = (set(said(grow(tables, tables, times))) for times in (3, 9))
     assert small < large
-    assert set(said(grown(tables, tables, 3, seed=1))) != small
+    assert set(said(grow(tables, tables, 3, seed=1))) != small
 
 
 def test_a_part_of_the_questions_draws_from_the_whole_data() -> None:
     tables = make(wide())
     part = Subset(limit=1, grow=10).cut(tables)
     assert part["questions"].height == 1
-    assert said(part) == [row for row in said(grown(tables, tables, 10)) if row[0] == "c0"]
+    assert said(part) == [row for row in said(grow(tables, tables, 10)) if row[0] == "c0"]
     assert part["ids"].filter(pl.col("kind") == "corpus")["name"].to_list() == ["c0"]
 
 
 def test_names_tell_the_owner_of_a_session() -> None:
-    ids = grown(make(wide()), make(wide()), 2)["ids"].filter(pl.col("corpus") == 3, pl.col("kind") == "session")
+    ids = grow(make(wide()), make(wide()), 2)["ids"].filter(pl.col("corpus") == 3, pl.col("kind") == "session")
     assert {"s0", "s1"} < set(ids["name"])
     assert sum("/" in name for name in ids["name"]) == 2
     assert not any(name.startswith("c3/") for name in ids["name"])
@@ -145,14 +145,14 @@ def test_names_tell_the_owner_of_a_session() -> None:
 def test_too_few_sessions_are_an_error_that_tells_how_many_there_are() -> None:
     tables = make(wide())
     with pytest.raises(MemlabError) as error:
-        grown(tables, tables, 100)
+        grow(tables, tables, 100)
     assert str(error.value).startswith("data.grow: 20 of 20 haystacks cannot grow 100 times: 'c0' has 2 sessions and "
                                        "needs 198 others, and there are 38 distinct ones. Fix: the most for all of "
                                        "them is data.grow=20")
-    assert grown(tables, tables, 20)["sessions"].height == 20 * 40
+    assert grow(tables, tables, 20)["sessions"].height == 20 * 40
     alone = make({"c0": ["a"], "c1": ["a"]})
     with pytest.raises(MemlabError, match="there are 0 distinct ones. Fix: use more data"):
-        grown(alone, alone, 2)
+        grow(alone, alone, 2)
 
 
 def test_grow_is_an_option_of_every_data_set() -> None:
