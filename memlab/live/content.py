@@ -87,7 +87,7 @@ class Content:
     def part(self, whole: Tables, where: Where) -> Part:
         """Return the part of a question's tables that fits a filter; questions and texts may be those of another."""
         def make() -> Part:
-            tables, rows = narrow(whole, self.sessions.matching(where)["position"].unique(), where)
+            tables, rows = narrow(whole, self.sessions.fit(where)[whole["sessions"]["session"].to_numpy()], where)
             tables.name_by_origin(origin, repr(where), least=0)
             return Part(whole, tables, rows)
 

@@ -8,7 +8,9 @@ from datetime import datetime, tzinfo
 from itertools import islice
 from typing import Any, SupportsIndex
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from memlab.data.fields import FIELDS
 from memlab.errors import MemlabError, did_you_mean
@@ -166,6 +168,11 @@ class WorkingSet:
         name: str | None = self._fields.get(places["session"][position], {}).get("name")
         return name
 
+    def fit(self, where: Where) -> NDArray[np.bool_]:
+        """Return which sessions, in the order of time, have one of the values of each field of a filter, (n,)."""
+        self.tables()
+        return self._values.fit(where)
+
     def matching(self, where: Where) -> pl.DataFrame:
         """Return (session, position, turn), the turns that fit in the order of time; position is the session's there.
 
@@ -173,7 +180,7 @@ class WorkingSet:
         """
         tables, places = self.tables()
         sessions = tables["sessions"].select(pl.col("session").alias("position"), "said_on").filter(
-            pl.Series(self._values.fit(where)), where.within()).join(places, on="position", maintain_order="left")
+            pl.Series(self.fit(where)), where.within()).join(places, on="position", maintain_order="left")
         turns = tables["turns"].filter(where.of_role()).select(pl.col("session").alias("position"), "turn")
         found = sessions.join(turns, on="position", how="left" if where.roles is None else "inner",
                               maintain_order="left")

@@ -113,10 +113,7 @@ def _fields_of(fields: pl.DataFrame) -> Mapping[tuple[int, int], Any]:
 def _select(tables: Tables, where: Where, known: Mapping[tuple[int, int], Any]) -> Tables:
     """Return the tables of the sessions and turns that fit."""
     fit = FieldValues([known.get(place, {}) for place in tables["sessions"].select(SESSION).iter_rows()]).fit(where)
-    kept = tables["sessions"].filter(pl.Series(fit), where.within()).select(SESSION)
-    if where.roles is not None:
-        kept = kept.join(tables["turns"].filter(where.of_role()), on=SESSION, how="semi", maintain_order="left")
-    return narrow(tables, kept, where)[0].only(PLACED)
+    return narrow(tables, fit, where)[0].only(PLACED)
 
 
 def undo(tables: Tables, data: Tables) -> Tables:

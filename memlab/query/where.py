@@ -19,7 +19,7 @@ from memlab.data.fields import FIELDS, ROLES, Plain
 from memlab.errors import MemlabError, did_you_mean
 from memlab.models.protocols import Ints
 from memlab.runtime.clock import Clock
-from memlab.tables import SESSION, Tables
+from memlab.tables import PLACED, SESSION, Tables
 
 METADATA = "metadata."
 """What a key of metadata begins with."""
@@ -122,23 +122,32 @@ class FieldValues:
         return self._rows[key]
 
 
-def narrow(tables: Tables, sessions: pl.Series | pl.DataFrame, where: Where) -> tuple[Tables, Ints]:
-    """Return the tables of some sessions, with the turns of the roles, and the memories of nothing but these.
+def narrow(tables: Tables, values: NDArray[np.bool_], where: Where) -> tuple[Tables, dict[str, Ints]]:
+    """Return the tables of what fits: its sessions, the turns of the roles, and the memories of nothing but these.
 
-    With them comes the row of each memory that is left among all memories, (n,).
+    With them come the rows that are left of each table, (n,). Memories are numbered anew.
 
-    sessions: numbers of sessions where there is one corpus, else (corpus, session).
+    values: (n,) whether each row of ``sessions`` has one of the filter's values of each field.
     """
-    kept = sessions.alias("session").to_frame() if isinstance(sessions, pl.Series) else sessions
-    left = {name: table.join(kept, on=kept.columns, how="semi", maintain_order="left")
-            for name, table in (("memories", tables["memories"].with_row_index("row")),
-                                *((name, tables[name]) for name in ("sessions", "turns", "entities", "links")))}
+    width = int(tables["sessions"]["session"].max() or 0) + 1  # type: ignore[arg-type]
+    places = {name: _ints(tables[name], "corpus") * width + _ints(tables[name], "session") for name in PLACED}
+    fits = values & tables["sessions"].select(where.within()).to_series().to_numpy()
+    of_role = tables["turns"].select(where.of_role()).to_series().to_numpy()
     if where.roles is not None:
+        fits &= np.isin(places["sessions"], places["turns"][of_role])
+    left = {name: np.isin(place, places["sessions"][fits]) for name, place in places.items()}
+    if where.roles is not None:
+        left["turns"] &= of_role
         place = [*SESSION, "turns"]
-        other = left["turns"].filter(~where.of_role()).select(*SESSION, pl.col("turn").alias("turns"))
-        mixed = left["memories"].select("memory", *place).explode("turns").join(other, on=place, how="semi")["memory"]
-        left["memories"] = left["memories"].filter(~pl.col("memory").is_in(mixed.unique().implode()))
-        left["turns"] = left["turns"].filter(where.of_role())
-    rows = left["memories"]["row"].to_numpy().astype(np.int64)
-    left["memories"] = left["memories"].drop("row").with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("memory"))
-    return tables.updated(left), rows
+        other = tables["turns"].filter(~where.of_role()).select(*SESSION, pl.col("turn").alias("turns"))
+        memories = tables["memories"].select(*place).with_row_index("row").filter(pl.Series(left["memories"]))
+        left["memories"][memories.explode("turns").join(other, on=place, how="semi")["row"].to_numpy()] = False
+    rows = {name: np.flatnonzero(fit) for name, fit in left.items()}
+    numbered = tables["memories"].with_columns(pl.Series("memory", np.cumsum(left["memories"]) - 1))
+    cut = {name: (numbered if name == "memories" else tables[name]).filter(pl.Series(fit))
+           for name, fit in left.items() if len(rows[name]) < len(fit)}
+    return tables.updated(cut), rows
+
+
+def _ints(table: pl.DataFrame, column: str) -> Ints:
+    return table[column].to_numpy().astype(np.int64)

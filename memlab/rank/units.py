@@ -7,7 +7,7 @@ session and turn, so that every stage can derive it from the tables.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
@@ -20,6 +20,7 @@ from memlab.models.protocols import Ints
 from memlab.runtime.latest import Latest
 from memlab.stage import stage
 from memlab.store import Store
+from memlab.store.part import Part
 from memlab.tables import DIGITS, SCHEMAS, SESSION, Tables, empty
 
 Level = Literal["auto", "turn", "session", "memory"]
@@ -122,6 +123,19 @@ class Members:
         memories, lengths = np.unique(ordered["memory"].to_numpy(), return_counts=True)
         return cls(units, memories, np.concatenate([[0], np.cumsum(lengths)]), ordered["unit"].to_numpy())
 
+    def part(self, part: Part) -> Members:
+        """Return the units that a filter has left of those of the whole, and the members of its memories."""
+        level = self.units["level"][0]
+        number_of = part.numbers({"memory": "memories", "turn": "turns", "session": "sessions"}[level])
+        unit = number_of[self.units["unit"].to_numpy()]
+        units = self.units.filter(pl.Series(unit >= 0)).with_columns(pl.Series("unit", unit[unit >= 0]))
+        if level == "session":  # may have lost turns
+            units = session_units(part.tables["sessions"], part.tables["turns"])
+        memories, lengths = part.numbers()[self.memories], np.diff(self.begins)
+        left = memories >= 0
+        return Members(units, memories[left], np.concatenate([[0], np.cumsum(lengths[left])]),
+                       number_of[self.numbers[np.repeat(left, lengths)]])
+
     def by_unit(self, hits: pl.DataFrame) -> pl.DataFrame:
         """Return the hits, which have ``memory``, with ``unit``: a row for each unit of each hit, as an inner join."""
         asked = hits["memory"].to_numpy()
@@ -142,26 +156,33 @@ class CachedMembers:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._whole = ""  # the digest of the latest tables that were no part
-        self._kinds = Latest[tuple[Ints, pl.Series]](PARTS)  # the memories, and the kind of each
         self._members = Latest[Members](PARTS)
 
-    def of(self, level: str, project: Project, hit: pl.Series, tables: Tables, part: bool = False) -> Members:
+    def of(self, level: str, project: Project, hit: pl.Series, tables: Tables, part: Part | None = None) -> Members:
         """Return the units of a level, and those of all memories of the kinds of some (their ids), made once.
 
-        Others are dropped by tables that are no ``part`` of a memory.
+        Those of a ``part`` are selected among those of the whole; another whole drops them.
         """
-        digest = tables.digest(FROM)
+        digest, kinds = tables.digest(FROM), _kinds(tables["memories"], hit)
+
+        def make() -> Members:
+            if part is None or not part.fits(tables, FROM):
+                return _members(project, kinds, tables)
+            whole = part.whole.digest(FROM)
+            self._keep(whole)
+            return self._members.get((whole, level, kinds), lambda: _members(project, kinds, part.whole)).part(part)
+
         with self._lock:
-            if not part and digest != self._whole:
-                self._clear(digest)
-            memories, kind = self._kinds.get(digest, lambda: _kinds(tables["memories"]))
-            kinds = tuple(sorted(kind.filter(np.isin(memories, hit.to_numpy())).unique().cast(pl.String)))
-            return self._members.get((digest, level, kinds), lambda: Members.of(*project(
-                tables["memories"].filter(pl.col("kind").is_in(kinds)), tables)))
+            if part is None:
+                self._keep(digest)
+            return self._members.get((digest, level, kinds), make)
+
+    def _keep(self, whole: str) -> None:
+        if whole != self._whole:
+            self._clear(whole)
 
     def _clear(self, whole: str) -> None:
         self._whole = whole
-        self._kinds.clear()
         self._members.clear()
 
     def forget(self, left: pl.Series) -> None:  # noqa: ARG002  (the cache is rebuilt)
@@ -170,9 +191,14 @@ class CachedMembers:
             self._clear("")
 
 
-def _kinds(memories: pl.DataFrame) -> tuple[Ints, pl.Series]:
-    ordered = memories.sort("memory")
-    return ordered["memory"].to_numpy(), ordered["kind"].cast(pl.Categorical)
+def _members(project: Project, kinds: Sequence[str], tables: Tables) -> Members:
+    return Members.of(*project(tables["memories"].filter(pl.col("kind").is_in(kinds)), tables))
+
+
+def _kinds(memories: pl.DataFrame, some: pl.Series) -> tuple[str, ...]:
+    """Return the kinds of some memories (their ids), sorted."""
+    found = np.isin(memories["memory"].to_numpy(), some.to_numpy())
+    return tuple(sorted(memories["kind"].filter(pl.Series(found)).unique()))
 
 
 @stage

@@ -106,17 +106,19 @@ def search_words(tables: Tables, store: Store, kinds: Sequence[str] | None, name
     """
     queries, memories = tables["queries"], tables["memories"]
     # an experiment has hundreds of corpora: one at a time is in memory, and terms that nobody asks for are not counted
-    index = (store.index(("words", tokenise), lambda: CachedWords(tokenise)).of(tables, kinds, store.part)
-             if store.caches_indexes else None)
-    layout = list(visible_pools(index.pools if index else memory_pools(memories, kinds), queries, tables["questions"]))
+    cached = (store.index(("words", tokenise), lambda: CachedWords(tokenise)).of(tables, kinds, store.part)
+              if store.caches_indexes else None)
+    pools = [pool.rows for pool in cached] if cached else memory_pools(memories, kinds)
+    layout = list(visible_pools(pools, queries, tables["questions"]))
     if not layout:
         return Tables(hits=empty("hits"))
     query_rows = np.unique(np.concatenate([p.queries for p in layout]))
     asked, text_of = distinct_texts(tables["texts"], queries["text_id"].gather(query_rows))
     tokens = tokenise(asked["text"])
     corpus_of: Callable[[VisiblePool], Corpus]
-    if index:
-        counts, corpus_of = index.count(tokens, asked.height), index.corpus
+    if cached:
+        corpora = {(pool.rows.corpus, pool.rows.kind): pool.corpus for pool in cached}
+        counts, corpus_of = cached[0].count(tokens, asked.height), lambda seen: corpora[seen.corpus, seen.kind]
     else:
         counts, corpus_of = _count_all(tables, layout, tokens, asked.height, tokenise, whole)
     memory_ids, query_ids = memories["memory"].to_numpy(), queries["query"].to_numpy()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -10,10 +12,11 @@ from pydantic import Field
 
 from memlab.models.local.embedder import SparseTermEncoder, term_matrix
 from memlab.models.protocols import Embedder, Floats, Ints
-from memlab.search.exact import Flat, Index, Searcher
+from memlab.search.cached_pools import CachedPools
+from memlab.search.exact import Flat, Index, Searcher, Vectors
 from memlab.search.faiss_index import Approximate, CachedIndex
-from memlab.search.hits import MATCH, HitsBuilder, digits_of, of_kinds, pools
-from memlab.stage import Names, stage
+from memlab.search.hits import MATCH, HitsBuilder, MemoryPool, digits_of, memory_pools, of_kinds, pools, visible_pools
+from memlab.stage import Names, spec, stage
 from memlab.store import Store
 from memlab.store.store import Rows, encode
 from memlab.tables import Tables, empty
@@ -81,23 +84,23 @@ class Dense:
         Raises MemlabError for an unknown kind, or where an index needs a package that is not installed.
         """
         queries, memories = tables["queries"], tables["memories"]
-        layout = list(pools(queries, tables["questions"], memories, self.kinds))
+        cached = self._cached(tables, store) if store.caches_indexes else None
+        pools = [pool.rows for pool in cached] if cached else memory_pools(memories, self.kinds)
+        layout = list(visible_pools(pools, queries, tables["questions"]))
         if not layout:
             return Tables(hits=empty("hits"))
-        memory_rows = np.unique(np.concatenate([p.memories for p in layout]))
-        query_rows = np.unique(np.concatenate([p.queries for p in layout]))
-        keys = encode(store, self.embedder, tables["texts"], memories["key_id"].gather(memory_rows), "document")
+        corpora = {seen.corpus for seen in layout}
+        opened = ([pool for pool in cached if pool.rows.corpus in corpora] if cached else
+                  self._open([pool for pool in pools if pool.corpus in corpora], tables, store))
+        query_rows = np.unique(np.concatenate([seen.queries for seen in layout]))
         query_vectors = self.query_vectors(tables, store, query_rows)
         memory_ids, query_ids = memories["memory"].to_numpy(), queries["query"].to_numpy()
         hits = HitsBuilder(self.floor, digits_of(self.embedder))
-        for pool in layout:
-            vectors = Rows(keys.base, keys.rows[np.searchsorted(memory_rows, pool.memories)])
-            with store.caching():
-                searcher = self._open(vectors, memories["key_id"].gather(pool.memories), pool.kind, tables, store)
-            questions = query_vectors[np.searchsorted(query_rows, pool.queries)]
-            results = searcher.search(questions, pool.visible, self.depth)
-            for query, (at, scores) in zip(pool.queries, results):
-                hits.add(f"{self.name}:{pool.kind}", query_ids[query], memory_ids[pool.memories[at]], scores,
+        for seen, pool in zip(layout, opened):  # one after another: an experiment has hundreds of indexes
+            questions = query_vectors[np.searchsorted(query_rows, seen.queries)]
+            results = pool.searcher.search(questions, seen.visible, self.depth)
+            for query, (at, scores) in zip(seen.queries, results):
+                hits.add(f"{self.name}:{seen.kind}", query_ids[query], memory_ids[seen.memories[at]], scores,
                          self.depth)
         return Tables(hits=hits.frame())
 
@@ -106,11 +109,35 @@ class Dense:
         texts = tables["queries"]["text_id"].gather(rows)
         return encode(store, self.embedder, tables["texts"], texts, "query")[:]
 
-    def _open(self, vectors: Rows, keys: pl.Series, kind: str, tables: Tables, store: Store) -> Searcher:
+    def _cached(self, tables: Tables, store: Store) -> list[VectorPool]:
+        """Return the pools of a live memory, whose vectors are gathered once for all questions."""
+        def make(tables: Tables) -> list[VectorPool]:
+            return [*self._open(memory_pools(tables["memories"], self.kinds), tables, store)]
+
+        name = f"vector pools {self.embedder.identity()} {spec(self.index)}"
+        return store.index(name, CachedPools[VectorPool]).of(tables, self.kinds, make, store.part)
+
+    def _open(self, pools: Sequence[MemoryPool], tables: Tables, store: Store) -> Iterator[VectorPool]:
+        """Yield the pools with their vectors, each in its index."""
+        if not pools:
+            return
+        rows = np.unique(np.concatenate([pool.memories for pool in pools]))
+        key_ids = tables["memories"]["key_id"]
+        keys = encode(store, self.embedder, tables["texts"], key_ids.gather(rows), "document")
+        for pool in pools:
+            vectors: Floats | Rows = Rows(keys.base, keys.rows[np.searchsorted(rows, pool.memories)])
+            if store.caches_indexes and isinstance(keys.base, np.ndarray):
+                vectors = vectors[:]
+            with store.caching():
+                searcher = self._searcher(vectors, key_ids.gather(pool.memories), pool.kind, tables, store)
+            yield VectorPool(pool, vectors, searcher)
+
+    def _searcher(self, vectors: Vectors, keys: pl.Series, kind: str, tables: Tables, store: Store) -> Searcher:
         """Return a searcher of the vectors of some keys (n,); a live memory caches the index of all keys of a kind."""
         folder = store.root / "indexes"
         if not (store.caches_indexes and isinstance(self.index, Approximate)):
             return self.index.open(vectors, folder)
+
         def whole() -> tuple[pl.Series, Rows]:
             memories = (store.part.whole if store.part else tables)["memories"]
             texts = of_kinds(memories, (kind,))["key_id"].unique(maintain_order=True)
@@ -118,3 +145,18 @@ class Dense:
 
         name = f"vectors {self.embedder.identity()} {self.index.built_from()} {kind}"
         return store.index(name, CachedIndex).of(self.index, keys, vectors, folder, whole)
+
+
+@dataclass(frozen=True, eq=False)
+class VectorPool:
+    """A pool of memories with their vectors (n, d), in its order, and a searcher of these."""
+
+    rows: MemoryPool
+    vectors: Floats | Rows
+    searcher: Searcher
+
+    def part(self, numbers: Ints) -> VectorPool:
+        """Return the pool of what a filter has left (``Part.numbers``)."""
+        pool, left = self.rows.part(numbers)
+        vectors = Rows(self.vectors, left)
+        return VectorPool(pool, vectors, self.searcher.part(vectors, left))

@@ -16,6 +16,7 @@ from memlab.models.local.batching import attempt
 from memlab.models.protocols import Floats, Ints
 from memlab.search.hits import Scores, topk_candidates
 from memlab.stage import stage
+from memlab.store.store import Rows
 
 GPU_PAYS = 1e9
 """Multiply-adds from which a search in vectors that are on the GPU is faster there. Measured, 16 cores and an H200: 1e9
@@ -56,6 +57,10 @@ class Searcher(Protocol):
 
         queries: (q, d); visible: (q,). Ties may make it more than ``depth``; the caller ranks them.
         """
+        ...
+
+    def part(self, vectors: Vectors, at: Ints) -> Searcher:
+        """Return a searcher of some of its vectors (n, d), which have these positions, (n,)."""
         ...
 
 
@@ -114,9 +119,8 @@ class Exact:
             kept = [(np.empty(0, np.int64), np.empty(0, np.float32)) for _ in batch]
             floors = np.full(len(batch), -np.inf)
             for at in range(0, int(limits.max(initial=0)), self.block):
-                part = self.vectors[at:min(at + self.block, int(limits.max()))]
-                products = np.matmul(batch, part.T)  # (q, block)
-                for i, limit in enumerate(np.clip(limits - at, 0, len(part))):
+                products = _products(batch, self.vectors, at, min(at + self.block, int(limits.max())))
+                for i, limit in enumerate(np.clip(limits - at, 0, products.shape[1])):
                     better = topk_candidates(products[i, :limit], depth, floors[i])
                     kept[i] = _merge(kept[i], (at + better, products[i][better]), depth)
                     if len(kept[i][0]) >= depth:
@@ -236,6 +240,9 @@ class _FlatSearcher:
             note("exact search runs on the CPU: the GPU ran out of memory")
         return Exact(self.vectors, self.block).search(queries, visible, depth)
 
+    def part(self, vectors: Vectors, at: Ints) -> Searcher:  # noqa: ARG002  (every vector is compared)
+        return _FlatSearcher(vectors, self.block, self.device)
+
     def _pays(self, products: float, dim: int) -> bool:
         """Return whether to search on the GPU; log the rule the first time that it decides either way."""
         if self.device == "cpu" or not products or not _has_gpu():
@@ -249,6 +256,19 @@ class _FlatSearcher:
     @cached_property
     def _on_gpu(self) -> ExactOnDevice:
         return ExactOnDevice(self.vectors, self.block, GPU)
+
+
+def _products(queries: Floats, vectors: Vectors, start: int, end: int) -> Floats:
+    """Return the inner products of queries (q, d) with vectors start to end, (q, end - start).
+
+    Rows that a filter has left of vectors in memory are not copied where they are at least half of those between them.
+    """
+    if isinstance(vectors, Rows) and isinstance(vectors.base, np.ndarray):
+        rows = vectors.rows[start:end]
+        first, last = int(rows.min()), int(rows.max()) + 1
+        if last - first <= 2 * len(rows):
+            return np.matmul(queries, vectors.base[first:last].T)[:, rows - first]
+    return np.matmul(queries, vectors[start:end].T)
 
 
 def _merge(one: tuple[Ints, Scores], two: tuple[Ints, Scores], depth: int) -> tuple[Ints, Scores]:

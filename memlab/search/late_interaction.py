@@ -14,9 +14,10 @@ from pydantic import Field
 
 from memlab.errors import MemlabError
 from memlab.models.protocols import Floats, Ints, PairScorer, TokenMatcher, on_gpu
+from memlab.search.cached_pools import CachedPools
 from memlab.search.hits import HitsBuilder, VisiblePool, digits_of, of_kinds, pools, visible_pools
 from memlab.search.maxsim import DocumentFrequencies, best_matches, cells, weighted_sums
-from memlab.search.token_pools import CachedTokenPools, Places, TokenPool
+from memlab.search.token_pools import Places, TokenPool, token_pools
 from memlab.stage import Names, name_of, spec, stage
 from memlab.store import Store
 from memlab.store.part import Part
@@ -165,8 +166,11 @@ class WeightedLate:
         def encode(keys: pl.DataFrame) -> TokenVectors:
             return store.token_vectors(self.matcher, keys, "document", self.number_format())
 
-        settings = (self.matcher.token_identity("document"), self.number_format(), self.kinds)
-        return store.index(f"token pools {settings}", CachedTokenPools).of(tables, self.kinds, encode, part)
+        def make(tables: Tables) -> list[TokenPool]:
+            return token_pools(tables, self.kinds, encode)
+
+        settings = (self.matcher.token_identity("document"), self.number_format())
+        return store.index(f"token pools {settings}", CachedPools[TokenPool]).of(tables, self.kinds, make, part)
 
     def _scores(self, pool: TokenPool, queries: Queries, visible: Ints, store: Store  # noqa: ARG002
                 ) -> Iterator[tuple[int, str, Ints, Floats]]:

@@ -18,43 +18,30 @@ import scipy  # its parts are loaded when they are used
 from numpy.typing import NDArray
 
 from memlab.models.protocols import Ints
-from memlab.runtime.latest import Latest
-from memlab.search.hits import MemoryPool, VisiblePool, memory_pools, refuse_unknown_kinds
-from memlab.store.part import MEMORIES, Part
+from memlab.search.cached_pools import CachedPools
+from memlab.search.hits import MemoryPool, memory_pools
+from memlab.store.part import Part
 from memlab.tables import Tables, distinct_texts
 
 AT_ONCE = 8192
 """Texts that are tokenised at a time: a token takes some hundred bytes until its term is counted."""
 
-PARTS = 16
-"""Tables of memories whose postings are cached, the whole and parts of it: some bytes for each memory."""
-
 Tokenise = Callable[[pl.Series], pl.DataFrame]
 """Texts (n,) -> one row per token: row (the text's), term. Hashable: words are cached by tokeniser."""
 
 
-@dataclass(frozen=True)
-class WordIndex:
-    """All pools of some memories as postings. columns: the number of each term, in the order of their bytes."""
+@dataclass(frozen=True, eq=False)
+class WordPool:
+    """A pool of memories as postings. columns: the number of each term, in the order of their bytes."""
 
-    pools: Sequence[MemoryPool]
-    corpora: dict[tuple[int, str], Corpus]
+    rows: MemoryPool
+    corpus: Corpus
     columns: dict[str, int]
 
-    def corpus(self, pool: VisiblePool) -> Corpus:
-        """Return the corpus of a pool."""
-        return self.corpora[pool.corpus, pool.kind]
-
-    def part(self, numbers: Ints, kinds: Sequence[str] | None) -> WordIndex:
-        """Return the postings of what a filter has left (``Part.numbers``); MemlabError for a kind that is gone."""
-        pools, corpora = [], {}
-        for whole in self.pools:
-            pool, left = whole.part(numbers)
-            if len(left):
-                pools.append(pool)
-                corpora[pool.corpus, pool.kind] = self.corpora[pool.corpus, pool.kind].part(left)
-        refuse_unknown_kinds(kinds, [pool.kind for pool in pools])
-        return WordIndex(pools, corpora, self.columns)
+    def part(self, numbers: Ints) -> WordPool:
+        """Return the pool of what a filter has left (``Part.numbers``)."""
+        pool, left = self.rows.part(numbers)
+        return WordPool(pool, self.corpus.part(left), self.columns)
 
     def count(self, tokens: pl.DataFrame, size: int) -> scipy.sparse.csr_array:
         """Return how often each term (its column) occurs in each of ``size`` texts with these tokens (row, term).
@@ -80,30 +67,16 @@ class CachedWords:
         self._counts = scipy.sparse.csr_array((0, 0), dtype=np.int32)  # (texts, terms)
         self._lengths: Ints = np.empty(0, np.int64)
         self._postings: tuple[scipy.sparse.csc_array, dict[str, int]] | None = None  # of all texts; and the columns
-        self._whole = ""  # the digest of the latest memories that were no part
-        self._indexes = Latest[WordIndex](PARTS)  # by the digest of the memories, and kinds
+        self._pools = CachedPools[WordPool]()
 
-    def of(self, tables: Tables, kinds: Sequence[str] | None, part: Part | None = None) -> WordIndex:
-        """Return the postings of the memories of these kinds; MemlabError for a kind that no memory has.
+    def of(self, tables: Tables, kinds: Sequence[str] | None, part: Part | None = None) -> list[WordPool]:
+        """Return the pools of the memories of these kinds; MemlabError for a kind that no memory has.
 
         They are made once for the same table of memories; texts are tokenised that were not there before. Those of a
         ``part`` are selected among those of the whole; another whole drops them.
         """
-        def make() -> WordIndex:
-            numbers = None if part is None else part.numbers(tables)
-            if part is None or numbers is None:
-                return self._index(tables, memory_pools(tables["memories"], kinds))
-            return self._of_whole(part.whole, kinds).part(numbers, kinds)
-
         with self._lock:
-            return self._of_whole(tables, kinds) if part is None else self._indexes.get(_key(tables, kinds), make)
-
-    def _of_whole(self, tables: Tables, kinds: Sequence[str] | None) -> WordIndex:
-        if (digest := tables.digest(MEMORIES)) != self._whole:
-            self._indexes.clear()
-            self._whole = digest
-        return self._indexes.get(_key(tables, kinds), lambda: self._index(
-            tables, memory_pools(tables["memories"], kinds)))
+            return self._pools.of(tables, kinds, lambda some: self._make(some, kinds), part)
 
     def forget(self, left: pl.Series) -> None:
         """Forget all texts but those with these ids (n,), and the terms that no other text has."""
@@ -114,11 +87,11 @@ class CachedWords:
             self._counts = counts[:, used]
             self._ids, self._lengths = self._ids.filter(staying), self._lengths[staying]
             self._terms = pl.Series("term", self._terms.gather(used).to_list(), pl.String)  # views keep old words
-            self._indexes.clear()
-            self._whole, self._postings = "", None
+            self._pools.forget(left)
+            self._postings = None
 
-    def _index(self, tables: Tables, pools: Sequence[MemoryPool]) -> WordIndex:
-        key_ids = tables["memories"]["key_id"]
+    def _make(self, tables: Tables, kinds: Sequence[str] | None) -> list[WordPool]:
+        pools, key_ids = memory_pools(tables["memories"], kinds), tables["memories"]["key_id"]
         used = [key_ids.gather(pool.memories) for pool in pools]
         rows = self._rows_of(used)
         if any(row.null_count() for row in rows):
@@ -129,9 +102,8 @@ class CachedWords:
             self._postings = (self._counts[:, order.to_numpy()].tocsc(),
                               {term: n for n, term in enumerate(self._terms.gather(order))})
         postings, columns = self._postings
-        corpora = {(pool.corpus, pool.kind): Corpus(postings, self._lengths[row], row)
-                   for pool, row in zip(pools, (row.to_numpy().astype(np.int64) for row in rows))}
-        return WordIndex(pools, corpora, columns)
+        return [WordPool(pool, Corpus(postings, self._lengths[row], row), columns)
+                for pool, row in zip(pools, (row.to_numpy().astype(np.int64) for row in rows))]
 
     def _rows_of(self, used: Sequence[pl.Series]) -> list[pl.Series]:
         """Return where the texts with some ids are, null for one that is not known yet."""
@@ -159,10 +131,6 @@ class CachedWords:
                                                   np.concatenate([old.col, term]))), shape=size).tocsr()
         self._lengths = np.concatenate([self._lengths, np.bincount(tokens["row"].to_numpy(), minlength=new.height)])
         self._ids, self._terms, self._postings = pl.concat([self._ids, new["text_id"]]), terms, None
-
-
-def _key(tables: Tables, kinds: Sequence[str] | None) -> tuple[str, tuple[str, ...] | None]:
-    return tables.digest(MEMORIES), kinds if kinds is None else tuple(kinds)
 
 
 Form = Literal["lucene", "robertson", "atire", "bm25l", "bm25+"]

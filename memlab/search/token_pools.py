@@ -6,7 +6,6 @@ most half of the free memory is sent once for all its questions; of a larger one
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,10 +19,8 @@ from memlab.models.local.backend import free_bytes, to_device
 from memlab.models.local.batching import attempt
 from memlab.models.local.late_interaction import Products
 from memlab.models.protocols import Floats, Ints, TokenMatcher
-from memlab.runtime.latest import Latest
-from memlab.search.hits import MemoryPool, memory_pools, of_kinds, refuse_unknown_kinds
+from memlab.search.hits import MemoryPool, memory_pools, of_kinds
 from memlab.store import token_vectors
-from memlab.store.part import MEMORIES, Part
 from memlab.store.token_vectors import TokenBlock, TokenVectors
 from memlab.tables import Tables, distinct_texts
 
@@ -290,44 +287,6 @@ def token_pools(tables: Tables, kinds: Sequence[str] | None, encode: Encode) -> 
         used, text_of = np.unique(text[pool.memories], return_inverse=True)
         made.append(TokenPool(pool, vectors.take(used), text_of, ids[pool.memories], sessions[pool.memories]))
     return made
-
-
-class CachedTokenPools:
-    """The pools of the latest table of memories, and of the latest parts of it. Safe for concurrent searches."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._whole = ""  # the digest of the latest memories that were no part
-        self._pools = Latest[list[TokenPool]](PARTS)
-
-    def of(self, tables: Tables, kinds: Sequence[str] | None, encode: Encode, part: Part | None = None
-           ) -> list[TokenPool]:
-        """Return ``token_pools``, made once for the same table of memories; of a ``part``, selected among the whole."""
-        def make() -> list[TokenPool]:
-            numbers = None if part is None else part.numbers(tables)
-            if part is None or numbers is None:
-                return token_pools(tables, kinds, encode)
-            left = [pool.part(numbers) for pool in self._of_whole(part.whole, kinds, encode)]
-            left = [pool for pool in left if len(pool.memories)]
-            refuse_unknown_kinds(kinds, [pool.rows.kind for pool in left])
-            return left
-
-        with self._lock:
-            if part is None:
-                return self._of_whole(tables, kinds, encode)
-            return self._pools.get(tables.digest(MEMORIES), make)
-
-    def _of_whole(self, tables: Tables, kinds: Sequence[str] | None, encode: Encode) -> list[TokenPool]:
-        if (digest := tables.digest(MEMORIES)) != self._whole:
-            self._pools.clear()  # old blocks of vectors are freed before new ones
-            self._whole = digest
-        return self._pools.get(digest, lambda: token_pools(tables, kinds, encode))
-
-    def forget(self, left: pl.Series) -> None:  # noqa: ARG002  (the cache is rebuilt)
-        """Forget the pools."""
-        with self._lock:
-            self._pools.clear()
-            self._whole = ""
 
 
 def session_numbers(memories: pl.DataFrame) -> Ints:

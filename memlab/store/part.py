@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,20 +18,20 @@ class Part:
     """What is left of the tables of a live memory.
 
     whole: The tables of the memory. tables: What is left of them.
-    rows: (n,) the row in the whole table ``memories`` of each memory that is left, ascending.
+    rows: The rows that are left of each table of sessions, turns and memories in the whole, (n,), ascending.
     """
 
     whole: Tables
     tables: Tables
-    rows: Ints
+    rows: Mapping[str, Ints]
 
-    def numbers(self, searched: Tables) -> Ints | None:
-        """Return the row of each memory of the whole among those that are left, (m,), -1 for one that is not.
+    def fits(self, searched: Tables, names: Sequence[str] = MEMORIES) -> bool:
+        """Return whether tables are those of the part: a stage may have changed them, or nothing may be left."""
+        return len(self.rows["memories"]) > 0 and searched.digest(names) == self.tables.digest(names)
 
-        None if nothing is left, or if a stage has changed the memories, so that ``searched`` has others.
+    def numbers(self, name: str = "memories") -> Ints:
+        """Return the row of each row of a table of the whole among those that are left, (m,), -1 for one that is not.
         """
-        if not len(self.rows) or searched.digest(MEMORIES) != self.tables.digest(MEMORIES):
-            return None
-        numbers = np.full(self.whole["memories"].height, -1, np.int64)
-        numbers[self.rows] = np.arange(len(self.rows))
+        numbers = np.full(self.whole[name].height, -1, np.int64)
+        numbers[self.rows[name]] = np.arange(len(self.rows[name]))
         return numbers

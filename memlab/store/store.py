@@ -302,13 +302,13 @@ def _note(replies: Sequence[Completion], name: str, notes: Notes) -> None:
 
 @dataclass(frozen=True)
 class Rows:
-    """Some rows of an array of vectors, or of those of a store, gathered when they are indexed.
+    """Some rows of vectors, gathered when they are indexed.
 
     >>> Rows(np.eye(3), np.array([2, 0]))[:1]
     array([[0., 0., 1.]])
     """
 
-    base: Floats | StoredRows
+    base: Floats | StoredRows | Rows
     rows: Ints
 
     def __len__(self) -> int:

@@ -30,7 +30,7 @@ PIPELINES = {
     "bm25": lexical(),
     "okapi": lexical(lexical=BM25Okapi()),
     "dense": Pipeline(dense=Dense(embedder=WORDS), lexical=NO_LEXICAL),
-    "hnsw": Pipeline(dense=Dense(embedder=WORDS, index=HNSW()), lexical=NO_LEXICAL),
+    "hnsw": Pipeline(dense=Dense(embedder=WORDS, index=HNSW(exact_below=0)), lexical=NO_LEXICAL),
     "pairs": lexical(late=Late(scorer=Overlap())),
     "late": lexical(late=WeightedLate(matcher=TokenWords())),
     "late_index": lexical(late=LateIndex(matcher=TokenWords(), exact_below=0, centroids=4)),
@@ -93,7 +93,8 @@ def test_a_filter_finds_what_a_memory_of_the_fitting_sessions_finds(tmp_path: Pa
             with Memory(tmp_path / f"{number}", pipeline) as alone:
                 alone.add_many(fitting)
                 expected = alone.search(ASKED, "2023-05-20", 100).drop("session")
-            assert_frame_equal(memory.search(ASKED, "2023-05-20", 100, where=where).drop("session"), expected)
+            assert_frame_equal(memory.search(ASKED, "2023-05-20", 100, where=where).drop("session"), expected,
+                               abs_tol=2e-5)  # fp32 sums depend on how many vectors are multiplied at once
             assert memory.list(where=where)["name"].sort().to_list() == [session.name for session in fitting]
             assert memory.count(where) == len(fitting)
             sizes.append(expected.height)

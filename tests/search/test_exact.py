@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from memlab.search import exact
 from memlab.search.exact import Exact, Flat, Index
 from memlab.search.hits import topk
+from memlab.store.store import Rows
 
 
 def test_blocks_change_nothing() -> None:
@@ -198,3 +199,17 @@ def test_a_gpu_that_rounds_coarsely_changes_no_result(monkeypatch: pytest.Monkey
     (at, scores), = exact.ExactOnDevice(vectors, 256, "cpu").search(queries, visible, 10)
     (true, best), = Exact(vectors).search(queries, visible, 10)
     assert at[topk(scores, at, 10)].tolist() == true[topk(best, true, 10)].tolist()
+
+
+@pytest.mark.parametrize("share", [.95, .5, .05])
+@pytest.mark.parametrize("block", [7, 1 << 16])
+def test_rows_of_vectors_are_searched_as_a_copy_of_them_is(share: float, block: int) -> None:
+    draw = np.random.default_rng(0)
+    vectors, queries = (draw.standard_normal((n, 16)).astype(np.float32) for n in (200, 3))
+    for rows in (np.flatnonzero(draw.random(200) < share), draw.permutation(200)[:int(200 * share)]):
+        visible = np.array([len(rows), len(rows) // 2, 0])
+        found = Exact(Rows(vectors, rows), block).search(queries, visible, 5)
+        for (at, scores), query, limit in zip(found, queries, visible):
+            products = vectors[rows[:limit]] @ query
+            assert sorted(at) == sorted(np.argsort(-products)[:5])
+            np.testing.assert_allclose(scores, products[at], rtol=1e-5)

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from memlab.errors import MemlabError
-from memlab.search.token_pools import MOST_PLACES, CachedTokenPools, Places, TokenPool, token_pools
+from memlab.search.token_pools import MOST_PLACES, Places, TokenPool, token_pools
 from memlab.store import Store
 from memlab.store.token_vectors import TokenVectors
 from memlab.tables import Tables
@@ -58,17 +58,6 @@ def test_kinds_are_chosen_and_unknown_ones_named(encode) -> None:
     assert pool.rows.kind == "session"
     with pytest.raises(MemlabError, match="no memory is of kind 'turns'"):
         token_pools(tables(), ["turns"], encode)
-
-
-def test_pools_are_made_once_for_the_same_memories(encode) -> None:
-    kept = CachedTokenPools()
-    first = kept.of(tables(), None, encode)
-    assert kept.of(tables(), None, encode) is first
-    later = kept.of(tables([*MEMORIES, (0, "ship", day(0), "turn")]), None, encode)
-    assert sum(len(pool.memories) for pool in later) == len(MEMORIES) + 1
-    kept.forget(pl.Series("text_id", [], pl.String))
-    assert len(kept.of(tables(), None, encode)) == 3
-    assert len(encode.calls) == 3
 
 
 def test_places_are_those_of_the_visible_memories(encode) -> None:
