@@ -183,7 +183,7 @@ class Content:
             self.sessions.mark(marked)
             self.sessions.add([new], part)
         else:
-            self._forget({number: None}, new, part)
+            self.forget({number: None}, new, part)
         return new.id
 
     def deprecate(self, turns: Turns, since: date | None) -> None:
@@ -198,24 +198,16 @@ class Content:
                 self._rows.mark(entry)
         for entry in marked:
             self.sessions.mark(entry)
+        self.validity = Validity(self.sessions)
         if isinstance(self.store, LiveStore):
             self.store.forget_indexes()  # of what was valid before
 
-    def forget(self, forgotten: Turns) -> None:
-        """Forget turns on the disk and then in memory, with all earlier versions of their sessions.
+    def forget(self, forgotten: Turns, new: Entry | None = None, part: Tables | None = None) -> None:
+        """Forget turns, with all earlier versions of their sessions, and save a new session, in one transaction.
 
-        If this raises, the content is closed. The disk is consistent in any case: the next use reads it again and
-        finishes the work.
+        The disk comes first, then the tables in memory; ``part`` are those of the new session. If this raises, the
+        content is closed. The disk is consistent in any case: the next use reads it again and finishes the work.
         """
-        self._forget(forgotten)
-
-    def _versions(self, entry: Entry) -> list[Session]:
-        """Return a session, and its earlier versions."""
-        earlier = self._rows.find(self.sessions.earlier(entry.id))
-        return [version.session for version in (entry, *earlier) if version.session is not None]
-
-    def _forget(self, forgotten: Turns, new: Entry | None = None, part: Tables | None = None) -> None:
-        """Forget turns and earlier versions, and save a new session with its tables, in one transaction."""
         forgotten = {**forgotten, **{old: None for number in forgotten for old in self.sessions.earlier(number)}}
         left = {entry.id: entry.without(forgotten[entry.id]) for entry in self._rows.find(set(forgotten))}
         try:
@@ -240,6 +232,11 @@ class Content:
             self.store.close()
         self._database.close()
         self.process = None
+
+    def _versions(self, entry: Entry) -> list[Session]:
+        """Return a session, and its earlier versions."""
+        earlier = self._rows.find(self.sessions.earlier(entry.id))
+        return [version.session for version in (entry, *earlier) if version.session is not None]
 
     def _clear(self) -> None:
         """Erase forgotten sessions from the folder, whatever store is used now."""

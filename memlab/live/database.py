@@ -13,9 +13,10 @@ import os
 import shutil
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Literal
 
 from memlab.errors import MemlabError
 from memlab.live.lock import FolderLock, inode
@@ -114,6 +115,15 @@ class Database:
         """Run a statement of the current transaction with each row of values."""
         with self._lock, self.errors():
             self._open().executemany(statement, rows)
+
+    def delete_turns(self, table: Literal["accesses", "votes"], turns: Mapping[int, Iterable[int] | None]) -> None:
+        """Delete the rows of some turns by session in the current transaction; None stands for all of a session."""
+        for session, some in turns.items():
+            if some is None:
+                self.run(f"DELETE FROM {table} WHERE session = ?", (session,))  # noqa: S608  (a constant)
+            else:
+                self.run(f"DELETE FROM {table} WHERE session = ? AND turn = ?",  # noqa: S608
+                         *((session, turn) for turn in some))
 
     @contextmanager
     def transaction(self, durable: bool = True) -> Iterator[None]:

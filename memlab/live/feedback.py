@@ -56,11 +56,7 @@ class Votes:
 
     def forget(self, forgotten: Mapping[int, Iterable[int] | None]) -> None:
         """Drop the votes on some turns, within a transaction; None stands for all turns of a session."""
-        for session, turns in forgotten.items():
-            if turns is None:
-                self._database.run("DELETE FROM votes WHERE session = ?", (session,))
-            else:
-                self._database.run("DELETE FROM votes WHERE session = ? AND turn = ?", *((session, t) for t in turns))
+        self._database.delete_turns("votes", forgotten)
         self._rows = {(vote, session, turn): row for (vote, session, turn), row in self._rows.items()
                       if session not in forgotten
                       or ((turns := forgotten[session]) is not None and turn not in set(turns))}

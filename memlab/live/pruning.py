@@ -59,12 +59,11 @@ class Accesses:
 
     def forget(self, forgotten: Mapping[int, Iterable[int] | None]) -> None:
         """Drop the counts of some turns, within a transaction; None stands for all turns of a session."""
-        gone = [(s, t) for s, t in self._counts
-                if s in forgotten and ((turns := forgotten[s]) is None or t in set(turns))]
-        for turn in gone:
-            del self._counts[turn]
-        self._database.run("DELETE FROM accesses WHERE session = ? AND turn = ?", *gone)
-        self._database.run("DELETE FROM accesses WHERE session = ?", *((s,) for s, t in forgotten.items() if t is None))
+        self._database.delete_turns("accesses", forgotten)
+        with self._lock:
+            self._counts = {(session, turn): count for (session, turn), count in self._counts.items()
+                            if session not in forgotten
+                            or ((turns := forgotten[session]) is not None and turn not in set(turns))}
 
     def frame(self) -> pl.DataFrame:
         """Return (session, turn, times, last): how often a turn was returned, and the day of the last question."""

@@ -21,18 +21,25 @@ class Validity:
     no question finds the older ones. Questions may run side by side.
 
     Args:
-        sessions: The working set of the memory.
+        sessions: The working set of the memory, of which nothing is deprecated or restored later.
     """
 
     def __init__(self, sessions: WorkingSet) -> None:
         self._sessions = sessions
         self._lock = threading.Lock()
+        self._ends: tuple[Tables, pl.DataFrame] | None = None  # of all tables
         # all tables, the turns that had ended, by session, and the tables without them
         self._latest: tuple[Tables, dict[int, frozenset[int]], Tables] | None = None
 
     def ends(self) -> pl.DataFrame:
         """Return (session, position, turn, end): of turns that are valid no longer, the first day, or ``ALWAYS``."""
         tables, places = self._sessions.tables()
+        with self._lock:
+            if self._ends is None or self._ends[0] is not tables:
+                self._ends = tables, self._all_ends(tables, places)
+            return self._ends[1]
+
+    def _all_ends(self, tables: Tables, places: pl.DataFrame) -> pl.DataFrame:
         days = dict(zip(places["session"], tables["sessions"]["said_on"].dt.date()))
         replaced: dict[int, date] = {}
         rows = []
