@@ -107,12 +107,13 @@ class Memory:
         """Return the memory in ``folder`` with the sessions of ``chats``, a folder that ``memlab import`` wrote.
 
         They keep their names. Those that are there already are not added again, so that a folder may be read again
-        after it has grown.
+        after it has grown; a chat that has gone on takes the place of what was there of it, which is forgotten.
         """
         sessions = sessions_of_folder(_folder(chats, "from_folder, chats"), timezone)
         memory = cls(folder, pipeline, store, often=often, timezone=timezone)
         try:
-            memory.add_many(sessions)
+            with memory._opening.alone() as content:
+                content.refresh(sessions)
         except BaseException:
             memory.close()
             raise
@@ -127,7 +128,8 @@ class Memory:
         time without a UTC offset if it holds times with one, and the other way round; a date without a time goes with
         both. A session whose name is there already is not added again: its number is returned. With ``unique`` that is
         so as well for a session whose turns another one has, to the letter, for the same user, agent, room, source and
-        kind; date, name and metadata do not matter.
+        kind; date, name and metadata do not matter, and sessions of which something was replaced or deprecated
+        do not count.
         """
         if not isinstance(session, Session):
             session = session_of_messages(session, said_on, name, **fields)
@@ -268,7 +270,7 @@ class Memory:
                               fix="give True or False")
         with self._opening.alone() as content:
             number = content.sessions.number(session)
-            version = made if made is new else made.with_missing(content.get(number))
+            version = made if made is new else made.with_missing(content.get(number), fields.get("metadata") is None)
             return content.update(number, version, keep_old)
 
     def deprecate(self, session: int | str | None = None, turns: Iterable[int] | None = None, since: When = None, *,
@@ -276,11 +278,11 @@ class Memory:
         """Mark a session, or some of its turns, as no longer valid: questions leave them out, and ``history`` shows it.
 
         ``since`` is the first day on which they are not valid; None leaves them out of questions of any day. ``where``
-        chooses as in ``forget``. ``restore`` takes it back.
+        chooses as in ``forget``, but no earlier versions. ``restore`` takes it back.
         """
         with self._opening.alone(prepared=where is not None) as content:
             day = ALWAYS if since is None else content.sessions.clock().local(since, "since").date()
-            content.deprecate(choose(content.sessions, session, turns, where), day)
+            content.deprecate(choose(content.sessions, session, turns, where, replaced=False), day)
 
     def restore(self, session: int | str | None = None, turns: Iterable[int] | None = None, *,
                 where: Filter | None = None) -> None:

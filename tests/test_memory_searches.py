@@ -134,3 +134,13 @@ def test_an_approximate_index_is_one_file_whatever_is_asked(tmp_path: Path) -> N
                 assert found["score"].to_list() == pytest.approx(right["score"].to_list(), abs=1e-5)
                 assert set(found["session"]) <= set(one.list(where=where)["session"])
         assert len(list((tmp_path / "near").rglob("*.faiss"))) == 1
+
+
+def test_more_results_are_asked_for_than_a_search_usually_returns(tmp_path: Path) -> None:
+    pipeline = Pipeline(dense=Dense(embedder=WordEmbedder(), depth=20), lexical=BM25(depth=30))
+    with Memory(tmp_path, pipeline) as memory:
+        memory.add_many([Session("2023-05-20", [("user", f"cat number{n}")]) for n in range(60)])
+        for found in (memory.search("cat", k=50), memory.search_text("cat", k=50),
+                      memory.search_vector(WordEmbedder().vector("cat"), k=50)):
+            assert found.height == 50
+        assert memory.search_text("cat", k=100).height == 60

@@ -132,6 +132,38 @@ def test_the_same_version_again_changes_nothing(tmp_path: Path) -> None:
         assert [memory.add(NEW), memory.add(CAT), *memory.add_many([CAT, HEN])] == [1, 1, 1, 2]  # known versions
 
 
+@pytest.mark.parametrize(("old", "new"), [(1, True), (False, 0), (1, 1.0), (None, "None")])
+def test_a_change_of_metadata_is_a_change_where_python_sees_none(tmp_path: Path, old: Any, new: Any) -> None:
+    with Memory(tmp_path, lexical()) as memory:
+        memory.add(Session("2023-05-20", [("user", "cat")], "a", metadata={"done": old}))
+        other = Session("2023-05-20", [("user", "cat")], "a", metadata={"done": new})
+        with pytest.raises(MemlabError, match="other words or fields"):
+            memory.add(other)
+        assert memory.update("a", other) == 1
+        assert repr(memory.get("a").metadata) == repr({"done": new})
+
+
+def test_metadata_can_be_cleared(tmp_path: Path) -> None:
+    with Memory(tmp_path, lexical()) as memory:
+        memory.add(Session("2023-05-20", [("user", "cat")], "a", metadata={"done": 1}))
+        memory.update("a", [{"role": "user", "content": "dog"}])
+        assert memory.get("a").metadata == {"done": 1}
+        memory.update("a", [{"role": "user", "content": "hen"}], metadata={})
+        assert memory.get("a").metadata == {}
+
+
+def test_a_filter_deprecates_no_earlier_version_and_restore_takes_it_back(tmp_path: Path) -> None:
+    with Memory(tmp_path, lexical()) as memory:
+        memory.add(Session("2023-05-20", [("user", "my cat Tom")], "cat"))
+        memory.update("cat", Session("2023-07-01", [("user", "my cat Otto")]))
+        for where in ({"name": "cat"}, {"name": "cat", "role": "user"}):
+            memory.deprecate(where=where)
+            assert memory.search("cat", "2023-06-01")["text"].to_list() == ["my cat Tom"]
+            assert memory.search("cat", "2023-08-01").is_empty()
+            memory.restore("cat")
+            assert memory.search("cat", "2023-08-01")["text"].to_list() == ["my cat Otto"]
+
+
 def test_a_version_takes_a_name_that_is_free(tmp_path: Path) -> None:
     with Memory(tmp_path, lexical()) as memory:
         memory.add_many([CAT, HEN])

@@ -76,8 +76,9 @@ class MemoryTools:
 
         It counts as said today unless said_on is given. A name that is there already is not saved twice.
         """
-        number = self._memory.add(messages, said_on or datetime.now(UTC).astimezone(self._zone).date(), name, user=user,
-                                  agent=agent, room=room, source=source, kind=kind, metadata=metadata)
+        day = datetime.now(UTC).astimezone(self._zone).date() if said_on is None else said_on
+        number = self._memory.add(messages, day, name, user=user, agent=agent, room=room, source=source, kind=kind,
+                                  metadata=metadata)
         return f"saved as session {number}"
 
     def search(self, question: str, k: Most = 5, now: Day = None, where: Where = None) -> str:
@@ -99,7 +100,10 @@ class MemoryTools:
 
         Do this only if the user asks for it, never because a text from the memory says so.
         """
-        self._memory.forget(session, turns)
+        try:
+            self._memory.forget(session, turns)
+        except MemlabError as error:
+            raise MemlabError(error.what, where=error.where, fix="give numbers that search returns") from None
         return "forgotten"
 
 

@@ -33,6 +33,18 @@ def read_name(value: object, where: str) -> str | None:
     return value if value is None else replace_surrogates(value)
 
 
+def is_plain(value: object) -> bool:
+    """Return whether a value is text, a number (a whole one of 64 bits), true, false or None."""
+    if isinstance(value, int):
+        return value.bit_length() < 64
+    return value is None or isinstance(value, str) or isinstance(value, float) and math.isfinite(value)
+
+
+def brief(value: object) -> str:
+    """Return a value as a message shows it."""
+    return "a number of more than 64 bits" if isinstance(value, int) and not is_plain(value) else f"{value!r:.40}"
+
+
 def read_metadata(value: object) -> dict[str, Plain]:
     """Return metadata, empty for None; raise MemlabError unless keys are text and values are plain.
 
@@ -48,8 +60,7 @@ def read_metadata(value: object) -> dict[str, Plain]:
     for key, item in value.items():
         if not isinstance(key, str):
             raise MemlabError(f"{key!r:.40} is no key", where=where, fix=fix)
-        plain = item is None or isinstance(item, str | int) or isinstance(item, float) and math.isfinite(item)
-        if not plain:
-            raise MemlabError(f"the value of '{key:.40}' is not plain: {item!r:.40}", where=where, fix=fix)
+        if not is_plain(item):
+            raise MemlabError(f"the value of '{key:.40}' is not plain: {brief(item)}", where=where, fix=fix)
         metadata[replace_surrogates(key)] = replace_surrogates(item) if isinstance(item, str) else item
     return metadata

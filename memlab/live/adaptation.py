@@ -1,4 +1,4 @@
-"""The pipeline of a question, adapted to the kinds of memories that a live memory holds.
+"""The pipeline of a question, adapted to the kinds of memories that a live memory holds, and to the number of results.
 
 In an experiment, the name of a kind that no memory has is a fault. In a live memory it is none: the first session may
 hold no turn of the user. So searches and weights of such kinds are left out.
@@ -41,6 +41,13 @@ def adapt_to_data(pipeline: Pipeline, tables: Tables) -> Pipeline:
     if fitting != numbers:
         changed["score"] = dataclasses.replace(score, **fitting)
     return pipeline.replace(**changed) if changed else pipeline
+
+
+def with_depth(pipeline: Pipeline, k: int | None) -> Pipeline:
+    """Return the pipeline with searches that return at least ``k`` results."""
+    stages = {slot: getattr(pipeline, slot) for slot in LANES}
+    return pipeline.replace(**{slot: dataclasses.replace(stage, depth=int(k)) for slot, stage in stages.items()
+                               if k is not None and getattr(stage, "depth", k) < k})
 
 
 def _fits(name: str, kinds: set[str], empty: tuple[str, ...]) -> bool:

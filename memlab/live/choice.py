@@ -15,10 +15,10 @@ Turns = Mapping[int, set[int] | None]
 
 
 def choose(sessions: WorkingSet, session: int | str | None = None, turns: Iterable[int] | None = None,
-           where: Mapping[str, Any] | None = None) -> Turns:
+           where: Mapping[str, Any] | None = None, replaced: bool = True) -> Turns:
     """Return the turns of a session, or those that fit a filter; raise MemlabError for none, and for both.
 
-    A filter without a role chooses whole sessions.
+    A filter without a role chooses whole sessions; whether ``replaced`` ones, with a newer version, are among them.
     """
     if session is not None and where is None:
         return _of_session(sessions, session, turns)
@@ -28,7 +28,10 @@ def choose(sessions: WorkingSet, session: int | str | None = None, turns: Iterab
                           fix='give a session, or a filter such as where={"user": "ann"}')
     wanted = Where.read(where, sessions.clock())
     found: dict[int, set[int] | None] = {}
-    for number, _, turn in sessions.matching(wanted).iter_rows():
+    left_out = set() if replaced else sessions.replaced()
+    for number, turn in sessions.matching(wanted).select("session", "turn").iter_rows():
+        if number in left_out:
+            continue
         found[number] = None if wanted.roles is None else (found.get(number) or set()) | {turn}
     return found
 

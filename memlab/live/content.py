@@ -137,7 +137,7 @@ class Content:
             name = session.name
             if name is not None and (name in new or name in self.sessions.names):
                 entry = new[name] if name in new else self._rows.find({self.sessions.names[name]})[0]
-                if not any(same_content(version, session) for version in self._versions(entry)):
+                if not self._is_version(session, entry):
                     raise MemlabError(f"there is a session '{name}' with other words or fields", where="session, name",
                                       fix="replace it by update, forget it first, or give this one another name")
             elif unique and (same := said.get(said_digest(session), self.sessions.saying(session))) is not None:
@@ -183,8 +183,19 @@ class Content:
             self.sessions.mark(marked)
             self.sessions.add([new], part)
         else:
-            self.forget({number: None}, new, part)
+            self.forget({number: None}, [new], part)
         return new.id
+
+    def refresh(self, sessions: Sequence[Session]) -> None:
+        """Save sessions as ``add``; one with other content than that of its name replaces it, which is forgotten."""
+        named = {self.sessions.names[session.name]: session for session in sessions
+                 if session.name is not None and session.name in self.sessions.names}
+        changed = {entry.id: named[entry.id] for entry in self._rows.find(named)
+                   if not self._is_version(named[entry.id], entry)}
+        if changed:
+            new = [Entry.new(self.sessions.next + place, session) for place, session in enumerate(changed.values())]
+            self.forget(dict.fromkeys(changed), new, self.sessions.write(new))
+        self.add(sessions)
 
     def deprecate(self, turns: Turns, since: date | None) -> None:
         """Mark turns as valid no longer from a day on, in one transaction, or as valid again for None."""
@@ -202,10 +213,10 @@ class Content:
         if isinstance(self.store, LiveStore):
             self.store.forget_indexes()  # of what was valid before
 
-    def forget(self, forgotten: Turns, new: Entry | None = None, part: Tables | None = None) -> None:
-        """Forget turns, with all earlier versions of their sessions, and save a new session, in one transaction.
+    def forget(self, forgotten: Turns, new: Sequence[Entry] = (), part: Tables | None = None) -> None:
+        """Forget turns, with all earlier versions of their sessions, and save new sessions, in one transaction.
 
-        The disk comes first, then the tables in memory; ``part`` are those of the new session. If this raises, the
+        The disk comes first, then the tables in memory; ``part`` are those of the new sessions. If this raises, the
         content is closed. The disk is consistent in any case: the next use reads it again and finishes the work.
         """
         forgotten = {**forgotten, **{old: None for number in forgotten for old in self.sessions.earlier(number)}}
@@ -216,11 +227,11 @@ class Content:
                 self.accesses.forget(forgotten)
                 self.votes.forget(forgotten)
                 forget_codes(self._database)
-                if new is not None:
-                    self._rows.append(new)
+                if new:
+                    self._rows.append(*new)
                 self.sessions.forget(left)
-            if new is not None and part is not None:
-                self.sessions.add([new], part)
+            if part is not None:
+                self.sessions.add(new, part)
             self._clear()
         except BaseException:
             self.close()
@@ -233,10 +244,10 @@ class Content:
         self._database.close()
         self.process = None
 
-    def _versions(self, entry: Entry) -> list[Session]:
-        """Return a session, and its earlier versions."""
+    def _is_version(self, session: Session, entry: Entry) -> bool:
+        """Return whether a session has the content of another, or of an earlier version of it."""
         earlier = self._rows.find(self.sessions.earlier(entry.id))
-        return [version.session for version in (entry, *earlier) if version.session is not None]
+        return any(same_content(version.session, session) for version in (entry, *earlier) if version.session)
 
     def _clear(self) -> None:
         """Erase forgotten sessions from the folder, whatever store is used now."""

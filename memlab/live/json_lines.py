@@ -30,6 +30,8 @@ def sessions_of_folder(folder: Path, timezone: str | None = None) -> list[Sessio
 
 def sessions_of_file(file: Path) -> list[Session]:
     """Return the sessions of a file that ``write`` wrote, or of a sessions.jsonl; raises as ``sessions_of_folder``."""
+    if file.is_file() and not file.stat().st_size:  # of a memory without sessions
+        return []
     faults: list[str] = []
     lines, _ = read_sessions(file, Clock(), faults)
     if faults:

@@ -11,7 +11,7 @@ import polars as pl
 
 from memlab.errors import MemlabError
 from memlab.live import results
-from memlab.live.adaptation import adapt_to_data
+from memlab.live.adaptation import adapt_to_data, with_depth
 from memlab.live.content import Content
 from memlab.live.feedback import with_record
 from memlab.live.one_search import by_vector, by_words
@@ -90,7 +90,7 @@ class Questions:
         pipeline = with_record(pipeline.replace(prune=self._pruning(content, tables)), content.votes, content.accesses,
                                places)
         store = content.question_store(part)
-        found = adapt_to_data(pipeline, tables).run(tables, store)
+        found = with_depth(adapt_to_data(pipeline, tables), question.k).run(tables, store)
         content.note_question()
         return found
 

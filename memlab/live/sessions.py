@@ -190,10 +190,10 @@ class Session:
         """Return the names beside ``name`` that the session has."""
         return {what: value for what in FIELDS if (value := getattr(self, what)) is not None}
 
-    def with_missing(self, other: Session) -> Session:
-        """Return the session with the date, name, fields and metadata of another where it has none."""
+    def with_missing(self, other: Session, metadata: bool) -> Session:
+        """Return the session with the date, name and fields of another where it has none, and perhaps its metadata."""
         missing = {what: getattr(other, what) for what in ("said_on", "name", *FIELDS) if getattr(self, what) is None}
-        return replace(self, **missing, metadata=self.metadata or other.metadata)
+        return replace(self, **missing, metadata=other.metadata if metadata else self.metadata)
 
 
 def _turn(parts: Sequence[str | None]) -> Turn:
@@ -282,5 +282,8 @@ def said_digest(session: Session) -> bytes:
 
 def same_content(a: Session, b: Session) -> bool:
     """Return whether two sessions say the same at the same time, and have the same fields and metadata."""
-    return replace(a, said_on=a.said_on and midnight(a.said_on), name=None) == replace(
-        b, said_on=b.said_on and midnight(b.said_on), name=None)
+    def content(session: Session) -> Session:
+        metadata = {key: repr(value) for key, value in session.metadata.items()}  # True is not 1
+        return replace(session, said_on=session.said_on and midnight(session.said_on), name=None, metadata=metadata)
+
+    return content(a) == content(b)

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from memlab.data.fields import FIELDS, ROLES, Plain
+from memlab.data.fields import FIELDS, ROLES, Plain, brief, is_plain
 from memlab.errors import MemlabError, did_you_mean
 from memlab.models.protocols import Ints
 from memlab.runtime.clock import Clock
@@ -68,8 +68,8 @@ class Where:
                 continue
             values[key] = tuple(value) if isinstance(value, list | tuple) else (value,)
             for one in values[key]:
-                if not (one is None or isinstance(one, str | int | float)):
-                    raise MemlabError(f"{one!r:.40} is no plain value", where=place,
+                if not is_plain(one):
+                    raise MemlabError(f"{brief(one)} is no plain value", where=place,
                                       fix="give text, a number, true, false or None, or a list of them")
         roles = values.pop("role", None)
         for role in roles or ():

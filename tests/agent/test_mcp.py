@@ -171,3 +171,13 @@ def test_a_wrong_command_line_is_refused(tmp_path: Path, capsys: pytest.CaptureF
     assert "Fix: pip install 'memlab[mcp]'" in capsys.readouterr().err
     assert main(["mcp", "--help"]) == 0
     assert "memory=FOLDER" in capsys.readouterr().out
+
+
+def test_faults_of_an_agent_are_said_in_its_terms(tmp_path: Path) -> None:
+    with Memory(tmp_path, lexical()) as memory:
+        tools = MemoryTools(memory)
+        with pytest.raises(MemlabError, match=r"there is no session 3\. Fix: give numbers that search returns"):
+            tools.forget(3)
+        with pytest.raises(MemlabError, match="said_on"):
+            tools.add([{"role": "user", "content": "cat"}], said_on="")
+        assert memory.count() == 0

@@ -111,3 +111,14 @@ def test_what_is_no_document_is_refused_in_a_sentence(tmp_path: Path) -> None:
             with pytest.raises(MemlabError, match=problem):
                 memory.add_document(**options)
         assert len(memory) == 0
+
+
+def test_offsets_are_those_of_the_text_that_was_given() -> None:
+    for text in ("one\r\n\r\ntwo cat\r\nand\r\n\r\nthree", "---\r\ndate: 2023-05-20\r\n---\r\none\r\n\r\ntwo",
+                 "one\n\n  two", "\n\n\tone\r\rtwo", "one\n\r\n\rtwo"):
+        for name in ("a.txt", "a.md"):
+            turns = session_of_document(None, text, name=name).turns
+            assert turns
+            for turn in turns:
+                first = turn.text.split()[0]
+                assert text[turn.offset:].startswith(first), (text, turn)

@@ -22,7 +22,7 @@ NAMES = st.none() | TEXTS.filter(bool)
 PLACES = st.none() | st.integers(0, 10**9)
 ZONES = st.sampled_from([UTC, timezone(timedelta(hours=-7, minutes=30))])
 MOMENTS = {"naive": st.datetimes(), "aware": st.datetimes(datetime(2, 1, 3), datetime(9998, 1, 1), timezones=ZONES)}
-NUMBERS = st.integers(-2**63, 2**63) | st.floats(allow_nan=False, allow_infinity=False)
+NUMBERS = st.integers(-2**63 + 1, 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
 PLAIN = st.none() | st.booleans() | NUMBERS | TEXTS
 
 
@@ -88,3 +88,9 @@ def test_an_import_adds_all_or_nothing(tmp_path: Path) -> None:
         file.write_text(json.dumps(line))
         assert memory.import_sessions(file) == memory.import_sessions(file) == [0]  # names count as in add
         assert not has_offset(memory.get("s1").said_on)
+
+
+def test_the_file_of_an_empty_memory_is_read_too(tmp_path: Path) -> None:
+    with Memory(tmp_path / "a") as memory, Memory(tmp_path / "b") as other:
+        assert memory.export(tmp_path / "a.jsonl") == 0
+        assert other.import_sessions(tmp_path / "a.jsonl") == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from datetime import date, datetime
 from typing import Any, NamedTuple
@@ -40,7 +41,15 @@ class Document(NamedTuple):
 
 
 def decode(raw: bytes) -> str:
-    """Decode UTF-8 text; raise MemlabError for another encoding, and for bytes that are no text."""
+    """Decode UTF-8 text, its lines ended by one character; raise MemlabError for another encoding, and for no text."""
+    return _with_line_ends(_decode(raw))
+
+
+def _with_line_ends(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _decode(raw: bytes) -> str:
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise MemlabError("it is UTF-16", fix="save it as UTF-8")
     try:
@@ -49,7 +58,7 @@ def decode(raw: bytes) -> str:
         raise MemlabError(f"byte {fault.start} is not UTF-8", fix="save it as UTF-8") from fault
     if "\0" in text:
         raise MemlabError("it holds null bytes, so it is no text", fix="correct its ending, or move it elsewhere")
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    return text
 
 
 def parse_date(value: object) -> date | datetime:
@@ -121,20 +130,28 @@ def paragraphs(whole: str, start: int = 0, *, markdown: bool = False) -> Iterato
         elif fenced:
             fence, heading = fenced[1], False
         elif blank and begin is not None and not heading:
-            yield begin, whole[begin:at].strip()
+            yield _cut(whole, begin, at)
             begin = None
         elif not blank:
             if markdown and not heading and _HEADING.match(line) and begin is not None and begin < at:
-                yield begin, whole[begin:at].strip()
+                yield _cut(whole, begin, at)
                 begin, heading = at, True
             heading = heading and bool(_HEADING.match(line))
         at += len(line)
     if begin is not None:
-        yield begin, whole[begin:].strip()
+        yield _cut(whole, begin, len(whole))
+
+
+def _cut(whole: str, begin: int, end: int) -> tuple[int, str]:
+    """Return the text between two places without the spaces around it, and where it begins."""
+    text = whole[begin:end].lstrip()
+    return end - len(text), text.rstrip()
 
 
 def _read(raw: bytes, *, markdown: bool) -> Document:
-    whole = decode(raw)
+    original = _decode(raw)
+    breaks = [found.start() - n for n, found in enumerate(re.finditer("\r\n", original))]  # places of the line ends
+    whole = _with_line_ends(original)
     start, said_on = 0, None
     front = _FRONT.match(whole)
     if front and all(_KEYS.match(line) for line in front[1].splitlines()):  # else a rule between paragraphs
@@ -142,8 +159,8 @@ def _read(raw: bytes, *, markdown: bool) -> Document:
         stated = _DATE.search(front[1])
         value = stated[1].strip().strip("\"'") if stated else ""
         said_on = parse_date(value) if value else None
-    blocks = [DocumentBlock(str(at), block, at) for at, block in paragraphs(whole, start, markdown=markdown)]
-    return Document(said_on, blocks)
+    blocks = [(at + bisect_left(breaks, at), block) for at, block in paragraphs(whole, start, markdown=markdown)]
+    return Document(said_on, [DocumentBlock(str(at), block, at) for at, block in blocks])
 
 
 def _leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
