@@ -15,6 +15,11 @@ HIDDEN: set[str] = set()
 """Values that no message shows: those that a configuration took from the environment (``memlab.runtime.redaction``)."""
 
 
+_STEERING = ((0, 8), (11, 31), (127, 159), (0x202A, 0x202E), (0x2066, 0x2069))
+_ESCAPES = {code: ascii(chr(code))[1:-1] for first, last in _STEERING for code in range(first, last + 1)}
+"""Control characters and marks of direction, by which a name in a message could steer a terminal, as they are shown."""
+
+
 def hide(text: str) -> str:
     """Return a text without the hidden values."""
     for value in sorted(HIDDEN, key=lambda value: (-len(value), value)):  # a part after the whole
@@ -30,7 +35,7 @@ class MemlabError(Exception):
     """
 
     def __init__(self, what: str, *, where: str = "", fix: str = "") -> None:
-        self.what, self.where, self.fix = map(hide, (what, where, fix))
+        self.what, self.where, self.fix = (hide(part).translate(_ESCAPES) for part in (what, where, fix))
         text = f"{self.where}: {self.what}" if where else self.what
         super().__init__(f"{text}. Fix: {self.fix}" if fix else text)
 
@@ -43,7 +48,7 @@ class Faults(MemlabError):
     """Several faults found in one pass, shown together."""
 
     def __init__(self, faults: Iterable[str]) -> None:
-        self.faults = [hide(fault) for fault in faults]
+        self.faults = [hide(fault).translate(_ESCAPES) for fault in faults]
         lines = "\n".join(f"  * {fault}" for fault in self.faults)
         count = f"{len(self.faults)} fault" + ("s" if len(self.faults) != 1 else "")
         super().__init__(f"{count}:\n{lines}")

@@ -81,3 +81,8 @@ def test_marks_without_an_end_take_linear_time(text: str) -> None:
     start = time.process_time()
     without_marks(text, [], Tally())
     assert time.process_time() - start < 3
+
+
+def test_the_titles_of_a_result_are_named_once() -> None:
+    reference = {"matched_text": mark("products", "x1"), "products": [{"title": "T" * 1000}]}
+    assert without_marks(mark("products", "x1") * 1000, [reference], Tally()).count("T") == 1000

@@ -117,3 +117,9 @@ def test_two_people_of_one_name_are_told_apart(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("raw", "plain"), [("a &lt;b&gt; &amp; c", "a <b> & c"), ("&#" + "1" * 5000 + ";",) * 2])
 def test_an_entity_is_a_letter_unless_its_number_has_no_end(raw: str, plain: str) -> None:
     assert People([]).plain(raw) == plain
+
+
+def test_a_long_name_is_cut_since_each_mention_repeats_it() -> None:
+    people, name = People([]), "N" * 5000
+    for value in (f"<@U1|{name}> <@U1>", f"<#C1|{name}> <#C1>", f"<!subteam^S1|@{name}> <!subteam^S1>"):
+        assert len(people.plain(value)) == len("@ @") + 2 * 80

@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 from safetensors.numpy import save_file
 
-from memlab.errors import DiskFault, MemlabError, disk_fault, error_message
+from memlab.errors import DiskFault, Faults, MemlabError, disk_fault, error_message
 from memlab.runtime.files import atomic_dir, atomic_write, disk_faults
 from tests.faults.limits import largest_file, small_disk
 
@@ -151,3 +151,10 @@ def test_an_error_that_a_full_disk_lies_behind_is_one() -> None:
     error.__context__ = PermissionError(errno.EACCES, "x")  # perhaps that of a cache that does without
     assert "the disk is full" in error_message(error)
     assert error_message(KeyError("x")) == "KeyError: 'x'"
+
+
+def test_a_message_does_not_steer_a_terminal() -> None:
+    name = "a\x1b[31m\x9b\x07\u202eb"
+    for error in (MemlabError(f"there is no '{name}'", where=name, fix=name), Faults([f"no {name}"])):
+        assert str(error).isprintable() or str(error).replace("\n", "").isprintable()
+        assert "\\x1b[31m\\x9b\\x07\\u202eb" in str(error)

@@ -253,3 +253,17 @@ def test_a_copy_made_while_the_memory_changes_opens_or_is_refused(tmp_path: Path
             with Memory(target) as copied:
                 assert len(copied) == len(names) + 1
     assert refused <= 2
+
+
+@pytest.mark.parametrize("link", [os.link, os.symlink])
+def test_a_database_with_a_second_name_is_refused(tmp_path: Path, link: Callable[[str, str], None]) -> None:
+    folder, other = tmp_path / "ann", tmp_path / "other"
+    with Memory(folder, Pipeline(dense=Dense(embedder=WordEmbedder()))) as memory:
+        memory.add(Session("2023-05-20", [("user", "cat")]))
+        other.mkdir()
+        link(str(folder / "memory.db"), str(other / "memory.db"))
+        with pytest.raises(MemlabError, match=r"has a second name, a link.*Fix: copy the folder without links"):
+            len(Memory(other))
+        memory.add(Session("2023-05-20", [("user", "dog")]))
+    (other / "memory.db").unlink()
+    assert len(Memory(folder)) == 2

@@ -71,7 +71,7 @@ class MemoryTools:
 
     def add(self, messages: list[AddedMessage], said_on: Day = None, name: str | None = None, user: str | None = None,
             agent: str | None = None, room: str | None = None, source: str | None = None, kind: str | None = None,
-            metadata: dict[str, str | int | float | bool | None] | None = None) -> str:
+            metadata: dict[str, Any] | None = None) -> str:
         """Save a conversation, or a part of it, in the memory.
 
         It counts as said today unless said_on is given. A name that is there already is not saved twice.

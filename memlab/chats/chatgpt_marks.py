@@ -40,7 +40,7 @@ def without_marks(text: str, references: Sequence[dict[str, Any]], tally: Tally)
 
     def words(match: re.Match[str]) -> str:
         kind = match[2] or "cite"
-        fields, named = (match[3] or "").split("\ue202"), titles.get(match[0].lstrip(" "), [])
+        fields, named = (match[3] or "").split("\ue202"), titles.pop(match[0].lstrip(" "), [])
         found = "" if kind.endswith("cite") else _words(kind, fields, named)
         tally.add("marks of ChatGPT's page left out", not found, kind=kind)
         return match[1] + found if found else ""

@@ -16,6 +16,9 @@ from typing import Any
 from memlab.chats.conversation import epoch, object_of, objects_of, text_of
 from memlab.chats.source import ExportFile
 
+MOST_NAME = 80
+"""Characters of a name, as in Slack itself: each mention repeats it."""
+
 _MARK = re.compile(r"<([^<>|]+)(?:\|([^<>]*))?>")
 
 
@@ -30,7 +33,7 @@ class People:
                        for user in objects_of(file.content)}
         display = {key: _name(user) for key, user in self._users.items()}
         shared = Counter(display.values())
-        self._names = {key: name if shared[name] == 1 else f"{name} ({text_of(self._users[key].get('name')) or key})"
+        self._names = {key: name if shared[name] == 1 else f"{name} ({_short(self._users[key].get('name')) or key})"
                        for key, name in display.items()}
         self._channels = {text_of(entry.get("id")): entry for file in files
                           if file.stem in ("channels", "groups", "dms", "mpims") for entry in objects_of(file.content)}
@@ -81,7 +84,7 @@ class People:
         if kind == "user":
             return f"@{self.name(key, self._labels.get(key, ''))}"
         if kind == "channel":
-            return f"#{text_of(self._channels.get(key, {}).get('name')) or self._labels.get(key, key)}"
+            return f"#{_short(self._channels.get(key, {}).get('name')) or self._labels.get(key, key)}"
         return f"@{self._labels.get(key, key)}"
 
     def _mark(self, match: re.Match[str]) -> str:
@@ -93,7 +96,7 @@ class People:
             return label or moment(values[0])
         key = values[0] if values else kind
         if label:
-            self._labels[key] = label.lstrip("@#")
+            self._labels[key] = _short(label.lstrip("@#"))
         return self.mention({"@": "user", "#": "channel"}.get(target[0], "broadcast"), key)
 
 
@@ -127,4 +130,8 @@ def moment(value: object) -> str:
 def _name(user: dict[str, Any]) -> str:
     profile = object_of(user.get("profile"))
     return next((name for holder, key in ((profile, "display_name"), (profile, "real_name"), (user, "real_name"),
-                                          (user, "name"), (user, "id")) if (name := text_of(holder.get(key)))), "")
+                                          (user, "name"), (user, "id")) if (name := _short(holder.get(key)))), "")
+
+
+def _short(name: object) -> str:
+    return text_of(name)[:MOST_NAME]

@@ -7,8 +7,8 @@ this file from a chat export::
     {"corpus": "ann", "session": "s1", "said_on": "2023-05-20", "turns": [
         {"role": "user", "text": "I adopted a cat."}, {"role": "assistant", "text": "Lovely!"}]}
 
-A line may also have ``user``, ``agent``, ``room``, ``source``, ``kind`` (names) and ``metadata`` (an object of plain
-values), by which ``query/where`` filters. A live memory keeps them, ``named``, and ``offset`` and ``page`` of a turn
+A line may also have ``user``, ``agent``, ``room``, ``source``, ``kind`` (names) and ``metadata`` (an object of
+JSON), by which ``query/where`` filters. A live memory keeps them, ``named``, and ``offset`` and ``page`` of a turn
 (``Memory.from_folder``, ``Memory.import_sessions``).
 
 questions.jsonl needs question, corpus and text alone. ``evidence`` names what answers the question: sessions, and

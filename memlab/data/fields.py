@@ -1,9 +1,10 @@
-"""Fields of a session beside its words: five free names, and metadata of plain values."""
+"""Fields of a session beside its words: five free names, and metadata as JSON."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from memlab.errors import MemlabError, did_you_mean
 from memlab.text.display import replace_surrogates
@@ -15,7 +16,10 @@ ROLES = ("user", "assistant")
 """Who may say a turn."""
 
 Plain = str | int | float | bool | None
-"""A value of metadata."""
+"""A value by which filters choose."""
+
+DEPTH = 20
+"""Lists and objects of metadata within each other, at most."""
 
 
 def check_fields(names: Iterable[str]) -> None:
@@ -45,22 +49,39 @@ def brief(value: object) -> str:
     return "a number of more than 64 bits" if isinstance(value, int) and not is_plain(value) else f"{value!r:.40}"
 
 
-def read_metadata(value: object) -> dict[str, Plain]:
-    """Return metadata, empty for None; raise MemlabError unless keys are text and values are plain.
+def read_metadata(value: object) -> dict[str, Any]:
+    """Return metadata, empty for None; raise MemlabError unless they are an object of JSON.
 
-    >>> read_metadata({"project": "boat", "page": 3})
-    {'project': 'boat', 'page': 3}
+    >>> read_metadata({"project": "boat", "pages": [3, 4]})
+    {'project': 'boat', 'pages': [3, 4]}
     """
-    where, fix = "session, metadata", 'write {"project": "boat"}: values are text, numbers, true, false or None'
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        raise MemlabError(f"expected an object, got {type(value).__name__}", where=where, fix=fix)
-    metadata: dict[str, Plain] = {}
-    for key, item in value.items():
-        if not isinstance(key, str):
-            raise MemlabError(f"{key!r:.40} is no key", where=where, fix=fix)
-        if not is_plain(item):
-            raise MemlabError(f"the value of '{key:.40}' is not plain: {brief(item)}", where=where, fix=fix)
-        metadata[replace_surrogates(key)] = replace_surrogates(item) if isinstance(item, str) else item
+    if not (value is None or isinstance(value, Mapping)):
+        raise MemlabError(f"expected an object, got {type(value).__name__}", where=_METADATA, fix=_WRITE)
+    metadata: dict[str, Any] = _json(value or {}, "")
     return metadata
+
+
+_METADATA = "session, metadata"
+_WRITE = 'write {"project": "boat", "pages": [3, 4]}: values are those of JSON'
+
+
+def _json(value: object, key: str, depth: int = DEPTH) -> Any:
+    """Return a value as JSON has it, without half surrogates."""
+    if is_plain(value):
+        return replace_surrogates(value) if isinstance(value, str) else value
+    if not isinstance(value, Mapping | list | tuple):
+        raise MemlabError(f"the value of '{key:.40}' is not plain: {brief(value)}", where=_METADATA, fix=_WRITE)
+    if not depth:
+        raise MemlabError(f"'{key:.40}' has more than {DEPTH} lists and objects within each other", where=_METADATA,
+                          fix="make it flatter")
+    if not isinstance(value, Mapping):
+        return [_json(item, key, depth - 1) for item in value]
+    if wrong := [name for name in value if not isinstance(name, str)]:
+        raise MemlabError(f"{brief(wrong[0])} is no key", where=_METADATA, fix=_WRITE)
+    return {replace_surrogates(name): _json(item, name, depth - 1) for name, item in value.items()}
+
+
+def values_of(value: object) -> list[Plain]:
+    """Return the values by which a filter finds a field: a list's own, none of an object."""
+    items = value if isinstance(value, list) else [value]
+    return [item for item in items if item is None or isinstance(item, str | int | float)]

@@ -12,10 +12,11 @@ from datetime import date, datetime, tzinfo
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError, field_validator
 
 from memlab.chats.refusal import instead
 from memlab.data.benchmarks import Builder
+from memlab.data.fields import read_metadata
 from memlab.data.subset import Subset
 from memlab.errors import MemlabError, did_you_mean
 from memlab.runtime.clock import Clock, read_moment, time_zone
@@ -80,8 +81,16 @@ class SessionLine(_Line):
     room: str | None = None
     source: str | None = None
     kind: str | None = None
-    metadata: dict[str, str | int | float | bool | None] | None = None
+    metadata: dict[str, Any] | None = None
     named: bool = True
+
+    @field_validator("metadata")
+    @classmethod
+    def _is_json(cls, value: dict[str, Any] | None) -> dict[str, Any] | None:
+        try:
+            return value and read_metadata(value)
+        except MemlabError as error:
+            raise ValueError(error.what) from error
 
     def fields(self) -> dict[str, Any]:
         """Return the fields and metadata that the line has."""

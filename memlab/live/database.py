@@ -220,6 +220,9 @@ class Database:
         elif self._beside().exists() and self._beside().stat().st_size:
             raise MemlabError(f"this memory was not closed, and {self._beside().name} cannot be moved into it",
                               where=str(self.folder), fix="open it once where its folder can be written")
+        if self.path.is_symlink() or self.path.exists() and self.path.stat().st_nlink > 1:  # its lock is another's
+            raise MemlabError(f"{FILE} has a second name, a link, by which another process may change it",
+                              where=str(self.folder), fix="copy the folder without links (cp -r), and open the copy")
         options = "mode=ro&immutable=1" if self.read_only else "mode=rw"
         if not self.path.exists():
             self.path.touch(0o600)  # SQLite gives the file beside it the same mode

@@ -12,7 +12,7 @@ from functools import reduce
 from operator import xor
 from typing import Any
 
-from memlab.data.fields import FIELDS, ROLES, Plain, read_metadata, read_name
+from memlab.data.fields import FIELDS, ROLES, read_metadata, read_name
 from memlab.errors import MemlabError, did_you_mean
 from memlab.live.database import Database
 from memlab.runtime.clock import midnight, read_moment
@@ -155,8 +155,8 @@ class Session:
     ``name`` is chosen by the caller. A name that is there already is not added again, so that an addition may be
     repeated safely; without a name the same words are a second session.
 
-    ``user``, ``agent``, ``room``, ``source`` and ``kind`` are names of your own, and ``metadata`` is an object of plain
-    values.
+    ``user``, ``agent``, ``room``, ``source`` and ``kind`` are names of your own, and ``metadata`` is an object of
+    JSON.
 
     >>> Session("2023-05-20", [("user", "I adopted a cat."), Turn("assistant", "Lovely!")]).turns[0].text
     'I adopted a cat.'
@@ -170,11 +170,11 @@ class Session:
     room: str | None
     source: str | None
     kind: str | None
-    metadata: Mapping[str, Plain] = field(hash=False)
+    metadata: Mapping[str, Any] = field(hash=False)
 
     def __init__(self, said_on: datetime | date | str | None, turns: Iterable[Turn | Sequence[str | None]],
                  name: str | None = None, *, user: str | None = None, agent: str | None = None, room: str | None = None,
-                 source: str | None = None, kind: str | None = None, metadata: Mapping[str, Plain] | None = None
+                 source: str | None = None, kind: str | None = None, metadata: Mapping[str, Any] | None = None
                  ) -> None:
         object.__setattr__(self, "said_on", None if said_on is None else read_moment(said_on, "session, said_on"))
         if isinstance(turns, str) or not isinstance(turns, Iterable):
@@ -283,7 +283,7 @@ def said_digest(session: Session) -> bytes:
 def same_content(a: Session, b: Session) -> bool:
     """Return whether two sessions say the same at the same time, and have the same fields and metadata."""
     def content(session: Session) -> Session:
-        metadata = {key: repr(value) for key, value in session.metadata.items()}  # True is not 1
-        return replace(session, said_on=session.said_on and midnight(session.said_on), name=None, metadata=metadata)
+        return replace(session, said_on=session.said_on and midnight(session.said_on), name=None, metadata={})
 
-    return content(a) == content(b)
+    one, other = (json.dumps(session.metadata, sort_keys=True) for session in (a, b))  # where true is not 1
+    return one == other and content(a) == content(b)

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from memlab.data.fields import FIELDS, ROLES, Plain, brief, is_plain
+from memlab.data.fields import FIELDS, ROLES, Plain, brief, is_plain, values_of
 from memlab.errors import MemlabError, did_you_mean
 from memlab.models.protocols import Ints
 from memlab.runtime.clock import Clock
@@ -117,7 +117,8 @@ class FieldValues:
             for row, fields in enumerate(self._fields):
                 value = fields.get("metadata", {}).get(key.removeprefix(METADATA)) if key.startswith(
                     METADATA) else fields.get(key)
-                rows.setdefault((isinstance(value, bool), value), []).append(row)
+                for one in values_of(value):
+                    rows.setdefault((isinstance(one, bool), one), []).append(row)
             self._rows[key] = rows
         return self._rows[key]
 

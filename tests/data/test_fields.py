@@ -65,7 +65,9 @@ def test_fields_are_copied_exported_and_imported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"user": 5}, {"room": ["a"]}, {"metadata": ["a"]}, {"metadata": {1: "a"}},
-                                   {"metadata": {"a": [1]}}, {"metadata": {"a": {}}},
+                                   {"metadata": {"a": {1, 2}}}, {"metadata": {"a": [b"b"]}},
+                                   {"metadata": {"a": 2**63}}, {"metadata": {"a": [{"b": 10**5000}]}},
+                                   {"metadata": {"a": {2: "b"}}},
                                    {"metadata": {"a": float("nan")}}])
 def test_fields_that_are_no_names_or_plain_values_are_refused(wrong: Any) -> None:
     with pytest.raises(MemlabError, match=f"session, {next(iter(wrong))}: "):

@@ -11,7 +11,13 @@ from typing import Any, NamedTuple
 
 from memlab.errors import MemlabError
 from memlab.runtime.clock import read_moment
-from memlab.runtime.foreign import load_json
+from memlab.runtime.foreign import MOST_BYTES, load_json
+
+TIMES = 20
+"""Times the size of a JSON file that its values may take with the keys before each of them."""
+
+MOST_PATH = 100_000
+"""Characters of the keys before a value of JSON."""
 
 _FRONT = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _DATE = re.compile(r"^(?:date|said_on)[ \t]*:[ \t]*([^#\n]*)", re.MULTILINE)
@@ -99,10 +105,18 @@ def json_file(raw: bytes) -> Document:
     entries = ([(f"[{i}]", v) for i, v in enumerate(value)] if isinstance(value, list)
                else [(str(k), v) for k, v in value.items()] if isinstance(value, dict) else [("", value)])
     blocks: list[tuple[str, str]] = []
+    size, most = 0, max(MOST_BYTES, TIMES * len(raw))
     for place, entry in entries:
         label = "" if place.startswith("[") else place
-        lines = "\n".join(f"{path}: {leaf}" if path else leaf for path, leaf in _leaves(entry, label))
-        blocks += [(place, lines)] if lines.strip() else []
+        lines = []
+        for path, leaf in _leaves(entry, label):
+            lines.append(f"{path}: {leaf}" if path else leaf)
+            size += len(lines[-1])
+            if size > most:
+                raise MemlabError(f"its keys, repeated before each value, make more than {most / 1e6:,.0f} MB of text",
+                                  fix="shorten the keys, or split it")
+        text = "\n".join(lines)
+        blocks += [(place, text)] if text.strip() else []
     return Document(None if stated is None else parse_date(stated), in_a_row(blocks))
 
 
@@ -164,13 +178,27 @@ def _read(raw: bytes, *, markdown: bool) -> Document:
 
 
 def _leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
-    """Yield (path, text) of every value that is neither list nor object nor null."""
-    pending = [(path, value)]
+    """Yield (path, text) of every value that is neither list nor object nor null.
+
+    Raises MemlabError for a path of more than ``MOST_PATH`` characters.
+    """
+    pending = [iter([(path, value)])]
     while pending:  # not by recursion: JSON may be nested deeper than Python calls
-        path, value = pending.pop()
-        if isinstance(value, dict):
-            pending += [(f"{path}.{k}" if path else str(k), v) for k, v in reversed(value.items())]
-        elif isinstance(value, list):
-            pending += [(f"{path}[{i}]", v) for i, v in reversed(list(enumerate(value)))]
+        path, value = next(pending[-1], ("", pending))
+        if value is pending:
+            pending.pop()
+        elif isinstance(value, dict | list):
+            if len(path) > MOST_PATH:
+                raise MemlabError(f"the keys before a value have more than {MOST_PATH:,} characters",
+                                  fix="shorten them")
+            pending.append(_children(path, value))
         elif value is not None:
             yield path, value if isinstance(value, str) else json.dumps(value)
+
+
+def _children(path: str, value: dict[str, Any] | list[Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the values of an object or a list with their paths, each when it is needed: paths may be long."""
+    if isinstance(value, dict):
+        yield from ((f"{path}.{key}" if path else str(key), inner) for key, inner in value.items())
+    else:
+        yield from ((f"{path}[{place}]", inner) for place, inner in enumerate(value))

@@ -26,6 +26,9 @@ OF_FORMS = 4
 MOST_ELEMENTS = 500_000
 """XML elements of all parts together: each takes some 400 bytes and 10 microseconds; a page of text has about 100."""
 
+_BEFORE_XML, _EBCDIC = b"\xef\xbb\xbf\xfe\xff\0 \t\r\n", "<?xml".encode("cp037")
+"""Bytes that may stand before XML (marks of encodings and spaces), and how a part in EBCDIC begins."""
+
 _PRINT = "print it to a new PDF, or save its text as .txt"
 _PIECE = 1 << 20
 _PACKS = r"/(?:Fl(?:ateDecode)?|LZW(?:Decode)?|RL|RunLengthDecode|BrotliDecode)"
@@ -140,7 +143,7 @@ def docx(raw: bytes, max_bytes: int = 1 << 30) -> Document:
 
 
 def check_word(raw: bytes, max_bytes: int) -> None:
-    """Raise MemlabError if a document unpacks to too many bytes or elements; only XML is unpacked, piece by piece."""
+    """Raise MemlabError if a document unpacks to too many bytes or elements; it is unpacked piece by piece."""
     most = min(max_bytes, unpacked_limit(len(raw)))
     with zipfile.ZipFile(io.BytesIO(raw)) as packed:
         size = sum(entry.file_size for entry in packed.infolist())
@@ -149,14 +152,17 @@ def check_word(raw: bytes, max_bytes: int) -> None:
                               fix="take the pictures out, or split it")
         elements = 0
         for entry in packed.infolist():
-            if not entry.filename.lower().endswith((".xml", ".rels")):
-                continue
             with packed.open(entry) as stream:
-                while piece := stream.read(_PIECE):
-                    elements += piece.count(b"<") - piece.count(b"</")
+                piece = stream.read(_PIECE)
+                mark = _EBCDIC[:1] if piece.startswith(_EBCDIC) else b"<"
+                if not piece.lstrip(_BEFORE_XML).startswith(mark):  # a picture or a font, whatever its name
+                    continue
+                while piece:
+                    elements += piece.count(mark) - piece.count(b"</")
                     if elements > MOST_ELEMENTS:
                         raise MemlabError(f"it has more than {MOST_ELEMENTS:,} XML elements (paragraphs, runs, cells), "
                                           "the limit", fix="split it")
+                    piece = stream.read(_PIECE)
 
 
 def _headings(styles: Any, paragraph_type: Any) -> Callable[[Any], bool]:

@@ -78,7 +78,7 @@ def test_documents_are_sessions_and_their_blocks_turns(folder):
     assert tables["sessions"]["said_on"].to_list() == [None, datetime(2023, 5, 20)]
     assert tables["turns"]["speaker"].to_list() == ["log.txt"] * 2 + ["notes/plan.md"] * 2
     names = tables["ids"].filter(kind="turn")["name"].to_list()
-    assert names[1:] == ["log.txt@6", "notes/plan.md@37", f"notes/plan.md@{PLAN.index('Ann')}"]
+    assert names[1:] == ["log.txt@8", "notes/plan.md@37", f"notes/plan.md@{PLAN.index('Ann')}"]
     assert tables["questions"].is_empty()
     assert data.name == f"documents-{folder.name}"
     assert data.grouping() == "question"

@@ -106,3 +106,19 @@ def test_the_size_is_that_of_the_parts_not_of_the_package() -> None:
     office.check_word(raw, 10_000_000)
     with pytest.raises(MemlabError, match=r"it unpacks to 1 MB, the limit is 0\. Fix: take the pictures out"):
         office.check_word(raw, 100_000)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32", "cp037"])
+def test_elements_are_counted_whatever_the_name_and_encoding_of_a_part(encoding: str) -> None:
+    raw = io.BytesIO()
+    with zipfile.ZipFile(raw, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("word/document.bin", ("<?xml version='1.0'?><d>" + "<p/>" * 500_001).encode(encoding))
+    with pytest.raises(MemlabError, match="more than 500,000 XML elements"):
+        office.check_word(raw.getvalue(), 1 << 30)
+
+
+def test_a_picture_has_no_elements() -> None:
+    raw = io.BytesIO()
+    with zipfile.ZipFile(raw, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("word/media/image1.png", b"\x89PNG" + b"<" * 600_000)
+    office.check_word(raw.getvalue(), 1 << 30)
