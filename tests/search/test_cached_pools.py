@@ -87,6 +87,16 @@ def test_a_part_is_selected_among_the_whole_and_has_the_memories_that_its_tables
     assert make.calls == 1
 
 
+def test_parts_are_made_alone_while_they_are_less_than_half_of_the_whole() -> None:
+    whole, cached, make = tables([*MEMORIES, *((0, f"text {n}", day(0), "turn") for n in range(8))]), CachedPools[
+        Named](), Maker()
+    selected = []
+    for keys in ({"tea", "sun"}, {"cat", "sun"}, {"tea", "cat"}, {"cat"}):  # of 12: 2, 4, 6 ...
+        part = part_of(whole, keys)
+        selected += [pool.selected for pool in cached.of(part.tables, None, make, part)]
+    assert (selected, make.calls) == ([False, False, True, True], 3)
+
+
 def test_tables_that_a_stage_has_changed_are_no_part() -> None:
     cached, make, whole = CachedPools[Named](), Maker(), tables()
     part = part_of(whole, {"tea", "sun"})
