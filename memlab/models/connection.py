@@ -38,6 +38,9 @@ from memlab.runtime.terminal import print
 MOST_BYTES = 100_000_000
 """Bytes of one reply: 100 vectors of 4,096 numbers take some 10 MB as JSON."""
 
+MOST_NAMES = 1000
+"""Names of models of a server that are read."""
+
 MOST_READ = 100_000
 """Bytes of a refusal that are read: a page of a proxy may be long."""
 
@@ -194,19 +197,27 @@ class Connection:
 
     async def _exchange(self, method: str, path: str, body: dict[str, Any] | None = None) -> Reply:
         """Return the reply to one request; raises MemlabError if it is packed, or larger than ``MOST_BYTES``."""
+        import httpx
+
         url = self._url.copy_with(path=self._url.path.rstrip("/") + path)
         key = {"Authorization": f"Bearer {self._key}"} if self._key else {}
         start, content = time.monotonic(), bytearray()
-        async with self._client.stream(method, url, json=body, headers=key) as reply:
-            if reply.headers.get("content-encoding", "identity").lower() != "identity":
-                raise MemlabError("the reply is packed, which was not asked for", where=self.where,
-                                  fix="let the server or its proxy send it without Content-Encoding")
-            async for piece in reply.aiter_raw():
-                content += piece
-                if len(content) > MOST_BYTES:
-                    raise MemlabError(f"the reply has more than {MOST_BYTES / 1e6:g} MB, the limit", where=self.where,
-                                      fix="check that the address is a model server, or send less at once (batch)")
-            return Reply(reply.status_code, bytes(content), reply.headers.get("retry-after"), time.monotonic() - start)
+        try:
+            async with self._client.stream(method, url, json=body, headers=key) as reply:
+                if reply.headers.get("content-encoding", "identity").lower() != "identity":
+                    raise MemlabError("the reply is packed, which was not asked for", where=self.where,
+                                      fix="let the server or its proxy send it without Content-Encoding")
+                async for piece in reply.aiter_raw():
+                    content += piece
+                    if len(content) > MOST_BYTES:
+                        raise MemlabError(f"the reply has more than {MOST_BYTES / 1e6:g} MB, the limit",
+                                          where=self.where, fix="check that the address is a model server, or send "
+                                                                "less at once (batch)")
+                return Reply(reply.status_code, bytes(content), reply.headers.get("retry-after"),
+                             time.monotonic() - start)
+        except httpx.InvalidURL as error:  # of a redirect, which is not followed
+            raise MemlabError(f"the server redirects to an address that is none ({self.redact(str(error))})",
+                              where=self.where, fix=f"check {self.settings.slot}.url") from None
 
     async def _attempt(self, path: str, body: dict[str, Any], read: Callable[[Reply], Result]) -> Result:
         import httpx
@@ -311,7 +322,8 @@ class Connection:
         try:
             async with asyncio.timeout(PROBE_TIMEOUT):
                 reply = await self._exchange("GET", "/models")
-            return [str(model["id"]) for model in json.loads(reply.content)["data"]] if reply.status == 200 else []
+            models = json.loads(reply.content)["data"][:MOST_NAMES] if reply.status == 200 else []
+            return [self.redact(str(model["id"])) for model in models]
         except (httpx.TransportError, TimeoutError, MemlabError, ValueError, TypeError, LookupError, RecursionError):
             return []
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError
 
 from memlab.errors import MemlabError
 from memlab.models.connection import Connection
@@ -16,6 +16,9 @@ from memlab.models.protocols import Floats, Ints, Role
 from memlab.models.server import Emit, ServerSettings, background, run_workers
 from memlab.stage import stage
 from memlab.text.display import replace_surrogates
+
+MOST_ITEMS = 100_000
+"""Items of a reply: more than any request asks for, since each takes some hundred bytes when it is read."""
 
 
 class IndexedItem(BaseModel):
@@ -28,7 +31,7 @@ class IndexedItem(BaseModel):
 class VectorItem(IndexedItem):
     """The vector of one text; null stands for a number that the model could not compute."""
 
-    value: list[float | None] = Field(alias="embedding")
+    value: Annotated[list[float | None], FailFast()] = Field(alias="embedding")
 
 
 class ScoreItem(IndexedItem):
@@ -40,13 +43,13 @@ class ScoreItem(IndexedItem):
 class VectorReply(BaseModel):
     """A reply in the form of OpenAI's and Voyage's embeddings."""
 
-    items: list[VectorItem] = Field(alias="data")
+    items: Annotated[list[VectorItem], FailFast()] = Field(alias="data", max_length=MOST_ITEMS)
 
 
 class ScoreReply(BaseModel):
     """A reply in the form of Jina's and Cohere's rerankers."""
 
-    items: list[ScoreItem] = Field(alias="results")
+    items: Annotated[list[ScoreItem], FailFast()] = Field(alias="results", max_length=MOST_ITEMS)
 
 
 @stage

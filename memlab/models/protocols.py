@@ -160,12 +160,13 @@ class Completion:
         >>> Completion("<think>The reference says", 0, 0, 0.0, "length").answer
         ''
         """
-        text, tagged = self.text, False
-        while opening := _THINKING.match(text):
+        text, start = self.text, 0
+        while opening := _THINKING.match(text, start):
             end = _THOUGHT.search(text, opening.end())
-            text, tagged = text[end.end():] if end else "", True
-        end = None if tagged else _THOUGHT.search(text)  # some chat templates write the opening mark themselves
-        return text[end.end():].lstrip() if end else text.lstrip() if tagged else text
+            start = end.end() if end else len(text)
+        if not start and (end := _THOUGHT.search(text)):  # some chat templates write the opening mark themselves
+            start = end.end()
+        return text[start:].lstrip() if start else text
 
     @property
     def fault(self) -> str | None:

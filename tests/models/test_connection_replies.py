@@ -6,6 +6,7 @@ import json
 import math
 import socket
 import time
+import tracemalloc
 import warnings
 from typing import Any
 
@@ -222,7 +223,9 @@ def test_a_request_has_a_total_time(kind: str, behave: Any) -> None:
                                   b"HTTP/1.1 200 \xff\r\n", b"\0\0\0", b"HTTP/1.1 99999 OK\r\n", b"HTTP/1.1 600 OK\r\n",
                                   b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n", b"HTTP/1.1 204 No\r\n",
                                   b"HTTP/1.1 200 OK\r\nA: " + b"a" * 300_000 + b"\r\n",
-                                  b"HTTP/1.1 307 Go\r\nLocation: http://[\r\n", b"HTTP/1.1 101 Switch\r\n",
+                                  b"HTTP/1.1 307 Go\r\nLocation: http://[\r\n",
+                                  b"HTTP/1.1 302 Go\r\nLocation: mailto:x\r\n",
+                                  b"HTTP/1.1 302 Go\r\nLocation: javascript:1\r\n", b"HTTP/1.1 101 Switch\r\n",
                                   b"HTTP/1.1 429 No\r\nRetry-After: Mon, 01 Jan 99999999999999999999 00:00:00 GMT\r\n",
                                   b"HTTP/1.1 429 No\r\nRetry-After: 1e999\r\n"])
 def test_odd_heads_of_replies_are_an_error_for_users(kind: str, head: bytes) -> None:
@@ -276,3 +279,31 @@ def test_a_reply_is_read_up_to_the_limit(kind: str, packed: bool, monkeypatch: p
     with raw_server(behave) as url, pytest.raises(MemlabError, match="is packed" if packed else "more than 1 MB"):
         ask(kind, url)
     assert sum(sent) < 20_000_000
+
+
+@pytest.mark.parametrize(("kind", "body"), [
+    ("embedder", b'{"data":[' + b"0," * 1_000_000 + b"0]}"),
+    ("embedder", b'{"data":[{"index":0,"embedding":[' + b'"a",' * 1_000_000 + b"1]}]}"),
+    ("embedder", b'{"data":[' + b'{"index":0,"embedding":[]},' * 200_000 + b'{"index":0,"embedding":[]}]}'),
+    ("reranker", b'{"results":[' + b"0," * 1_000_000 + b"0]}")], ids=["items", "numbers", "more items", "scores"])
+def test_a_long_wrong_reply_costs_little(kind: str, body: bytes) -> None:
+    tracemalloc.start()
+    try:
+        with raw_server(always(body)) as url, pytest.raises(MemlabError, match="does not hold"):
+            ask(kind, url)
+        assert tracemalloc.get_traced_memory()[1] < 20 * len(body)
+    finally:
+        tracemalloc.stop()
+
+
+def test_names_of_models_from_a_server_are_short_and_plain() -> None:
+    names = json.dumps({"data": [{"id": "m\x1b[31m\nX" + "n" * 200_000}] * 2000}).encode()
+
+    def behave(connection: socket.socket) -> None:
+        connection.sendall(reply(names) if next(requests) else reply(b"{}", head=b"HTTP/1.1 404 Not Found\r\n"))
+
+    requests = iter([False, *[True] * 9])
+    with raw_server(behave) as url, pytest.raises(MemlabError) as error:
+        ask("embedder", url)
+    assert str(error.value).isprintable()
+    assert len(str(error.value)) < 2000
