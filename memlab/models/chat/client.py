@@ -47,6 +47,7 @@ class ChatSettings(ServerSettings):
     logprobs: bool = False
     # requests at a time (auto: to each server); a vLLM server on a GPU takes 64 and more
     concurrency: Annotated[int, Field(ge=1)] = 16
+    in_all: Annotated[int, Field(ge=1)] | None = None  # requests at a time to all servers together; null: no limit
     timeout: Annotated[float, Field(gt=0)] = 300.0  # seconds for one whole reply
     # longest wait, in seconds, for a server that is away; 3 s if it has never answered, unless url is auto
     patience: Annotated[float, Field(ge=0)] = 600.0
@@ -65,7 +66,7 @@ async def ask_all(settings: ChatSettings, fits: Fits, prompts: Sequence[Prompt],
             for position in order:
                 await emit((position, await client.ask(prompts[position])))
 
-        await run_workers(worker, min(settings.concurrency, len(prompts)))
+        await run_workers(worker, min(settings.concurrency, settings.in_all or len(prompts), len(prompts)))
 
 
 class Client(Connection):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import math
 import os
 import sys
 import time
@@ -250,9 +251,13 @@ class Router:
         """Fill every server with requests, first from its own queue, then from the queues of others."""
         for steal in (False, True):
             for server in self._up.values():
-                while (len(server.requests) < self._settings.concurrency
+                while (len(server.requests) < self._settings.concurrency and not self._is_full()
                        and (position := self._next(server, steal)) is not None):
                     server.requests[self._group.create_task(self._work(server))] = position
+
+    def _is_full(self) -> bool:
+        """Return whether as many requests run as all servers together may have."""
+        return sum(len(server.requests) for server in self._up.values()) >= (self._settings.in_all or math.inf)
 
     def _next(self, server: _Server, steal: bool = True) -> int | None:
         """Take a server's next prompt: its own, or the last of the longest queue unless that failed at this server."""
@@ -282,6 +287,7 @@ class Router:
                     self._finished.set()
             position = self._next(server)
         del server.requests[task]
+        self._start_requests()  # another server may take its place among all
         return None
 
     async def _ask_elsewhere(self, server: _Server, position: int, reason: str) -> None:
