@@ -17,6 +17,7 @@ import yaml
 
 from memlab.config.instantiate import options
 from memlab.config.overrides import groups
+from memlab.memory import Memory
 from memlab.report.markdown import escape
 
 ROOT = Path(__file__).parents[2]
@@ -29,11 +30,11 @@ HEAD = """# Every row of the write-ups
 
 <!-- made from experiments/systems/rows.yaml by experiments/systems/rows.py -->
 
-What the write-ups of the [five systems](systems.md) name, and what the toolkit itself is to have: where it lies,
-the command that runs it and the test that shows it. {works} of {all} work, and {partly} do in part, with the
-reason. {needs} are implemented and tested with small or random models; for figures of their own they need what
-memlab does not bring along: weights, a chat model, an account at a service, a card (GPU), a cluster, or the
-benchmark's files. None is missing.
+What the write-ups of the [five systems](systems.md) name, and what the toolkit itself is to have: where it
+lies, the command, or the call in Python, that runs it and the test that shows it. {works} of {all} work, and
+{partly} do in part, with the reason. {needs} are implemented and tested with small or random models; for
+figures of their own they need what memlab does not bring along: weights, a chat model, an account at a service,
+a card (GPU), a cluster, or the benchmark's files. None is missing.
 """
 
 Row = dict[str, str]
@@ -76,7 +77,9 @@ def _functions(file: Path) -> set[str]:
 
 
 def _choices(command: str) -> Iterator[str]:
-    """Yield each technique, preset or experiment that a command chooses and that is not there."""
+    """Yield each technique, preset, experiment or method of Memory that a command names and that is not there."""
+    if (method := re.match(r"Memory\.(\w+)\(", command)) and not hasattr(Memory, method[1]):
+        yield f"{command}: Memory has no {method[1]}"
     for slot, choice in re.findall(r"[ +]([a-z_]+(?:/[a-z_]+)?)=([\w.-]+)", command):
         if slot in groups() and choice not in [*options(slot), "null"]:
             yield f"{command}: there is no {slot}={choice}"

@@ -54,7 +54,8 @@ _MANY = ('Score every memory by its number. Reply as JSON, the best first: {"sco
 _ITEMS = ("Each memory begins with its number and the mark, in brackets: [1 ...]. Brackets without the mark belong to "
           "a memory.")
 _SCORE = {"type": "integer", "minimum": 0, "maximum": 10}
-_ITEM = {"type": "object", "properties": {"index": {"type": "integer"}, "score": {"type": "number"}},
+_ITEM = {"type": "object",
+         "properties": {"index": {"type": "integer", "minimum": 1}, "score": {**_SCORE, "type": "number"}},
          "required": ["index", "score"], "additionalProperties": False}
 ONE = json.dumps({"type": "object", "properties": {"score": _SCORE}, "required": ["score"],
                   "additionalProperties": False})

@@ -23,6 +23,12 @@ OTHER_DATA = "no: other data"
 """What stands in a report on a benchmark that the author did not use."""
 
 
+TYPES = {"user": "single-session-user", "assistant": "single-session-assistant",
+         "preference": "single-session-preference", "temporal": "temporal-reasoning", "update": "knowledge-update",
+         "multi-session": "multi-session"}
+"""LongMemEval's types by the names in the tables."""
+
+
 @cache
 def figures() -> dict[str, Any]:
     """Return the content of the file: sizes, answers, retrieval, here_on, targets and errors."""
@@ -52,20 +58,31 @@ def report_tables(comparison: Comparison) -> list[PlainTable]:
 
 
 def answers(comparison: Comparison | None = None) -> PlainTable:
-    """Return the table of answers, with the accuracies of a comparison's arms where it has a judge."""
+    """Return the table of answers; those of a comparison's arms stand below the row of their system, if it has a judge.
+    """
     kinds = tuple(figures()["sizes"])
     judge = next(iter(judge_metrics(comparison)), None) if comparison else None
     rows = []
     for group in figures()["answers"]:
         for row in group["rows"]:
-            run = (_of_run(comparison, row.get("arms", ()), judge),) if comparison and judge else ()
             rows.append((row["system"], f"{group['author']}, {group['benchmark']}", _percent(row["overall"]),
-                         _percent(from_types(row)), *(_percent(row.get(kind)) for kind in kinds), *run))
+                         _percent(from_types(row)), *(_percent(row.get(kind)) for kind in kinds)))
+            if comparison and judge:
+                rows += [_answers_of(comparison, name, judge) for name in row.get("arms", ())
+                         if judge in comparison["arms"].get(name, {"metrics": {}})["metrics"]]
     return PlainTable(
         "Answers, percent right, as printed by the authors",
-        ("system", "printed by, on", "overall", "from types", *kinds,
-         *((f"this run, {judge.partition('/')[2]}",) if judge else ())), tuple(rows),
+        ("system", "printed by, on", "overall", "from types", *kinds), tuple(rows),
         "From types: what the figures by type give over LongMemEval's 500 questions.", 2)
+
+
+def _answers_of(comparison: Comparison, name: str, judge: str) -> tuple[str, ...]:
+    """Return the row of an arm: its share of right answers, of all questions and by type."""
+    metrics = comparison["arms"][name]["metrics"]
+    values = [metrics[metric]["value"] * 100 if metric in metrics else None
+              for metric in (judge, *(f"type={TYPES[kind]}/{judge}" for kind in figures()["sizes"]))]
+    overall, *by_type = map(_percent, values)
+    return f"{name}, this run", f"judge {judge.partition('/')[2]}", overall, EMPTY, *by_type
 
 
 def protocols(comparison: Comparison | None = None) -> PlainTable:

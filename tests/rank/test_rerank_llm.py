@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from memlab.errors import MemlabError
+from memlab.models.chat.openai import OpenAIChat
 from memlab.question_types import VOCABULARY
 from memlab.rank.rerank_llm import KINDS, LlmRerank, ShownQuestion, fair, listwise
 from memlab.rank.units import memory_units, session_units, turn_units
@@ -20,6 +21,7 @@ from memlab.tables import SCHEMAS, Tables, frame
 from memlab.text.transcript import NOTE, mark_for
 from tests.chats import ScriptedChat
 from tests.fences import inside
+from tests.models.chatserver import serving
 from tests.rank.rankings import TURNS, body, ranking, world
 
 
@@ -227,3 +229,19 @@ def test_no_unit_is_lost_and_the_head_follows_the_scores(given: list[int], pool:
     head = sorted(range(min(pool, 6)), key=lambda u: (-given[u], u))
     assert after["unit"].to_list() == [*head, *range(min(pool, 6), 6)]
     assert after["rank"].to_list() == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("bad", ["not json", '{"scores": [{"index": 1, "score": 11}]}',
+                                 '{"scores": [{"index": 0, "score": 1}]}'])
+def test_a_list_that_cannot_be_read_is_asked_for_three_times_and_then_the_first_order_stays(store: Store, bad: str
+                                                                                            ) -> None:
+    table = ranking([.9, .8, .7])
+    good = '{"scores": [{"index": 3, "score": 9}]}'
+    for replies, order in (([bad, bad, good], [2, 0, 1]), ([bad, bad, bad], [0, 1, 2])):
+        left = list(replies)
+        with serving(rule=lambda _, left=left: left.pop(0)) as server, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            chat = OpenAIChat(model="tiny", url=server.url, window=4096, max_tokens=64, repairs=2)
+            after = run(LlmRerank(chat=chat, mode="listwise", pool=3), table, Store(store.root / str(order[0])))
+        assert after["unit"].to_list() == order
+        assert left == []

@@ -12,7 +12,7 @@ from memlab.harness.results import ArmRun
 from memlab.report.build import ReportFiles
 from memlab.report.html import page
 from memlab.report.markdown import document
-from memlab.report.published import answers, figures, from_types, report_tables, retrieval, targets
+from memlab.report.published import TYPES, answers, figures, from_types, report_tables, retrieval, targets
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -48,14 +48,22 @@ def test_an_arm_stands_beside_the_figure_that_its_author_prints() -> None:
     assert {row[1] for row in retrieval(comparison(data="locomo")).rows} == {"no: other data"}
 
 
-def test_accuracies_of_a_judge_stand_beside_the_printed_ones() -> None:
-    judged = comparison(arms={"memorystack": {"answer/strict": .5}, "oltramem": {"answer/strict": .25}})
-    table = answers(judged)
-    assert table.head[-1] == "this run, strict"
-    last = {row[:2]: row[-1] for row in table.rows}
-    assert last["MemoryStack", "MemoryStack, LongMemEval-S"] == "50.0 % (memorystack)"
-    assert last["OltraMem", "OltraMem, LoCoMo"] == "25.0 % (oltramem)"
-    assert last["Supermemory", "rag_v1, LongMemEval"] == "–"
+def test_accuracies_of_a_judge_stand_beside_the_printed_ones_overall_and_by_type() -> None:
+    judged = comparison(arms={"oltramem": {"answer/strict": .25}, "memorystack": {
+        "answer/strict": .5, "type=single-session-user/answer/strict": .75,
+        "type=temporal-reasoning/answer/strict": 1.0}})
+    rows = [row for row in answers(judged).rows if row[0] in ("MemoryStack", "memorystack, this run")]
+    assert rows == [
+        ("MemoryStack", "MemoryStack, LongMemEval-S", "92.8", "92.6", "98.6", "91.1", "93.3", "90.2", "97.4", "89.5"),
+        ("memorystack, this run", "judge strict", "50.0", "–", "75.0", "–", "–", "100.0", "–", "–")]
+    assert [row[2] for row in answers(judged).rows if row[0] == "oltramem, this run"] == ["25.0", "25.0"]
+    assert {*TYPES} == {*figures()["sizes"]}
+
+
+@pytest.mark.parametrize("system", ["Hindsight", "EmergenceMem", "Mem0", "naive RAG"])
+def test_systems_that_the_authors_compare_with_are_there(system: str) -> None:
+    (row,) = (row for row in answers().rows if row[0] == system)
+    assert float(row[2]) > 50
 
 
 @pytest.mark.parametrize(("value", "cell"), [(.8, "0.800, not met"), (.801, "0.801, met")])

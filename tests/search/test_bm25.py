@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from memlab import preset
 from memlab.search.bm25 import BM25, IDF, BM25Okapi
 from memlab.store import Store
 from memlab.tables import Tables
@@ -127,3 +128,10 @@ def test_row_order_changes_nothing(seed: int, random: object) -> None:
 
 def sorted_hits(lane: BM25, tables: Tables) -> pl.DataFrame:
     return lane.run(tables, Store())["hits"].sort("query", "lane", "rank")
+
+
+def test_v1_reads_lower_case_words_of_two_letters_and_more_without_signs() -> None:
+    lane = preset("search/lexical=bm25_v1").lexical
+    tables = world([(0, "CAT!", None), (0, "dog-cat x", None), (0, "x y", None)], [(0, "x cat?", None)])
+    hits = lane.run(tables, Store())["hits"].sort("rank")
+    assert (hits["score"] > 0).to_list() == [True, True, False]
