@@ -211,7 +211,8 @@ def test_each_number_format_is_read_again(tmp_path: Path, precision: Precision) 
     one.add(tokens([7], precision))
     bits = BITS[precision]
     expected = SegmentIndex(None)
-    expected.add(tokens([5, 6, 7], precision))
+    for numbers in ([5, 6], [7]):  # at once, some processors turn the vectors by other last digits
+        expected.add(tokens(numbers, precision))
     for other in (one, SegmentIndex(tmp_path, own=True)):
         assert held(other, [5, 6, 7, 8], bits) == held(expected, [5, 6, 7], bits)
 
