@@ -39,7 +39,7 @@ MOST_BYTES = 100_000_000
 """Bytes of one reply: 100 vectors of 4,096 numbers take some 10 MB as JSON."""
 
 MOST_NAMES = 1000
-"""Names of models of a server that are read."""
+"""Names of models of a server among which one like that of the settings is looked for."""
 
 MOST_READ = 100_000
 """Bytes of a refusal that are read: a page of a proxy may be long."""
@@ -312,7 +312,8 @@ class Connection:
             return settings.wrong_fix
         names = await self._models()
         if names and settings.model not in names:
-            return f"{settings.slot}.model=NAME; {did_you_mean(settings.model, names)}"
+            shown = map(self.redact, names[:MOST_NAMES])
+            return f"{settings.slot}.model=NAME; {did_you_mean(settings.model, shown)}"
         return f"check {settings.slot}.url, which mostly ends in /v1, and {settings.slot}.model"
 
     async def _models(self) -> list[str]:
@@ -322,8 +323,7 @@ class Connection:
         try:
             async with asyncio.timeout(PROBE_TIMEOUT):
                 reply = await self._exchange("GET", "/models")
-            models = json.loads(reply.content)["data"][:MOST_NAMES] if reply.status == 200 else []
-            return [self.redact(str(model["id"])) for model in models]
+            return [str(model["id"]) for model in json.loads(reply.content)["data"]] if reply.status == 200 else []
         except (httpx.TransportError, TimeoutError, MemlabError, ValueError, TypeError, LookupError, RecursionError):
             return []
 
