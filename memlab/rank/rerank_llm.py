@@ -54,16 +54,20 @@ _MANY = ('Score every memory by its number. Reply as JSON, the best first: {"sco
 _ITEMS = ("Each memory begins with its number and the mark, in brackets: [1 ...]. Brackets without the mark belong to "
           "a memory.")
 _SCORE = {"type": "integer", "minimum": 0, "maximum": 10}
-_ITEM = {"type": "object",
-         "properties": {"index": {"type": "integer", "minimum": 1}, "score": {**_SCORE, "type": "number"}},
-         "required": ["index", "score"], "additionalProperties": False}
 ONE = json.dumps({"type": "object", "properties": {"score": _SCORE}, "required": ["score"],
                   "additionalProperties": False})
-MANY = json.dumps({"type": "object", "properties": {"scores": {"type": "array", "items": _ITEM}},
-                   "required": ["scores"], "additionalProperties": False})
 _ONE_REPLY = 24
 _ITEM_REPLY = 20
 """Tokens of a reply with one score, and of one item of a list."""
+
+
+def many(count: int) -> str:
+    """Return the JSON schema of a list of scores of ``count`` memories."""
+    index = {"type": "integer", "minimum": 1, "maximum": count}
+    item = {"type": "object", "properties": {"index": index, "score": {**_SCORE, "type": "number"}},
+            "required": ["index", "score"], "additionalProperties": False}
+    return json.dumps({"type": "object", "properties": {"scores": {"type": "array", "items": item}},
+                       "required": ["scores"], "additionalProperties": False})
 
 
 @dataclass(frozen=True)
@@ -101,7 +105,7 @@ def pointwise(chat: Chat, question: ShownQuestion, text: str) -> tuple[Prompt, b
                   max_tokens=_ONE_REPLY), shown != text
 
 
-def listwise(chat: Chat, question: ShownQuestion, texts: list[str], system: str = "", schema: str = MANY,
+def listwise(chat: Chat, question: ShownQuestion, texts: list[str], system: str = "", schema: str = "",
              item: int = _ITEM_REPLY) -> tuple[Prompt, int]:
     """Return the prompt for the scores of all memories, numbered from 1, and how many of them were cut to fit.
 
@@ -120,7 +124,7 @@ def listwise(chat: Chat, question: ShownQuestion, texts: list[str], system: str 
     shown = [text if size <= limit else trim(chat, text, limit - 1)
              for text, size, limit in zip(texts, sizes, fair(sizes, room))]
     user = fence_data(parts | {"MEMORIES": "\n".join(n + text for n, text in zip(marks, shown))}, mark) + end
-    return Prompt((Message("system", system), Message("user", user)), schema=schema,
+    return Prompt((Message("system", system), Message("user", user)), schema=schema or many(len(texts)),
                   max_tokens=reply), sum(a != b for a, b in zip(texts, shown))
 
 
@@ -140,7 +144,7 @@ def fair(sizes: list[int], room: int) -> list[int]:
 def one_score(reply: Completion) -> float | None:
     """Read a single score; None if there is none from 0 to 10."""
     read = parse_json(reply, ONE)
-    return float(read["score"]) if read is not None and 0 <= read["score"] <= 10 else None
+    return None if read is None else float(read["score"])
 
 
 def many_scores(reply: Completion, count: int) -> list[float] | None:
@@ -149,13 +153,11 @@ def many_scores(reply: Completion, count: int) -> list[float] | None:
     That is a reply without such a list, with the number of no memory, or with a score outside 0 to 10. If a memory is
     named twice, its first score counts.
     """
-    read = parse_json(reply, MANY)
+    read = parse_json(reply, many(count))
     if read is None:
         return None
     scores: dict[int, float] = {}
     for item in read["scores"]:
-        if not (1 <= item["index"] <= count and 0 <= item["score"] <= 10):
-            return None
         scores.setdefault(int(item["index"]), round(float(item["score"]), 1))
     return [scores.get(n, 0.0) for n in range(1, count + 1)]
 

@@ -51,6 +51,15 @@ def seconds(used: Used, method: str, text: str, times: int) -> float:
     return min(found)
 
 
+def grows(used: Used, method: str, text: str, longer: str) -> bool:
+    """Return whether twice the text takes far more than twice the time, each time that both are measured in turns."""
+    for _ in range(3):
+        both = [(seconds(used, method, text, 1), seconds(used, method, longer, 1)) for _ in range(3)]
+        if min(second for _, second in both) <= GROWTH * min(first for first, _ in both):
+            return False
+    return True
+
+
 def sizes(most: int) -> Iterator[int]:
     """Lengths that grow slowly at first: a pattern may take twice the time for each letter."""
     size = 16.0
@@ -68,7 +77,7 @@ def slow(used: Used, tried: int) -> str:
             for size in sizes(limit or LETTERS):
                 text, longer = (before + piece * max(1, n // len(piece)) + after for n in (size, 2 * size))
                 if seconds(used, method, text, 1) > SLOW and (once := seconds(used, method, text, 3)) > SLOW:
-                    if once > 1.0 or size < 64 or limit is None and seconds(used, method, longer, 3) > GROWTH * once:
+                    if once > 1.0 or size < 64 or limit is None and grows(used, method, text, longer):
                         return (f"{used.where}, {method}: {once:.2f} s for {len(text)} letters, {before[:40]!r}, then "
                                 f"{piece[:40]!r} again and again, then {after[:40]!r}: {used.pattern.pattern[:120]!r}")
                     break

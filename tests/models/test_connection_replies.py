@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import socket
@@ -20,9 +21,10 @@ from memlab.errors import MemlabError
 from memlab.models import connection
 from memlab.models.chat.openai import OpenAIChat
 from memlab.models.chat.replies import parse_completion
-from memlab.models.connection import Reply
+from memlab.models.connection import Connection, Reply
 from memlab.models.http import HttpEmbedder, HttpReranker, read_scores
 from memlab.models.protocols import MAX_TOKENS, Completion, Message, Prompt
+from memlab.models.server import ServerSettings
 from memlab.store import completions
 from tests.fuzz.mutation import as_json, fuzz, mutated, outcome
 from tests.models.rawserver import always, raw_server, reply
@@ -307,3 +309,15 @@ def test_names_of_models_from_a_server_are_short_and_plain() -> None:
         ask("embedder", url)
     assert str(error.value).isprintable()
     assert len(str(error.value)) < 2000
+
+
+def test_a_model_is_found_behind_a_thousand_others_and_by_its_exact_name() -> None:
+    body = json.dumps({"data": [{"id": f"other-{n}"} for n in range(1500)] + [{"id": "m\t1"}]}).encode()
+
+    async def serves(url: str, model: str) -> bool:
+        async with Connection(ServerSettings(url=url, model=model)) as client:
+            return await client.serves()
+
+    with raw_server(always(body)) as url:
+        assert asyncio.run(serves(url, "m\t1"))
+        assert not asyncio.run(serves(url, "m1"))

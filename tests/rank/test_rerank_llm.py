@@ -160,6 +160,16 @@ def test_a_list_that_cannot_be_trusted_keeps_the_order_and_is_counted(reply: str
     assert after.select(table.columns).equals(table)
 
 
+@pytest.mark.parametrize("bad", [scores((3, 3)), scores((0, 3)), scores((1, 12)), scores((1, float("nan")))])
+def test_a_list_with_a_score_or_a_number_out_of_range_is_asked_for_again(bad: str, store: Store) -> None:
+    replies = iter([bad, scores((2, 9))])
+    with serving(rule=lambda _: next(replies)) as server:
+        model = OpenAIChat(model="tiny", url=server.url)
+        after = run(LlmRerank(chat=model, mode="listwise"), ranking([.9, .8]), store)
+    assert (after["unit"].to_list(), after["llm"].to_list()) == ([1, 0], [9, 0])
+    assert len(server.requests) == 2
+
+
 @pytest.mark.parametrize("mode", ["pointwise", "listwise"])
 def test_what_the_window_does_not_hold_is_cut_alike_and_counted(mode: str, store: Store) -> None:
     tables = dated()

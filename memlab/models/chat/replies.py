@@ -15,6 +15,7 @@ import time
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from functools import cache, lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from memlab.models.chat.tokenizer import valid
@@ -169,6 +170,8 @@ def fields_of(server: str, model: str) -> Fields:  # noqa: ARG001 (the key of th
 
 _FENCED = re.compile(r"```[\w-]*[ \t]*\n(.*?)```", re.DOTALL)
 
+_MISFITS = 200  # of a reply, among which the worst is chosen: a long list may have one in each item
+
 MARGIN = 64
 """Tokens left for what a chat template puts around the messages."""
 
@@ -242,13 +245,18 @@ def fault(text: str, schema: str) -> str | None:
     True
     """
     try:
-        value = json.loads(text)
+        value = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         return f"no JSON ({error})"
     from jsonschema.exceptions import best_match
 
-    misfit = best_match(_validator(schema).iter_errors(value))
+    misfit = best_match(islice(_validator(schema).iter_errors(value), _MISFITS))
     return misfit and f"{misfit.json_path.removeprefix('$').removeprefix('.') or 'reply'}: {_message(misfit)}"
+
+
+def _refuse_constant(name: str) -> None:
+    """Refuse NaN and the infinities, which Python reads and JSON does not have: no bound of a schema excludes NaN."""
+    raise ValueError(f"{name} is no number")
 
 
 def mend(text: str, schema: str) -> str | None:

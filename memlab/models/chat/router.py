@@ -248,18 +248,26 @@ class Router:
         self._start_requests()
 
     def _start_requests(self) -> None:
-        """Fill every server with requests, first from its own queue, then from the queues of others."""
+        """Give each free place to the server with the fewest requests: from its own queue, then from another's."""
         for steal in (False, True):
-            for server in self._up.values():
-                while (len(server.requests) < self._settings.concurrency and not self._is_full()
-                       and (position := self._next(server, steal)) is not None):
-                    server.requests[self._group.create_task(self._work(server))] = position
+            while any(self._start(server, steal)
+                      for server in sorted(self._up.values(), key=lambda one: len(one.requests))):
+                pass
+
+    def _start(self, server: _Server, steal: bool) -> bool:
+        """Start a server's next request; returns whether there was a free place and a prompt for it."""
+        if len(server.requests) >= self._settings.concurrency or self._is_full():
+            return False
+        position = self._next(server, steal)
+        if position is not None:
+            server.requests[self._group.create_task(self._work(server, position))] = position
+        return position is not None
 
     def _is_full(self) -> bool:
         """Return whether as many requests run as all servers together may have."""
         return sum(len(server.requests) for server in self._up.values()) >= (self._settings.in_all or math.inf)
 
-    def _next(self, server: _Server, steal: bool = True) -> int | None:
+    def _next(self, server: _Server, steal: bool) -> int | None:
         """Take a server's next prompt: its own, or the last of the longest queue unless that failed at this server."""
         if server.queue:
             return server.queue.popleft()
@@ -268,27 +276,23 @@ class Router:
             return None
         return longest.queue.pop()
 
-    async def _work(self, server: _Server) -> None:
-        """Ask a server one prompt after another, until there is none or the server is lost."""
+    async def _work(self, server: _Server, position: int) -> None:
+        """Ask a server one prompt, then start what may be asked in its place, perhaps at another server."""
         task = asyncio.current_task()
         assert task is not None
-        position: int | None = server.requests[task]
-        while position is not None:
-            server.requests[task] = position
-            try:
-                await self._emit((position, await server.client.ask(self._prompts[position])))
-            except ServerUnavailable as error:
-                if not error.answers:
-                    return self._lose(server, str(error).partition(". Fix: ")[0])
-                await self._ask_elsewhere(server, position, error.what)
-            else:
-                self._unanswered -= 1
-                if not self._unanswered:
-                    self._finished.set()
-            position = self._next(server)
+        try:
+            await self._emit((position, await server.client.ask(self._prompts[position])))
+        except ServerUnavailable as error:
+            if not error.answers:
+                self._lose(server, str(error).partition(". Fix: ")[0])
+                return
+            await self._ask_elsewhere(server, position, error.what)
+        else:
+            self._unanswered -= 1
+            if not self._unanswered:
+                self._finished.set()
         del server.requests[task]
-        self._start_requests()  # another server may take its place among all
-        return None
+        self._start_requests()
 
     async def _ask_elsewhere(self, server: _Server, position: int, reason: str) -> None:
         """Put a prompt that failed at a running server at the head of another server's queue, if there is one."""
@@ -297,4 +301,3 @@ class Router:
         others = [other for other in self._up.values() if other is not server]
         self._failed_at[position] = server
         min(others or [server], key=lambda one: len(one.queue)).queue.appendleft(position)
-        self._start_requests()

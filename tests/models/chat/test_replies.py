@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from memlab.models.chat.replies import parse_json, trim
+import time
+
+from memlab.models.chat.replies import fault, parse_json, trim
 from memlab.models.protocols import Completion
 from tests.chats import ScriptedChat
 
@@ -22,3 +24,16 @@ def test_json_is_read_out_of_words_and_only_if_it_fits() -> None:
 
     assert read('{"k": 3}') == read('Of course!\n```json\n{"k": 3}\n```') == {"k": 3}
     assert [read(t) for t in ("", "3", '{"k": "3"}', '{"k": 3', "{}")] == [None] * 5
+
+
+def test_a_fault_in_every_item_takes_no_longer_than_in_a_few() -> None:
+    start = time.process_time()
+    message = fault(f"[{'0, ' * 200_000}0]", '{"type": "array", "items": {"type": "string"}}')
+    assert message is not None
+    assert message.endswith("]: expected string")
+    assert time.process_time() - start < 1.0
+
+
+def test_a_number_that_json_does_not_have_is_a_fault() -> None:
+    for number in ("NaN", "Infinity", "-Infinity"):
+        assert fault(f"[{number}]", '{"items": {"minimum": 0, "maximum": 1}}') == f"no JSON ({number} is no number)"

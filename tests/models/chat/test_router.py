@@ -244,3 +244,12 @@ def test_leaving_early_ends_the_requests(pair: tuple[ChatServer, ChatServer]) ->
     for server in pair:
         server.wait_until_left()
     assert len(asked(*pair)) < 100
+
+
+def test_a_limit_over_all_servers_is_shared_by_them(pair: tuple[ChatServer, ChatServer]) -> None:
+    asked, _ = halves(*pair, 2)
+    for server in pair:
+        server.gate = lambda _: all(server.probes for server in pair)
+    found = list(chat(in_all=2).complete(asked))
+    assert sorted(at for at, _ in found) == list(range(40))
+    assert min(len(server.requests) for server in pair) > 10
