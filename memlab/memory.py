@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -343,12 +344,18 @@ class Memory:
         """Write all sessions to a new file, one JSON object a line, and return how many there are.
 
         ``import_sessions`` reads it, and so does ``data=custom``. A session without a name has one in the file alone.
-        Earlier versions and deprecated turns are left out.
+        Earlier versions and deprecated turns that are not valid today are left out. Those that are valid until a later
+        day are there without that day; a warning says so.
         """
         place = _folder(file, "export", "file")
         refuse_inside(place, self.folder)
         with self._opening.side_by_side() as content:
-            return write(lines_of(content.entries(), self.folder), place)
+            return write(lines_of(content.entries(), self.folder, content.sessions.clock()), place)
+
+    def today(self) -> date:
+        """Return the day on which a question without ``now`` is asked, by the clock of the memory's time zone."""
+        with self._opening.alone() as content:
+            return content.sessions.moment(None).date()
 
     def get(self, session: int | str) -> Session:
         """Return a session by its number or name, without its forgotten turns."""

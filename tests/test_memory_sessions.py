@@ -68,3 +68,14 @@ def test_results_below_a_threshold_are_not_returned(tmp_path: Path) -> None:
         found = memory.search("Which cat named Tom?", "2023-06-01", 10, threshold=lowest)
         assert found.equals(ranked.filter(pl.col("score") >= lowest))
         assert memory.search("Which cat named Tom?", "2023-06-01", 10, threshold=1e9).is_empty()
+
+
+def test_a_name_with_half_a_character_is_found_by_itself(tmp_path: Path) -> None:
+    name = "ann\ud83d"  # an emoji that was cut in the middle
+    with Memory(tmp_path, lexical()) as memory:
+        memory.add(Session("2023-05-20", [("user", "A cat.")], name, user=name, metadata={name: name}))
+        for where in ({"user": name}, {"name": [name]}, {f"metadata.{name}": name}):
+            assert memory.count(where) == memory.search("cat", where=where).height == 1
+        assert memory.get(name).user == "ann?"
+        memory.forget(where={"user": name})
+        assert memory.count() == 0

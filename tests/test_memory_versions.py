@@ -18,7 +18,7 @@ from memlab.search.dense import Dense
 from memlab.store import Store
 from memlab.tables import Tables
 from memlab.write.chunk import SessionChunker
-from memlab.write.prune import Age
+from memlab.write.prune import Age, Deprecated
 from tests.query.test_where import PIPELINES, sessions
 from tests.search.world import WordEmbedder
 from tests.small import lexical
@@ -269,6 +269,30 @@ def test_pruning_and_forgetting_go_on_beside_what_is_no_longer_valid(tmp_path: P
         assert memory.history("cat hen", "2023-06-01", 10).height == 3
         assert sorted(memory.prune("2024-01-02").rows()) == [(0, None), (1, None)]
         assert memory.list(versions=True)["session"].to_list() == [2]
+
+
+def test_pruning_does_not_look_at_what_is_said_later(tmp_path: Path) -> None:
+    with Memory(tmp_path, lexical(prune=Deprecated())) as memory:
+        memory.add(CAT)
+        memory.update("cat", [{"role": "user", "content": "Status: deprecated. My cat is gone."}], "2024-01-01")
+        assert memory.prune("2023-06-01").is_empty()
+        assert words(memory, "2023-06-01") == sorted(turn.text for turn in CAT.turns)
+        assert sorted(memory.prune("2024-01-01").rows()) == [(0, None), (1, None)]
+        assert memory.list(versions=True).is_empty()
+
+
+def test_an_export_holds_what_is_valid_today(tmp_path: Path) -> None:
+    with Memory(tmp_path / "ann", lexical()) as memory, Memory(tmp_path / "ben", lexical()) as other:
+        memory.add_many([CAT, HEN, Session("2023-05-22", [("user", "I have a boat."), ("user", "It is red.")], "boat")])
+        memory.update("cat", NEW)
+        memory.deprecate("hen", since="2023-07-01")
+        memory.deprecate("boat", [1], since="2999-01-01")
+        memory.update("boat", [{"role": "user", "content": "I have a new boat."}], "2999-06-01")
+        with pytest.warns(UserWarning, match="2 turns will not be valid from a later day on"):
+            memory.export(tmp_path / "ann.jsonl")
+        other.import_sessions(tmp_path / "ann.jsonl")
+        assert words(other, "2024-01-01", "cat hen boat red") == words(memory, "2024-01-01", "cat hen boat red")
+        assert other.list()["name"].to_list() == [None, "cat", "boat"]
 
 
 @pytest.mark.parametrize(("name", "store"), [*((name, False) for name in PIPELINES), ("related", True)])

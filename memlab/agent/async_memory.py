@@ -78,6 +78,7 @@ class AsyncMemory:
     search = _in_thread(Memory.search)
     search_text = _in_thread(Memory.search_text)
     search_vector = _in_thread(Memory.search_vector)
+    today = _in_thread(Memory.today)
     update = _in_thread(Memory.update)
 
     async def close(self) -> None:

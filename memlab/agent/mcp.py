@@ -8,7 +8,8 @@ with ``{"command": "memlab", "args": ["mcp", "memory=/home/ann/memory"]}``. Its 
 forget. What they return of a memory stands between marks, as data and not as instructions.
 
     memory=FOLDER  the live memory (memlab.memory); it is made if there is none
-    timezone=NAME  the time zone of its days, such as Europe/Rome; default: UTC
+    timezone=NAME  the time zone of its days, such as Europe/Rome; default: UTC beside times with an offset, else
+                   that of this machine
 
 Other words choose the pipeline, as in ``memlab run``. It needs pip install 'memlab[mcp]'.
 
@@ -20,7 +21,6 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from functools import wraps
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -32,7 +32,6 @@ from memlab.config.overrides import HELP
 from memlab.errors import Faults, MemlabError
 from memlab.harness.sweep import preset
 from memlab.memory import Memory
-from memlab.runtime.clock import time_zone
 from memlab.runtime.help_text import page
 from memlab.runtime.paths import expand
 from memlab.runtime.terminal import clean_logs, print
@@ -65,9 +64,8 @@ Most = Annotated[int, Field(ge=1, le=100, description="number of results")]
 class MemoryTools:
     """The tools of a memory: plain arguments, and the text that an agent reads."""
 
-    def __init__(self, memory: Memory, timezone: str | None = None) -> None:
+    def __init__(self, memory: Memory) -> None:
         self._memory = memory
-        self._zone = None if timezone is None else time_zone(timezone, "timezone")
 
     def add(self, messages: list[AddedMessage], said_on: Day = None, name: str | None = None, user: str | None = None,
             agent: str | None = None, room: str | None = None, source: str | None = None, kind: str | None = None,
@@ -76,7 +74,7 @@ class MemoryTools:
 
         It counts as said today unless said_on is given. A name that is there already is not saved twice.
         """
-        day = datetime.now(UTC).astimezone(self._zone).date() if said_on is None else said_on
+        day = self._memory.today() if said_on is None else said_on
         number = self._memory.add(messages, day, name, user=user, agent=agent, room=room, source=source, kind=kind,
                                   metadata=metadata)
         return f"saved as session {number}"
@@ -180,7 +178,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise Faults(["no memory is given; write memlab mcp memory=FOLDER"])
         pipeline = preset(*(word for word in arguments if word.partition("=")[0] not in OWN))
         with Memory(expand(own["memory"]), pipeline, timezone=own.get("timezone")) as memory:
-            server = server_of(MemoryTools(memory, own.get("timezone")))
+            server = server_of(MemoryTools(memory))
             print(f"memlab mcp: {memory.folder}, {plural(memory.count(), 'session')}", file=sys.stderr)
             server.run("stdio")
     except MemlabError as error:

@@ -19,6 +19,7 @@ from memlab.text.display import shorten
 
 Role = Literal["user", "assistant"]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MOST_SECONDS = 1e11  # the year 5138; larger numbers are milliseconds
 
 
 @dataclass(frozen=True)
@@ -117,15 +118,18 @@ def lines_of(file: ExportFile) -> list[dict[str, Any]]:
 
 
 def epoch(value: object) -> date | datetime | None:
-    """Return the moment of seconds since 1970, as number or text, in UTC; None for anything else.
+    """Return the moment of seconds or milliseconds since 1970, as number or text, in UTC; None for anything else.
 
     >>> epoch("1709286000.000100").isoformat(), epoch(None), epoch(1e300)
     ('2024-03-01T09:40:00+00:00', None, None)
+    >>> epoch(1709286000123).isoformat()
+    '2024-03-01T09:40:00+00:00'
     """
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
         seconds = float(value)
+        seconds /= 1000 if seconds > _MOST_SECONDS else 1
         return iso(_EPOCH + timedelta(seconds=int(seconds))) if math.isfinite(seconds) else None
     except (ValueError, OverflowError):
         return None

@@ -27,7 +27,9 @@ from memlab.chats.conversation import (
 from memlab.chats.source import ExportFile
 from memlab.errors import MemlabError
 
-_DATES = ("created_at", "create_time", "timestamp", "date")
+DATES = ("created_at", "create_time", "timestamp", "date")
+"""Keys of the date of a message."""
+
 _LEFT_OUT = {"system", "developer", "tool", "function"}
 _SAID = {"content", "tool_calls", "function_call", "refusal", "audio"}
 _THOUGHTS = ("reasoning_content", "reasoning")
@@ -90,7 +92,7 @@ def _spoken(audio: object) -> list[str]:
 
 
 def _moment(value: Mapping[str, Any]) -> date | datetime | None:
-    for key in _DATES:
+    for key in DATES:
         if moment := iso(value.get(key)) or epoch(value.get(key)):
             return moment
     return None

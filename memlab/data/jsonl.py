@@ -245,7 +245,7 @@ def read_sessions(path: Path, clock: Clock, faults: list[str]) -> tuple[list[Ses
     return sessions, corpora
 
 
-def local(clock: Clock, value: date | datetime | None, where: str, faults: list[str]) -> datetime | None:
+def local(clock: Clock, value: date | datetime | str | None, where: str, faults: list[str]) -> datetime | None:
     """Return a time as the clock tells it; add the fault, and return None, for one that it refuses."""
     try:
         return None if value is None else clock.local(value, where)

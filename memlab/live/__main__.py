@@ -22,6 +22,7 @@ from memlab.live.json_lines import lines_of, write
 from memlab.live.pruning import Accesses
 from memlab.live.sessions import SessionRows
 from memlab.live.store import damaged_codes
+from memlab.runtime.clock import Clock
 from memlab.runtime.help_text import Parser
 from memlab.runtime.paths import expand, path_argument
 from memlab.runtime.terminal import as_flags, print
@@ -120,11 +121,12 @@ def backup(folder: Path, out: Path) -> Health:
 def export(folder: Path) -> tuple[list[str], list[int]]:
     """Return the sessions of a memory as lines that ``data=custom`` reads, and the numbers of damaged ones.
 
-    Earlier versions and deprecated turns are left out.
+    What is not valid today is left out: earlier versions and deprecated turns. Days are those of UTC beside times with
+    an offset, else of this machine.
     """
     with open_database(folder) as database:
         stored, lost, _ = SessionRows(database).read()
-    return [*lines_of(stored, folder)], lost
+    return [*lines_of(stored, folder, Clock())], lost
 
 
 def _show(folder: Path, health: Health) -> None:
@@ -150,7 +152,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("command", choices=["backup", "check", "export"],
                         help="backup: a whole copy in a new folder, checked; check: compare every session, vector and "
                              "reply with its digest; export: sessions as JSON lines, as data=custom reads them, "
-                             "without earlier versions and deprecated turns")
+                             "without the earlier versions and deprecated turns that are not valid today")
     parser.add_argument("--memory", type=path_argument, required=True, help="its folder (also memory=FOLDER)")
     parser.add_argument("--out", type=path_argument, help="backup: a new folder; export: a new file, or - for standard "
                                                           "output (also out=PLACE)")

@@ -46,11 +46,13 @@ def session_of_document(path: Path | None, text: str | None, said_on: datetime |
         raise MemlabError("a text has no name", where="add_document", fix='give one: name="plan.md" (read as Markdown)')
     try:
         document = _document(own, text, max_mb) if path is None else _file(path, max_mb)
+        said_on = document.said_on if said_on is None else said_on
     except MemlabError as fault:
-        raise MemlabError(fault.what, where=sanitise(str(path or own)), fix=fault.fix) from fault
+        where = sanitise(str(path or own)) + (f", {fault.where}" if fault.where else "")
+        raise MemlabError(fault.what, where=where, fix=fault.fix) from fault
     turns = [Turn("user", block.text, own, block.offset, block.page) for block in document.blocks]
     given: Mapping[str, Any] = {"source": own, "kind": KIND, **{k: v for k, v in fields.items() if v is not None}}
-    return Session(document.said_on if said_on is None else said_on, turns, name or own, **given)
+    return Session(said_on, turns, name or own, **given)
 
 
 def _file(path: Path, max_mb: float) -> Document:

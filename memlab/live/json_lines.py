@@ -11,7 +11,7 @@ from memlab.data.custom import Custom
 from memlab.data.fields import FIELDS
 from memlab.data.jsonl import SESSIONS, SessionLine, first_faults, read, read_sessions
 from memlab.errors import Faults, MemlabError
-from memlab.live.sessions import Entry, Session, Turn, latest
+from memlab.live.sessions import Entry, Session, Turn, valid
 from memlab.runtime.clock import Clock
 from memlab.runtime.files import atomic_path
 
@@ -49,13 +49,13 @@ def _sessions(lines: Sequence[SessionLine], place: Path) -> list[Session]:
                     **{name: getattr(line, name) for name in FIELDS}, metadata=line.metadata) for line in lines]
 
 
-def lines_of(entries: Iterable[Entry], folder: Path) -> Iterator[str]:
+def lines_of(entries: Iterable[Entry], folder: Path, clock: Clock) -> Iterator[str]:
     """Yield the line of each session of a memory; one without a name is given one that no other has, and is marked.
 
-    Earlier versions and deprecated turns are left out.
+    What is not valid today is left out: earlier versions and deprecated turns.
     """
     corpus = folder.resolve().name or "memory"
-    sessions = [(entry.id, entry.session) for entry in latest(entries) if entry.session]
+    sessions = [(entry.id, entry.session) for entry in valid(entries, clock) if entry.session]
     names = distinct((f"session {number}" for number, session in sessions if session.name is None),
                      [session.name for _, session in sessions if session.name is not None])
     for _, session in sessions:

@@ -17,7 +17,7 @@ from memlab.live.feedback import with_record
 from memlab.live.one_search import by_vector, by_words
 from memlab.live.pruning import AccessProtected, frequently_accessed, renumber, sessions_to_prune
 from memlab.pipeline import Pipeline
-from memlab.query.where import Where
+from memlab.query.where import Where, narrow
 from memlab.slots import PER_SESSION
 from memlab.stage import EmptyStage, Stage
 from memlab.tables import Tables, add_texts, frame
@@ -28,6 +28,9 @@ When = datetime | date | str | None
 
 Filter = Mapping[str, Any]
 """A filter as ``Memory.search`` describes it."""
+
+PRUNED: dict[str, Any] = {"session": pl.Int32, "turns": pl.List(pl.Int32)}
+"""Columns of what is pruned; turns are null for the whole session."""
 
 
 @dataclass(frozen=True)
@@ -121,13 +124,20 @@ class Questions:
         return content.restore_numbers(results.history(tables, content.validity.ends(), question.k))
 
     def prunable(self, content: Content, now: When) -> pl.DataFrame:
-        """Return (session, turns) of what the pipeline's pruning leaves out on a day; null for the whole session."""
+        """Return (session, turns) of what the pipeline's pruning leaves out on a day; null for the whole session.
+
+        It sees what was said until that day. Earlier versions of a session go with it.
+        """
         tables = self._tables(content, "", now, ended=True)
+        said = tables["sessions"].select((pl.col("said_on").dt.date() <= day_of(tables)).fill_null(True)).to_series()
+        tables, _ = narrow(tables, said.to_numpy(), Where({}))
         pruned = sessions_to_prune(tables, self.pipeline.relate, self._pruning(content, tables),
                                    content.question_store())
-        return content.restore_numbers(pl.DataFrame(
-            [(session, turns and sorted(turns)) for session, turns in pruned.items()], orient="row",
-            schema={"session": pl.Int32, "turns": pl.List(pl.Int32)}))
+        rows = content.restore_numbers(pl.DataFrame(
+            [(session, turns and sorted(turns)) for session, turns in pruned.items()], orient="row", schema=PRUNED))
+        earlier = {old: None for number in rows["session"] for old in content.sessions.earlier(number)}
+        rest = [row for row in rows.iter_rows() if row[0] not in earlier]
+        return pl.DataFrame([*rest, *earlier.items()], orient="row", schema=PRUNED)
 
     def _tables(self, content: Content, question: str, now: When, ended: bool) -> Tables:
         """Return the tables of what is valid, or of all sessions, and of the one question."""

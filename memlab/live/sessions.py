@@ -15,8 +15,8 @@ from typing import Any
 from memlab.data.fields import FIELDS, ROLES, read_metadata, read_name
 from memlab.errors import MemlabError, did_you_mean
 from memlab.live.database import Database
-from memlab.runtime.clock import midnight, read_moment
-from memlab.text.display import replace_surrogates
+from memlab.runtime.clock import Clock, midnight, read_moment
+from memlab.text.display import plural, replace_surrogates
 
 _TOTAL = "SELECT sessions, digest FROM counter"
 _SET_TOTAL = "UPDATE counter SET sessions = ?, digest = ?"
@@ -268,10 +268,42 @@ class Entry:
                        deprecated={turn: day for turn, day in self.deprecated.items() if turn in left})
 
 
-def latest(entries: Iterable[Entry]) -> list[Entry]:
-    """Return the entries of sessions without a newer version, without their deprecated turns."""
-    left = [entry.without(entry.deprecated) if entry.deprecated else entry for entry in entries if entry.newer is None]
-    return [entry for entry in left if entry.session is not None]
+def turn_ends(entries: Iterable[Entry], days: Mapping[int, date | None]) -> dict[int, dict[int, date]]:
+    """Return session -> turn -> the first day on which it is not valid, or ``ALWAYS``, of those that have one.
+
+    The day on which a newer version was said is the first without all older ones; if that has no date, no day is with
+    them.
+
+    entries: at least those that have an end. days: on which the sessions were said.
+    """
+    replaced: dict[int, date] = {}
+    ends: dict[int, dict[int, date]] = {}
+    for entry in sorted(entries, key=lambda entry: -entry.id):  # a newer version has a higher number
+        if entry.newer is not None:  # a damaged one is not there
+            day = days.get(entry.newer) or ALWAYS
+            replaced[entry.id] = min(day, replaced.get(entry.newer, day))
+        for turn in entry.numbers:
+            known = [of[key] for of, key in ((replaced, entry.id), (entry.deprecated, turn)) if key in of]
+            if known:
+                ends.setdefault(entry.id, {})[turn] = min(known)
+    return ends
+
+
+def valid(entries: Iterable[Entry], clock: Clock) -> list[Entry]:
+    """Return the entries without what is not valid today; an earlier version whose newer one is to come has no name.
+
+    Warns of what ends on a later day, which the sessions themselves do not say.
+    """
+    entries = list(entries)
+    days = {entry.id: clock.local(entry.session.said_on, f"session {entry.id}").date()
+            for entry in entries if entry.session and entry.session.said_on}
+    ends, today = turn_ends(entries, days), clock.now().date()
+    left = [entry.without(turn for turn, day in ends.get(entry.id, {}).items() if day <= today) for entry in entries]
+    if later := sum(day > today for of_session in ends.values() for day in of_session.values()):
+        warnings.warn(f"{plural(later, 'turn')} will not be valid from a later day on, which the lines do not say",
+                      stacklevel=2)
+    return [entry if entry.newer is None else replace(entry, session=replace(entry.session, name=None))
+            for entry in left if entry.session]
 
 
 def said_digest(session: Session) -> bytes:

@@ -8,17 +8,14 @@ from datetime import date
 import polars as pl
 
 from memlab.live.session_tables import arrange
-from memlab.live.sessions import ALWAYS
+from memlab.live.sessions import turn_ends
 from memlab.live.working_set import WorkingSet
 from memlab.store import Store
 from memlab.tables import PLACED, Tables
 
 
 class Validity:
-    """The ends of turns that are no longer valid, and the tables without those of a day.
-
-    The day on which a newer version was said is the first day without all older ones. If a newer version has no date,
-    no question finds the older ones. Questions may run side by side.
+    """The ends of turns that are no longer valid, and the tables without those of a day. Safe for concurrent questions.
 
     Args:
         sessions: The working set of the memory, of which nothing is deprecated or restored later.
@@ -41,16 +38,8 @@ class Validity:
 
     def _all_ends(self, tables: Tables, places: pl.DataFrame) -> pl.DataFrame:
         days = dict(zip(places["session"], tables["sessions"]["said_on"].dt.date()))
-        replaced: dict[int, date] = {}
-        rows = []
-        for number, entry in sorted(self._sessions.ended.items(), reverse=True):  # a newer version has a higher number
-            if entry.newer is not None:  # a damaged one is not there
-                day = days.get(entry.newer) or ALWAYS
-                replaced[number] = min(day, replaced.get(entry.newer, day))
-            for turn in entry.numbers:
-                known = [ends[key] for ends, key in ((replaced, number), (entry.deprecated, turn)) if key in ends]
-                if known:
-                    rows.append((number, turn, min(known)))
+        rows = [(session, turn, day) for session, ends in turn_ends(self._sessions.ended.values(), days).items()
+                for turn, day in ends.items()]
         ends = pl.DataFrame(rows, {"session": pl.Int32, "turn": pl.Int32, "end": pl.Date}, orient="row")
         return ends.join(places, on="session", how="left", maintain_order="left")
 

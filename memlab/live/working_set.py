@@ -22,6 +22,7 @@ from memlab.query.where import FieldValues, Where
 from memlab.runtime.clock import Clock
 from memlab.store import Store
 from memlab.tables import PLACED, Tables
+from memlab.text.display import replace_surrogates
 
 LISTED: dict[str, Any] = {"session": pl.Int32, "name": pl.String, "said_on": pl.Datetime("us"), "turns": pl.Int32,
                           **dict.fromkeys((*FIELDS, "metadata"), pl.String), "deprecated": pl.Int32, "newer": pl.Int32}
@@ -151,7 +152,7 @@ class WorkingSet:
         if isinstance(session, bool) or not isinstance(session, str | SupportsIndex):
             raise MemlabError(f"expected a number or a name, got {type(session).__name__}", where="session",
                               fix="list() returns the numbers and names of all sessions")
-        number = self.names.get(session) if isinstance(session, str) else session.__index__()
+        number = self.names.get(replace_surrogates(session)) if isinstance(session, str) else session.__index__()
         if number is None or number not in self.turns:
             raise MemlabError(f"there is no session {session!r}", where="session",
                               fix=did_you_mean(session, self.names) if isinstance(session, str) and self.names

@@ -20,6 +20,7 @@ from memlab.errors import MemlabError, did_you_mean
 from memlab.models.protocols import Ints
 from memlab.runtime.clock import Clock
 from memlab.tables import PLACED, SESSION, Tables
+from memlab.text.display import replace_surrogates
 
 METADATA = "metadata."
 """What a key of metadata begins with."""
@@ -66,8 +67,10 @@ class Where:
             if key in ("after", "before"):
                 days[key] = clock.local(value, place).date()
                 continue
-            values[key] = tuple(value) if isinstance(value, list | tuple) else (value,)
-            for one in values[key]:
+            plain = tuple(value) if isinstance(value, list | tuple) else (value,)
+            values[replace_surrogates(key)] = tuple(
+                replace_surrogates(one) if isinstance(one, str) else one for one in plain)  # as a session has them
+            for one in plain:
                 if not is_plain(one):
                     raise MemlabError(f"{brief(one)} is no plain value", where=place,
                                       fix="give text, a number, true, false or None, or a list of them")

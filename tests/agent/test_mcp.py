@@ -7,7 +7,9 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +118,23 @@ def test_an_addition_without_a_date_was_said_today(tmp_path: Path) -> None:
     with Memory(tmp_path, lexical()) as memory:
         use(memory, steps)
         assert memory.list()["said_on"].null_count() == 0
+
+
+@pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Pacific/Pago_Pago"])  # UTC+14 and UTC-11
+def test_what_was_said_today_is_found_wherever_the_machine_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                                              zone: str) -> None:
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        with Memory(tmp_path, lexical()) as memory:
+            memory.add(Session("2023-05-20T18:30+02:00", [("user", "Tea.")]))
+            tools = MemoryTools(memory)
+            tools.add([{"role": "user", "content": "A boat."}])
+            assert "A boat." in tools.search("boat")
+            assert memory.list()["said_on"][1].date() == datetime.now(UTC).date() == memory.today()
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 def command(folder: Path, *words: str) -> list[str]:

@@ -40,6 +40,12 @@ def test_the_date_is_the_given_one_or_that_of_the_messages() -> None:
     assert session_of_messages(dated).said_on == datetime(2024, 3, 1, 9, 40, tzinfo=UTC)
     assert session_of_messages(dated, said_on="2023-05-20").said_on == date(2023, 5, 20)
     assert session_of_messages(MESSAGES).said_on is None
+    assert session_of_messages([{**MESSAGES[1], "timestamp": 1709372400000}]) == session_of_messages(
+        [{**MESSAGES[1], "timestamp": 1709372400}])
+    late = [{**MESSAGES[1], "date": "20 May 2023"}]
+    with pytest.raises(MemlabError, match="message 0: '20 May 2023' is no date.*or give said_on"):
+        session_of_messages(late)
+    assert session_of_messages(late, said_on="2023-05-20").said_on == date(2023, 5, 20)
 
 
 @pytest.mark.parametrize(("messages", "problem"), [

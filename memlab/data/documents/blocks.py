@@ -21,7 +21,8 @@ MOST_PATH = 100_000
 
 _FRONT = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _DATE = re.compile(r"^(?:date|said_on)[ \t]*:[ \t]*([^#\n]*)", re.MULTILINE)
-_KEYS = re.compile(r"^(?:[\w-]+[ \t]*:.*|[ \t]+.*|-[ \t].*|#.*|[ \t]*)$")
+_KEY = re.compile(r"[\w-]+[ \t]*:")
+_YAML = re.compile(r"^(?:[\w-]+[ \t]*:.*|[ \t]+.*|-[ \t].*|#.*|[ \t]*)$")
 _FENCE = re.compile(r" {0,3}(```+|~~~+)")
 _HEADING = re.compile(r"#{1,6}[ \t]+\S")
 
@@ -40,10 +41,15 @@ class DocumentBlock(NamedTuple):
 
 
 class Document(NamedTuple):
-    """A document's blocks in order, and the date that it states, if any."""
+    """A document's blocks in order, and the date that it states, as written there; None for none."""
 
-    said_on: date | datetime | None
+    stated: str | None
     blocks: list[DocumentBlock]
+
+    @property
+    def said_on(self) -> date | datetime | None:
+        """The date or time that is stated; raises MemlabError for one in another form than ISO's."""
+        return None if self.stated is None else read_moment(self.stated, "its date")
 
 
 def decode(raw: bytes) -> str:
@@ -65,14 +71,6 @@ def _decode(raw: bytes) -> str:
     if "\0" in text:
         raise MemlabError("it holds null bytes, so it is no text", fix="correct its ending, or move it elsewhere")
     return text
-
-
-def parse_date(value: object) -> date | datetime:
-    """Read the date or time that a document states."""
-    try:
-        return read_moment(str(value))
-    except MemlabError as fault:
-        raise MemlabError(f"its date is {str(value)!r:.60}", fix=fault.fix) from None
 
 
 def text(raw: bytes) -> Document:
@@ -104,10 +102,10 @@ def json_file(raw: bytes) -> Document:
     stated = next((value[k] for k in ("date", "said_on") if isinstance(value, dict) and value.get(k)), None)
     entries = ([(f"[{i}]", v) for i, v in enumerate(value)] if isinstance(value, list)
                else [(str(k), v) for k, v in value.items()] if isinstance(value, dict) else [("", value)])
-    blocks: list[tuple[str, str]] = []
+    parts: list[tuple[str, str]] = []
     size, most = 0, max(MOST_BYTES, TIMES * len(raw))
     for place, entry in entries:
-        label = "" if place.startswith("[") else place
+        label = place if isinstance(value, dict) else ""
         lines = []
         for path, leaf in _leaves(entry, label):
             lines.append(f"{path}: {leaf}" if path else leaf)
@@ -116,8 +114,8 @@ def json_file(raw: bytes) -> Document:
                 raise MemlabError(f"its keys, repeated before each value, make more than {most / 1e6:,.0f} MB of text",
                                   fix="shorten the keys, or split it")
         text = "\n".join(lines)
-        blocks += [(place, text)] if text.strip() else []
-    return Document(None if stated is None else parse_date(stated), in_a_row(blocks))
+        parts += [(place, text)] if text.strip() else []
+    return Document(None if stated is None else str(stated), in_a_row(parts))
 
 
 def in_a_row(parts: Iterable[tuple[str, str]]) -> list[DocumentBlock]:
@@ -166,15 +164,21 @@ def _read(raw: bytes, *, markdown: bool) -> Document:
     original = _decode(raw)
     breaks = [found.start() - n for n, found in enumerate(re.finditer("\r\n", original))]  # places of the line ends
     whole = _with_line_ends(original)
-    start, said_on = 0, None
+    start, stated = 0, None
     front = _FRONT.match(whole)
-    if front and all(_KEYS.match(line) for line in front[1].splitlines()):  # else a rule between paragraphs
-        start = front.end()
-        stated = _DATE.search(front[1])
-        value = stated[1].strip().strip("\"'") if stated else ""
-        said_on = parse_date(value) if value else None
+    if front and _is_mapping(front[1].splitlines()):  # else text between two rules
+        found = _DATE.search(front[1])
+        if found or markdown:  # in plain text, keys may be speakers
+            start = front.end()
+        stated = found[1].strip().strip("\"'") or None if found else None
     blocks = [(at + bisect_left(breaks, at), block) for at, block in paragraphs(whole, start, markdown=markdown)]
-    return Document(said_on, [DocumentBlock(str(at), block, at) for at, block in blocks])
+    return Document(stated, [DocumentBlock(str(at), block, at) for at, block in blocks])
+
+
+def _is_mapping(lines: list[str]) -> bool:
+    """Return whether the lines are a mapping in YAML: keys with values, none with a list or a sentence before them."""
+    first = next((line for line in lines if line.strip() and not line.startswith("#")), None)
+    return (first is None or _KEY.match(first) is not None) and all(map(_YAML.match, lines))
 
 
 def _leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:

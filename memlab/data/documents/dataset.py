@@ -75,7 +75,7 @@ class Documents(jsonl.FolderDataset):
             raise export
         documents, faults = read_documents(self.folder, self.max_mb)
         clock = Clock(self.zone)
-        days = {name: jsonl.local(clock, documents[name].said_on, f"{name}, its date", faults) for name in documents}
+        days = {name: jsonl.local(clock, documents[name].stated, f"{name}, its date", faults) for name in documents}
         questions = self._questions(documents, days, clock, faults)
         if faults:
             raise export_at(self.folder) or Faults(jsonl.first_faults(faults))
@@ -117,7 +117,7 @@ class Documents(jsonl.FolderDataset):
         documents, faults = read_documents(self.folder, self.max_mb)
         clock = Clock(self.zone)
         for name, document in documents.items():
-            jsonl.local(clock, document.said_on, f"{name}, its date", faults)
+            jsonl.local(clock, document.stated, f"{name}, its date", faults)
         return clock
 
     def _questions(self, documents: dict[str, Document], days: dict[str, datetime | None], clock: Clock,

@@ -26,6 +26,18 @@ OF_FORMS = 4
 MOST_ELEMENTS = 500_000
 """XML elements of all parts together: each takes some 400 bytes and 10 microseconds; a page of text has about 100."""
 
+_W, _MATH = (f"{{http://schemas.openxmlformats.org/{path}}}" for path in ("wordprocessingml/2006/main",
+                                                                          "officeDocument/2006/math"))
+_PARAGRAPH, _TABLE, _ROW, _CELL = (f"{_W}{name}" for name in ("p", "tbl", "tr", "tc"))
+_TEXTS = {f"{_W}t", f"{_MATH}t"}
+_SIGNS = {f"{_W}tab": "\t", f"{_W}ptab": "\t", f"{_W}cr": "\n", f"{_W}br": "\n", f"{_W}noBreakHyphen": "-"}
+_AROUND = {f"{_W}{name}" for name in ("sdt", "sdtContent", "customXml", "ins", "moveTo")}
+"""Elements around paragraphs, tables, rows and cells: content controls, and tracked insertions."""
+
+_NOT_READ = {*(f"{_W}{name}" for name in ("pPr", "rPr", "sdtPr", "del", "moveFrom", "txbxContent", "rt")),
+             "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"}
+"""Elements of a paragraph that hold formats, what was deleted or moved away, text boxes, or what stands there twice."""
+
 _BEFORE_XML, _EBCDIC = b"\xef\xbb\xbf\xfe\xff\0 \t\r\n", "<?xml".encode("cp037")
 """Bytes that may stand before XML (marks of encodings and spaces), and how a part in EBCDIC begins."""
 
@@ -116,20 +128,19 @@ def _pages(reader: Any, size: int) -> list[str]:
 def docx(raw: bytes, max_bytes: int = 1 << 30) -> Document:
     """Read a Word document: a block is a paragraph or a table (one row per line), with the headings before it.
 
-    ``max_bytes``: size that it may unpack to. A block's place counts paragraphs and tables from 1. Page headers,
-    footnotes and text boxes are left out.
+    ``max_bytes``: size that it may unpack to. A block's place counts paragraphs and tables from 1. Tracked changes are
+    taken as accepted. Page headers, footnotes, comments and text boxes are left out.
     """
     library = _library("docx", "python-docx")
     with _parser("Word document", "open it and save it again as .docx"):
         check_word(raw, max_bytes)
         document = library.Document(io.BytesIO(raw))
         is_heading = _headings(document.styles, _library("docx.enum.style", "python-docx").WD_STYLE_TYPE.PARAGRAPH)
-        cell_class = _library("docx.table", "python-docx")._Cell
         parts: list[tuple[str, str]] = []
         place, texts = "", []  # of the open block
-        for number, part in enumerate(document.iter_inner_content(), start=1):
-            is_table = hasattr(part, "rows")
-            text = table_text(part, cell_class) if is_table else part.text.strip()
+        for number, part in enumerate(_within(document.element.body, _PARAGRAPH, _TABLE), start=1):
+            is_table = part.tag == _TABLE
+            text = table_text(part) if is_table else paragraph_text(part).strip()
             if not text:
                 continue
             place = place or str(number)
@@ -166,7 +177,7 @@ def check_word(raw: bytes, max_bytes: int) -> None:
 
 
 def _headings(styles: Any, paragraph_type: Any) -> Callable[[Any], bool]:
-    """Return a predicate of headings, by the name of a paragraph's style.
+    """Return a predicate of headings among the elements of paragraphs, by the name of their style.
 
     The styles are read once: python-docx searches all of them for each paragraph.
     """
@@ -175,22 +186,46 @@ def _headings(styles: Any, paragraph_type: Any) -> Callable[[Any], bool]:
     names: dict[str, str] = {}
     for style in styles:
         names.setdefault(style.style_id, (style.name or "") if style.type == paragraph_type else default_name)
-    return lambda paragraph: names.get(paragraph._p.style, default_name).startswith("Heading")
+    return lambda paragraph: names.get(paragraph.style, default_name).startswith("Heading")
 
 
-def table_text(whole: Any, cell_class: Callable[[Any, Any], Any]) -> str:
-    """Format a table, one row per line; a merged cell stands once in each of its rows.
+def _within(parent: Any, *tags: str) -> Iterator[Any]:
+    """Yield the elements of these tags in another, those in content controls and tracked insertions too."""
+    for child in parent.iterchildren():
+        if child.tag in _AROUND:
+            yield from _within(child, *tags)
+        elif child.tag in tags:
+            yield child
+
+
+def paragraph_text(paragraph: Any) -> str:
+    """Return the text of a paragraph's element: of its runs, links, fields, controls and tracked insertions."""
+    walk = _library("lxml.etree", "python-docx").iterwalk(paragraph, events=("start",))
+    parts = []
+    for _, element in walk:
+        if element.tag in _NOT_READ:
+            walk.skip_subtree()
+        elif element.tag in _TEXTS:
+            parts.append(element.text or "")
+        elif element.get(f"{_W}type", "textWrapping") == "textWrapping":  # else the break of a page or a column
+            parts.append(_SIGNS.get(element.tag, ""))
+    return "".join(parts)
+
+
+def table_text(table: Any) -> str:
+    """Format a table's element, one row per line; a merged cell stands once in each of its rows.
 
     Spans of columns are added up, never unfolded. Raises MemlabError if the text is over the limit.
     """
     rows: list[str] = []
     above: dict[int, str] = {}
     size = 0
-    for row in whole._tbl.tr_lst:
+    for row in _within(table, _ROW):
         column, here = row.grid_before, {}
-        for cell in row.tc_lst:
-            here[column] = (above.get(column, "") if cell.vMerge == "continue"
-                            else cell_class(cell, whole).text.strip())
+        for cell in _within(row, _CELL):
+            here[column] = (above.get(column, "") if cell.vMerge == "continue" else "\n".join(
+                table_text(part) if part.tag == _TABLE else paragraph_text(part)
+                for part in _within(cell, _PARAGRAPH, _TABLE)).strip())
             size += len(here[column]) + 3
             column += cell.grid_span
             if size > MOST_BYTES:

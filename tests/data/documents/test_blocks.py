@@ -23,13 +23,23 @@ def test_markdown_keeps_code_whole_and_headings_with_what_follows():
     ("---\ndate: 2023-05-20T18:30+02:00\n---\n", datetime(2023, 5, 20, 16, 30, tzinfo=UTC), "Body."),
     ("---\ntags:\n  - a\nsaid_on: '2023-05-20'  # then\n...\n", date(2023, 5, 20), "Body."),
     ("---\ntitle: x\n---\n", None, "Body."),
+    ("---\n# a comment\ntitle: x\n\n---\n", None, "Body."),
+    ("---\n\n---\n", None, "Body."),
     ("---\nA sentence, then a rule.\n---\n", None, "---\nA sentence, then a rule.\n---\nBody."),
+    ("---\n- Buy milk\n- Call Ann\n---\n", None, "---\n- Buy milk\n- Call Ann\n---\nBody."),
     ("", None, "Body."),
 ])
 def test_front_matter_gives_the_date_and_is_no_text(front, said_on, first):
     document = markdown(f"{front}Body.\n".encode())
     assert document.said_on == said_on
     assert document.blocks[0].text == first
+
+
+def test_keys_in_plain_text_are_front_matter_only_with_a_date():
+    talk = b"---\nAnn: I come on Monday.\nBob: Fine.\n---\nBody."
+    assert text(talk).blocks[0].text == talk.decode()
+    dated = text(b"---\nauthor: Ann\ndate: 2023-05-20\n---\nBody.")
+    assert (dated.said_on, dated.blocks[0].text) == (date(2023, 5, 20), "Body.")
 
 
 def test_json_becomes_lines_under_their_paths():
@@ -42,6 +52,7 @@ def test_json_becomes_lines_under_their_paths():
     assert json_file(b'"alone"').blocks == [DocumentBlock("", "alone", 0)]
     assert json_file(b"[[1, [2]], true]").blocks == [DocumentBlock("[0]", "[0]: 1\n[1][0]: 2", 0),
                                                      DocumentBlock("[1]", "true", 18)]
+    assert json_file(b'{"[2024] budget": 5000}').blocks[0].text == "[2024] budget: 5000"
     deep = b"[" * 100 + b"1" + b"]" * 100
     assert json_file(deep).blocks[0].text == "[0]" * 99 + ": 1"
     with pytest.raises(MemlabError, match="nested more than 100 levels"):

@@ -89,6 +89,34 @@ def test_a_merged_cell_stands_once_in_each_of_its_rows() -> None:
     assert block.text == "\n".join(map(" | ".join, rows))  # as python-docx unfolds it
 
 
+@pytest.mark.parametrize(("paragraph", "expected"), [
+    (RUN + b'<w:hyperlink><w:r><w:t>link</w:t></w:r></w:hyperlink>', "alink"),
+    (b"<w:r><w:t>a</w:t><w:tab/><w:br/><w:t>b</w:t><w:br w:type='page'/><w:noBreakHyphen/><w:cr/><w:t>c</w:t></w:r>",
+     "a\t\nb-\nc"),
+    (RUN + b"<w:ins><w:r><w:t>+</w:t></w:r></w:ins><w:del><w:r><w:delText>-</w:delText></w:r></w:del>", "a+"),
+    (b"<w:moveFrom>" + RUN + b"</w:moveFrom><w:moveTo><w:r><w:t>b</w:t></w:r></w:moveTo>", "b"),
+    (b"<w:pPr><w:tabs><w:tab/></w:tabs></w:pPr>" + RUN, "a"),
+    (b"<w:sdt><w:sdtPr><w:text/></w:sdtPr><w:sdtContent>" + RUN + b"</w:sdtContent></w:sdt>", "a"),
+    (b'<w:fldSimple w:instr="DATE">' + RUN + b"</w:fldSimple><w:r><w:instrText>PAGE</w:instrText></w:r>", "a"),
+    (b"<w:r><w:ruby><w:rt><w:r><w:t>kana</w:t></w:r></w:rt><w:rubyBase>" + RUN + b"</w:rubyBase></w:ruby></w:r>", "a"),
+    (b"<w:r><w:pict><w:txbxContent><w:p><w:r><w:t>box</w:t></w:r></w:p></w:txbxContent></w:pict></w:r>" + RUN, "a"),
+    (b'<m:oMath xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math"><m:r><m:t>x=2</m:t></m:r></m:oMath>',
+     "x=2")],
+    ids=["link", "signs", "tracked", "moved", "tabs", "form field", "field", "ruby", "text box", "formula"])
+def test_a_paragraph_has_the_text_that_word_shows(paragraph: bytes, expected: str) -> None:
+    (block,) = office.docx(package(b"<w:p>" + paragraph + b"</w:p>")).blocks
+    assert block.text == expected
+
+
+def test_content_controls_and_tables_in_tables_are_read() -> None:
+    control = b"<w:sdt><w:sdtContent>%s</w:sdtContent></w:sdt>"
+    inner = table(cell(b"x") + cell(b"y"), cell(b"z"))
+    outer = b"<w:tc><w:p><w:r><w:t>before</w:t></w:r></w:p>" + inner + b"<w:p/></w:tc>"
+    rows = b"<w:tbl>" + control % (b"<w:tr>" + control % cell(b"a") + outer + b"</w:tr>") + b"</w:tbl>"
+    body = control % (b"<w:p>" + RUN + b"</w:p>") + control % (control % rows)
+    assert [block.text for block in office.docx(package(body)).blocks] == ["a", "a | before\nx | y\nz"]
+
+
 def test_headings_are_those_of_python_docx() -> None:
     styles = b"".join(b'<w:style w:type="%s" w:styleId="%s"><w:name w:val="%s"/></w:style>' % row for row in [
         (b"paragraph", b"one", b"heading 1"), (b"character", b"two", b"heading 2"), (b"paragraph", b"one", b"plain")])
@@ -96,7 +124,7 @@ def test_headings_are_those_of_python_docx() -> None:
                     for name in (b"one", b"two", b"Heading2", b"Title", b"absent")) + b"<w:p>" + RUN + b"</w:p>"
     document = library.Document(io.BytesIO(package(body, styles)))
     is_heading = office._headings(document.styles, library.enum.style.WD_STYLE_TYPE.PARAGRAPH)
-    found = [is_heading(paragraph) for paragraph in document.paragraphs]
+    found = [is_heading(paragraph._p) for paragraph in document.paragraphs]
     assert found == [paragraph.style.name.startswith("Heading") for paragraph in document.paragraphs]
     assert found[:4] == [True, False, True, False]
 
