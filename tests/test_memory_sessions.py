@@ -50,6 +50,16 @@ def test_sessions_are_listed_page_by_page_in_the_order_of_time(tmp_path: Path) -
         assert memory.count() == 2
 
 
+def test_sessions_of_a_room_are_listed_by_days(tmp_path: Path) -> None:
+    with Memory(tmp_path, lexical()) as memory:
+        memory.add_many([Session(f"2023-{month:02}-20", [("user", "Hi")], f"{room} {month}", room=room)
+                         for month in (4, 5, 6, 7) for room in ("kitchen", "hall")])
+        where = {"room": "kitchen", "after": "2023-05-01", "before": "2023-07-01"}
+        assert memory.list(0, 10, where)["name"].to_list() == ["kitchen 5", "kitchen 6"]
+        assert memory.list(1, 10, where)["name"].to_list() == ["kitchen 6"]
+        assert memory.list(0, 1, where)["name"].to_list() == ["kitchen 5"]
+
+
 @pytest.mark.parametrize("value", [-1, True, 1.5, "1"])
 def test_a_page_that_is_no_number_is_refused(tmp_path: Path, value: int) -> None:
     with Memory(tmp_path, lexical()) as memory:

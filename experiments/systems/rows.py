@@ -6,14 +6,17 @@ Nothing is written, and each fault is printed, if a file, a test or a choice tha
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import yaml
+from pydantic import TypeAdapter, ValidationError
 
 from memlab.config.instantiate import options
 from memlab.config.overrides import groups
@@ -63,11 +66,12 @@ def _faults(row: Row) -> Iterator[str]:
         yield "a row that works in part says why, and no other"
     if not (ROOT / row["file"]).is_file():
         yield f"there is no file {row['file']}"
-    file, _, function = row["test"].partition("::")
-    if not (ROOT / file).exists():
-        yield f"there is no test {file}"
-    elif function and function not in _functions(ROOT / file):
-        yield f"{file} has no {function}"
+    for test in row["test"].split(", "):
+        file, _, function = test.partition("::")
+        if not (ROOT / file).exists():
+            yield f"there is no test {file}"
+        elif function and function not in _functions(ROOT / file):
+            yield f"{file} has no {function}"
     yield from _choices(row["run"])
 
 
@@ -77,12 +81,37 @@ def _functions(file: Path) -> set[str]:
 
 
 def _choices(command: str) -> Iterator[str]:
-    """Yield each technique, preset, experiment or method of Memory that a command names and that is not there."""
-    if (method := re.match(r"Memory\.(\w+)\(", command)) and not hasattr(Memory, method[1]):
-        yield f"{command}: Memory has no {method[1]}"
+    """Yield each technique, preset or experiment that a command names and that is not there, or what a call misses."""
+    if command.startswith("Memory."):
+        yield from (f"{command}: {fault}" for fault in _misfits(command))
     for slot, choice in re.findall(r"[ +]([a-z_]+(?:/[a-z_]+)?)=([\w.-]+)", command):
         if slot in groups() and choice not in [*options(slot), "null"]:
             yield f"{command}: there is no {slot}={choice}"
+
+
+def _misfits(command: str) -> Iterator[str]:
+    """Yield what is wrong with a call of a method of Memory: its name, its arguments, or the types of plain ones."""
+    call = ast.parse(command, mode="eval").body
+    assert isinstance(call, ast.Call)
+    assert isinstance(call.func, ast.Attribute)
+    method = getattr(Memory, call.func.attr, None)
+    if method is None:
+        yield f"Memory has no {call.func.attr}"
+        return
+    named = {str(word.arg): word.value for word in call.keywords}
+    try:
+        given = inspect.signature(method).bind(None, *call.args, **named)
+    except TypeError as fault:
+        yield str(fault)
+        return
+    types = get_type_hints(method)
+    for name, value in given.arguments.items():
+        with suppress(ValueError, TypeError):  # of a variable, which has no value here
+            plain = ast.literal_eval(value)
+            try:
+                TypeAdapter(types[name]).validate_python(plain, strict=True)
+            except ValidationError as fault:
+                yield f"{name}: {fault.errors()[0]['msg']}"
 
 
 def page(every: dict[str, list[Row]]) -> str:
@@ -95,7 +124,8 @@ def page(every: dict[str, list[Row]]) -> str:
         for row in of:
             number += 1
             state = f"partly: {row['why']}" if "why" in row else row["state"]
-            cells = [escape(row["what"]), escape(state), *(f"`{row[key]}`" for key in ("file", "run", "test"))]
+            tests = ", ".join(f"`{test}`" for test in row["test"].split(", "))
+            cells = [escape(row["what"]), escape(state), f"`{row['file']}`", f"`{row['run']}`", tests]
             lines.append(f"| {number} | {' | '.join(cells)} |")
         parts.append(f"## {NAMES[source]}\n\n" + "\n".join(lines) + "\n")
     return "\n".join(parts)

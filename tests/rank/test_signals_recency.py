@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from memlab.harness.sweep import preset
 from memlab.rank.signals import Recency
+from memlab.store import Store
 from tests.rank.rankings import ranking
 from tests.rank.signals.worlds import ASKED, boosted, dated, order, values
 
@@ -18,6 +20,16 @@ SESSIONS = ranking([.9, .5, .1])  # 31, 22 and 0 days old
 def test_exp_falls_by_e_in_thirty_days() -> None:
     assert values(Recency(), dated(SESSIONS, "session")) == pytest.approx([exp(-31 / 30), exp(-22 / 30), 1.0])
     assert values(Recency(days=10.0), dated(SESSIONS, "session"))[1] == pytest.approx(exp(-2.2))
+
+
+def test_updates_of_memorystack_move_forward() -> None:
+    level = dated(ranking([.02, .02, .02]), "session", classes={0: ["update"]})  # 31, 22 and 0 days old
+    boost = preset("rank/boost=memorystack").boost
+    got = boost.run(level.only(boost.reads), Store())["ranking"]
+    assert got["unit"].to_list() == [2, 1, 0]
+    assert got["score"].to_list() == pytest.approx([.02 + .03 * exp(-age / 30) for age in (0, 22, 31)], abs=1e-6)
+    other = dated(ranking([.02, .02, .02]), "session", classes={0: ["factual"]})
+    assert boost.run(other.only(boost.reads), Store())["ranking"]["score"].to_list() == pytest.approx([.02] * 3)
 
 
 def test_linear_has_a_lowest_value() -> None:

@@ -69,6 +69,12 @@ def test_what_is_known_to_the_month_sets_no_day_and_a_day_that_is_known_stays():
     assert kept["happened_on"].unique().to_list() == [datetime(2020, 1, 1)]
 
 
+def test_a_time_of_day_is_resolved_with_its_day():
+    out = anchored(ResolveDates(), memories(talk([("user", "The dentist called yesterday at 5:30 pm to move it.")])))
+    assert written(out)[0].endswith("[yesterday at 5:30 pm = 2023-05-19T17:30]")
+    assert out["memories"]["happened_on"].to_list() == [datetime(2023, 5, 19)]
+
+
 def test_a_value_that_says_more_than_its_key_is_read_itself():
     tables = memories(talk([("user", "Hello"), ("assistant", "You came yesterday.")]), SessionChunker(roles=("user",)))
     out = anchored(ResolveDates(), tables)
