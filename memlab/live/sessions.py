@@ -290,7 +290,7 @@ def turn_ends(entries: Iterable[Entry], days: Mapping[int, date | None]) -> dict
 
 
 def valid(entries: Iterable[Entry], clock: Clock) -> list[Entry]:
-    """Return the entries without what is not valid today; an earlier version whose newer one is to come has no name.
+    """Return the entries without what is not valid today; an earlier version whose newer one is to come loses its name.
 
     Warns of what ends on a later day, which the sessions themselves do not say.
     """
@@ -298,12 +298,13 @@ def valid(entries: Iterable[Entry], clock: Clock) -> list[Entry]:
     days = {entry.id: clock.local(entry.session.said_on, f"session {entry.id}").date()
             for entry in entries if entry.session and entry.session.said_on}
     ends, today = turn_ends(entries, days), clock.now().date()
-    left = [entry.without(turn for turn, day in ends.get(entry.id, {}).items() if day <= today) for entry in entries]
+    gone = {number: [turn for turn, day in of.items() if day <= today] for number, of in ends.items()}
+    left = [entry.without(gone[entry.id]) if gone.get(entry.id) else entry for entry in entries]
     if later := sum(day > today for of_session in ends.values() for day in of_session.values()):
         warnings.warn(f"{plural(later, 'turn')} will not be valid from a later day on, which the lines do not say",
                       stacklevel=2)
     return [entry if entry.newer is None else replace(entry, session=replace(entry.session, name=None))
-            for entry in left if entry.session]
+            for entry in left if entry.session and (entry.numbers or entry.newer is None)]
 
 
 def said_digest(session: Session) -> bytes:
