@@ -219,7 +219,7 @@ class Content:
         The disk comes first, then the tables in memory; ``part`` are those of the new sessions. If this raises, the
         content is closed. The disk is consistent in any case: the next use reads it again and finishes the work.
         """
-        forgotten = {**forgotten, **{old: None for number in forgotten for old in self.sessions.earlier(number)}}
+        forgotten = {**forgotten, **dict.fromkeys(self.sessions.earlier(*forgotten))}
         left = {entry.id: entry.without(forgotten[entry.id]) for entry in self._rows.find(set(forgotten))}
         try:
             with self._database.transaction():

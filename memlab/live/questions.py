@@ -135,7 +135,7 @@ class Questions:
                                    content.question_store())
         rows = content.restore_numbers(pl.DataFrame(
             [(session, turns and sorted(turns)) for session, turns in pruned.items()], orient="row", schema=PRUNED))
-        earlier = {old: None for number in rows["session"] for old in content.sessions.earlier(number)}
+        earlier = dict.fromkeys(content.sessions.earlier(*rows["session"]))
         rest = [row for row in rows.iter_rows() if row[0] not in earlier]
         return pl.DataFrame([*rest, *earlier.items()], orient="row", schema=PRUNED)
 

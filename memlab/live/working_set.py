@@ -110,12 +110,14 @@ class WorkingSet:
         """Return the numbers of the sessions that have a newer version."""
         return {number for number, entry in self.ended.items() if entry.newer is not None}
 
-    def earlier(self, number: int) -> list[int]:
-        """Return the numbers of the earlier versions of a session, the latest first."""
+    def earlier(self, *sessions: int) -> list[int]:
+        """Return the numbers of the earlier versions of sessions, the latest first of each."""
         before = {entry.newer: old for old, entry in self.ended.items() if entry.newer is not None}
         versions = []
-        while (number := before.get(number, -1)) >= 0:
-            versions.append(number)
+        for session in sessions:
+            number = session
+            while (number := before.get(number, -1)) >= 0:
+                versions.append(number)
         return versions
 
     def text_ids(self) -> pl.Series:
