@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,10 +57,17 @@ settings.load_profile("memlab")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of one file run in one process, and so do all that need the one SLURM of a machine."""
+    """Group tests: those of one file run in one process, and so do all that need the one SLURM of a machine.
+
+    Files with slow tests come first, so that no process is left with one at the end. ``MEMLAB_ORDER=SEED`` shuffles.
+    """
     for item in items:
         name = "testbed" if "testbed" in getattr(item, "fixturenames", ()) else str(item.path)
         item.add_marker(pytest.mark.xdist_group(name))
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
+    if seed := os.environ.get("MEMLAB_ORDER"):
+        random.Random(seed).shuffle(items)
 
 
 @pytest.fixture(autouse=True)

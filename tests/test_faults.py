@@ -42,7 +42,7 @@ from tests.examples import NIGHTLY
 from tests.small import LIVES, Given, arm, lexical, lives, on_lives, words
 from tests.store.worker import DigestEmbedder
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 KILLS = 10 if NIGHTLY else 2
 

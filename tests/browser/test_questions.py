@@ -15,7 +15,7 @@ from memlab.data.jsonl import read as read_folder
 from memlab.questions.server import PageServer
 from tests.questions.test_site import make_site
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 
 @pytest.fixture

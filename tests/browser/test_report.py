@@ -18,7 +18,7 @@ from memlab.report.build import ReportFiles, build
 from memlab.report.opening import opening
 from tests.browser.pages import choose, css, everything, heads_of, listed, opened, values
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 
 @pytest.fixture

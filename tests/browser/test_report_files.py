@@ -17,7 +17,7 @@ from tests.browser.pages import css, heads_of, opened
 from tests.report.samples import make_runs
 from tests.sealing import seal
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 
 @pytest.fixture

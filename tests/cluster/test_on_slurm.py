@@ -19,7 +19,7 @@ from memlab.runtime.paths import PACKAGE
 from memlab.store.segment import read
 from tests.cluster.bed import Bed, memlab
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 ROOT = PACKAGE.parent
 SLURM = ("hydra/launcher=slurm", "hydra.launcher.cpus_per_task=1", "hydra.launcher.timeout_min=10")

@@ -24,7 +24,7 @@ from tests.cluster.shell import Shell
 from tests.cluster.test_on_slurm import figures, stored
 from tests.small import on_lives, words
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 LEXICAL = "search/dense=none"
 

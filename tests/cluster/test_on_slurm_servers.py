@@ -14,7 +14,7 @@ from memlab.runtime.paths import PACKAGE
 from tests.cluster.bed import Bed, memlab, wait_until
 from tests.serving.fakes import fake_vllm_env, model_folder
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 SMALL = ["--gres=none", "--mem=500M", "--cpus-per-task=1"]
 

@@ -16,7 +16,7 @@ import pytest
 
 from tests.cluster.bed import SCRIPT, Bed, command, wait_until
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 HOG = "x = bytearray(600_000_000); import time; time.sleep(20)"
 STUBBORN = """

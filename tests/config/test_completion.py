@@ -59,6 +59,7 @@ def test_bash_lists_all_choices_and_is_fast(scripts: dict[str, Path], tmp_path: 
     assert bash(scripts["bash"], ["memlab", ""], tmp_path) == list(COMMANDS)
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(not shutil.which("zsh"), reason="needs zsh (apt-get install zsh)")
 def test_zsh_offers_the_same_words(scripts: dict[str, Path]) -> None:
     code = """compadd() { shift; print -rl -- ${@:#--} }; compset() { : }; _files() { print FILES }; compdef() { : }
@@ -69,6 +70,7 @@ def test_zsh_offers_the_same_words(scripts: dict[str, Path]) -> None:
     assert {*options("rank/select"), "rank.select.buffer=", "FILES", *COMMANDS} <= {*done.stdout.split()}
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(not shutil.which("fish"), reason="needs fish (apt-get install fish)")
 @pytest.mark.parametrize(("line", "expected"), [
     ("ru", ["run"]), ("run rank/select=gap,conformal_m", ["rank/select=gap,conformal_mass"]),

@@ -149,7 +149,7 @@ def contents(place: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize(("name", "fault"), [
-    pytest.param(name, fault, marks=[pytest.mark.slow] if name in SLOW else [])
+    pytest.param(name, fault, marks=[pytest.mark.nightly] if name in SLOW else [])
     for name in COMMANDS for fault in ("full", "limit", "read-only", "file")
     if not (fault == "file" and name in READS_ITS_PLACE)])
 def test_a_place_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, fault: str
@@ -187,7 +187,7 @@ def test_a_first_import_that_a_full_disk_cut_short_can_be_repeated(tmp_path: Pat
         assert {file.name for file in place.iterdir()} == {"sessions.jsonl", "import.json"}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("fault", ["full", "read-only", "file"])
 def test_a_home_that_cannot_be_written_stops_no_run(tmp_path: Path, memlab_home: Path, fault: str) -> None:
     with fault_of(fault, memlab_home, lambda: None):

@@ -26,7 +26,7 @@ from tests.examples import NIGHTLY, rest_at_night
 from tests.faults.scenarios import SCENARIOS
 from tests.faults.worker import DONE, NAMED
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 ROOT = Path(__file__).resolve().parents[2]
 CALLS = ("write,pwrite64,writev,pwritev,fsync,fdatasync,ftruncate,rename,renameat,renameat2,unlink,unlinkat,rmdir,"

@@ -20,7 +20,7 @@ from memlab.text.temporal import context
 from tests.examples import NIGHTLY
 from tests.fuzz.patterns import METHODS, Used, all_patterns, inside, texts_of
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 LIMITS = {"memlab.query.decompose": decompose.LONGEST, "memlab.questions.facts": facts.LONGEST,
           "memlab.questions.rules": facts.LONGEST_SENTENCE, "memlab.questions.team": facts.LONGEST_SENTENCE,
