@@ -26,9 +26,9 @@ _FAR = timedelta(days=300)
 """People name the year of a day that lies further away than this."""
 
 
-def _around(make: Callable[[int], Window | None], year: int) -> list[Window | None]:
-    """Return the occurrences of a yearly window from two years back to two ahead."""
-    return [make(y) for y in range(max(year - 2, MINYEAR), min(year + 2, MAXYEAR) + 1)]
+def _around(make: Callable[[int], Window | None], year: int, years: int = 2) -> list[Window | None]:
+    """Return the occurrences of a yearly window, from some years back to as many ahead."""
+    return [make(y) for y in range(max(year - years, MINYEAR), min(year + years, MAXYEAR) + 1)]
 
 
 def _on(year: int, month: int, day: int) -> Window | None:
@@ -67,7 +67,8 @@ def in_month(context: MatchContext) -> Span | None:
 
 def _nearby(context: MatchContext, month: int, day: int) -> Window | None:
     """Choose the year of a day by the tense, but none so far away that people would name it."""
-    return context.choose(_around(lambda year: _on(year, month, day), context.day.year), "nearest", _FAR)
+    years = 8 if (month, day) == (2, 29) else 2  # 1900 and 2100 are no leap years
+    return context.choose(_around(lambda year: _on(year, month, day), context.day.year, years), "nearest", _FAR)
 
 
 def numeric(context: MatchContext) -> Span | None:

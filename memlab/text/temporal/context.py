@@ -129,13 +129,14 @@ class MatchContext:
                ) -> Window | None:
         """Return the option that is meant; ``default`` is the way to choose if nothing else decides.
 
-        With ``reach``, the nearest option is meant if the one chosen lies further away.
+        With ``reach``, the nearest option is meant if the one chosen lies further away, and that one does not.
         """
         windows = [window for window in options if window]
         how = self.occurrence() or default
         chosen = pick(windows, self.day, how) if how else None
         if reach and (chosen is None or abs(chosen[0] - self.day) > reach):
-            return pick(windows, self.day, "nearest")
+            near = pick(windows, self.day, "nearest")
+            return near if near and abs(near[0] - self.day) <= reach else chosen
         return chosen
 
 

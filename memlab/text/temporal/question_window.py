@@ -9,10 +9,10 @@ calendar one before that of the question, "this week" runs from its Monday to th
 question's day. "Two weeks ago" is that day and half a unit (3 days, 15, 182) on either side; "a few" is 2 to 5. A
 month or a day without a year is that of the only year in the question, or its latest occurrence that began by its day.
 Days after the question's day are cut off; a window that begins after it is none. Dates with day, month or year take
-precedence over relative ones; several make one window from the first to the last. "Since" and "after" a time leave the
-window open to the question's day. "Before", "until", "by" and "as of" make none, unless they say how long before ("two
-weeks before 11 August 2023", "the Monday before ..."). Months are written with a capital. Other words of time
-("recently", "when I was young") make none.
+precedence over relative ones; several make one window from the first to the last. "Since" a time and "after" a day
+leave the window open to the question's day; "after" a week, month or year begins behind it. "Before", "until", "by" and
+"as of" make none, unless they say how long before ("two weeks before 11 August 2023", "the Monday before ..."). Months
+are written with a capital. Other words of time ("recently", "when I was young") make none.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _TIME = re.compile(rf"\d|{'|'.join(month[:3] for month in MONTHS)}|(?i:last|past
 
 _DAYS_AGO = {"today": 0, "yesterday": 1, "night": 1, "the day before yesterday": 2}
 _ANY_YEAR = re.compile(r"\b(?:19|20)\d\d\b")
-_SINCE = re.compile(r"\bsince\b[^,.?!;]*$|\bafter (?:the )?$", re.IGNORECASE)
+_SINCE = re.compile(r"\bsince\b[^,.?!;]*$|\b(?P<after>after) (?:the )?$", re.IGNORECASE)
 _NONE = re.compile(r"\b(?:before|until|till|prior to)\b[^,.?!;]*$|\b(?:by|as of) (?:the )?(?:early |late |mid-?)?$",
                    re.IGNORECASE)
 _SHIFT = re.compile(rf"\b(?:{_N} {_UNIT}|the (?P<named>day|week|weekend|month|year|{'|'.join(WEEKDAYS)})) before "
@@ -152,4 +152,7 @@ def _qualify(before: str, window: Window, today: date | None) -> Window | None:
         return shift(window, match)
     if _NONE.search(before):
         return None
-    return (window[0], today or date.max) if _SINCE.search(before) else window
+    if match := _SINCE.search(before):
+        is_long = match["after"] and window[0] < window[1] < date.max
+        return (window[1] + timedelta(days=1) if is_long else window[0]), today or date.max
+    return window

@@ -75,6 +75,8 @@ def test_named_dates(text: str, days: str) -> None:
     ("Did I run in the month of February?", "2023-02-01 2023-02-28"),
     ("What happened on 5 May?", "2023-05-05 2023-05-05"),
     ("What happened on 31 August?", "2022-08-31 2022-08-31"),
+    ("What happened on 29 February?", "2020-02-29 2020-02-29"),
+    ("What happened on February 29th?", "2020-02-29 2020-02-29"),
 ])
 def test_without_a_year_the_latest_one_is_meant(text: str, days: str) -> None:
     assert window(text) == days
@@ -85,6 +87,11 @@ def test_without_a_year_the_latest_one_is_meant(text: str, days: str) -> None:
     ("What have I read since May?", "2023-05-01 2023-07-01"),
     ("How often did I run since I started again three weeks ago?", "2023-06-07 2023-07-01"),
     ("What did I do after 3 June?", "2023-06-03 2023-07-01"),
+    ("What did I do after 2022?", "2023-01-01 2023-07-01"),
+    ("What did I do after May 2022?", "2022-06-01 2023-07-01"),
+    ("What did I do after last week?", "2023-06-26 2023-07-01"),
+    ("What have I read since 2022?", "2022-01-01 2023-07-01"),
+    ("What did I do after 2023?", ""),
     ("What did I know before May 2022?", ""),
     ("How many books have I read as of May 2022?", ""),
     ("What had I seen by May 2022?", ""),

@@ -46,6 +46,12 @@ def test_rules_resolve_what_is_labelled():
     assert len(wrong) <= 2, wrong
 
 
+@pytest.mark.parametrize(("said", "day"), [("2021-06-01", "2020-02-29"), ("2022-06-01", "2020-02-29"),
+                                           ("2023-06-01", "2024-02-29"), ("2024-06-01", "2024-02-29")])
+def test_a_day_of_leap_years(said, day):
+    assert forms("I met her on 29 February.", datetime.fromisoformat(said)) == [day]
+
+
 @pytest.mark.parametrize(("said", "last", "on_past", "on_future", "following"), [
     ("2023-05-24", "2023-05-19", "2023-05-19", "2023-05-26", "2023-05-26"),  # a Wednesday
     ("2023-05-26", "2023-05-19", "2023-05-26", "2023-06-02", "2023-06-02"),  # itself a Friday
