@@ -89,6 +89,39 @@ def test_a_circle_of_parents_ends(tmp_path: Path) -> None:
     assert len(read(write(tmp_path, {"conversations.json": [chat]}))[0][0][2]) == 2
 
 
+def test_a_message_whose_parent_is_missing_follows_the_one_before_it(tmp_path: Path) -> None:
+    whole = [node("q", None, "user", "one"), node("a", "q", "assistant", "two", at=T + 1),
+             node("e", "a", "user", "lost", at=T + 2), node("b", "e", "assistant", "four", at=T + 3)]
+    rows, counts, _ = read(write(tmp_path, {"c.json": conversation("x", *whole[:2], whole[3], current="b")}))
+    assert [text for *_, text in rows[0][2]] == ["one", "two\nfour"]
+    assert not counts
+
+
+def test_what_does_not_lead_to_the_last_message_is_counted_as_such(tmp_path: Path) -> None:
+    older = [node("q", None, "user", "one"), node("a", "q", "assistant", "two", at=T + 1)]
+    chat = conversation("x", *older, node("p", None, "user", "three", at=T + 2), current="p")
+    rows, counts, _ = read(write(tmp_path, {"c.json": [chat]}))
+    assert [text for *_, text in rows[0][2]] == ["three"]
+    assert counts == {"messages left out to which no way leads from the last one": 2}
+
+
+DEEPSEEK = {"id": "d", "title": "Bees", "inserted_at": "2024-03-01T17:40:00+08:00", "mapping": {
+    "root": {"id": "root", "parent": None, "children": ["1"], "message": None},
+    "1": {"id": "1", "parent": "root", "children": [], "message": {
+        "model": "deepseek-chat", "inserted_at": "2024-03-01T17:40:00+08:00",
+        "fragments": [{"type": "REQUEST", "content": "I keep bees."}]}}}}
+
+
+def test_another_vendor_s_tree_is_not_taken_for_chatgpt_s(tmp_path: Path) -> None:
+    write(tmp_path, {"deepseek/conversations.json": [DEEPSEEK]})
+    with pytest.raises(MemlabError, match="no chat export that memlab knows"):
+        read(tmp_path)
+    rows, _, remarks = read(write(tmp_path, {"chatgpt/conversations.json": [LISBON]}))
+    assert rows == [EXPECTED]
+    assert remarks == [
+        "left out, since no known format fits, though chats have such names: deepseek/conversations.json"]
+
+
 def test_dates_take_the_time_zone_and_sessions_are_cut_by_days_on_demand(tmp_path: Path) -> None:
     chat = conversation("x", node("q", None, "user", "one"), node("a", "q", "assistant", "two", at=T + 86400),
                         current="a")

@@ -48,6 +48,15 @@ def test_turn_by_turn(tmp_path: Path) -> None:
                       "texts of attached files left out": 1, "conversations without a message left out": 1}
 
 
+def test_a_message_whose_parent_is_missing_follows_the_one_before_it(tmp_path: Path) -> None:
+    edited = [message(key, sender, text, parent_message_uuid=parent) for key, sender, text, parent in (
+        ("1", "human", "a", "0"), ("2", "assistant", "b", "1"), ("3", "human", "c", "0"), ("4", "assistant", "d", "3"))]
+    for more, texts in (([], ["c", "d"]), ([message("6", "human", "e", parent_message_uuid="5")], ["c", "d", "e"])):
+        rows, counts, _ = read(write(tmp_path, {"conversations.json": [conversation("x", *edited, *more)]}))
+        assert [turn[2] for turn in rows[0][2]] == texts
+        assert counts == {"messages of other branches left out (edited questions, repeated answers)": 2}
+
+
 def test_where_parents_are_named_the_branch_of_the_last_message_is_taken(tmp_path: Path) -> None:
     root = "00000000-0000-4000-8000-000000000000"
     chat = conversation("x", message("1", "human", "one", parent_message_uuid=root),

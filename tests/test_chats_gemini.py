@@ -152,7 +152,8 @@ def test_a_page(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("when", "said_on"), [
     ("Jul 3, 2026, 9:15:00\u202fPM CEST", "2026-07-03 21:15"), ("18.04.2026, 17:38:51 MESZ", "2026-04-18 17:38"),
     ("4 juli 2026 09:15:00 CEST", "2026-07-04 09:15"), ("17 de fev. de 2026, 15:08:20 BRT", "2026-02-17 15:08"),
-    ("2026/05/21 17:47:55 JST", "2026-05-21 17:47"), ("6 Jun 2026, 08:53:12 GMT+01:00", "2026-06-06 08:53")])
+    ("2026/05/21 17:47:55 JST", "2026-05-21 17:47"), ("6 Jun 2026, 08:53:12 GMT+01:00", "2026-06-06 08:53"),
+    ("2025. 11. 5. 오후 1:34:47 KST", "2025-11-05 13:34"), ("5 июл. 2026 г., 01:34:47 MSK", "2026-07-05 01:34")])
 def test_times_of_pages(tmp_path: Path, when: str, said_on: str) -> None:
     prompt = "Prompted&nbsp;A log:<br>2024-01-31 10:00:00<br>12:00:00.5 on 1999"
     rows, *_ = read(write(tmp_path, {"MyActivity.html": page(cell(prompt, when, "<p>ok</p>", product="Gemini Apps"))}))

@@ -95,6 +95,21 @@ def test_a_change_and_a_deletion_as_events(tmp_path: Path) -> None:
     assert counts["messages that occur twice, taken once"] == 1
 
 
+def test_messages_without_a_timestamp_or_with_a_number_stay_in_their_order(tmp_path: Path) -> None:
+    spoken = [said(DAY1, ANN, "one"), {"type": "message", "user": BOB, "text": "two"},
+              {"type": "message", "user": ANN, "text": "three", "ts": ""}, {**said(DAY1, BOB, "four"), "ts": DAY1 + 5},
+              {**said(DAY1, BOB, "five"), "ts": DAY1 + 6.5, "thread_ts": DAY1 + 5}]
+    rows, counts, _ = read(write(tmp_path, {"users.json": USERS, "x/2024-03-01.json": spoken}))
+    assert rows == [
+        ("2024-03-01 x", "2024-03-01 09:40", [
+            ("user", "Ann 🐈", "one"), ("user", "Bob Jones", "two"), ("user", "Ann 🐈", "three")]),
+        ("2024-03-01 x, thread: four", "2024-03-01 09:40", [
+            ("user", "Bob Jones", "four"), ("user", "Bob Jones", "five")])]
+    assert not counts
+    (day,) = read(write(tmp_path / "bare", {"x/2024-03-02.json": [{**m, "ts": None} for m in spoken[:2]]}))[0]
+    assert (day[1], [turn[2] for turn in day[2]]) == ("2024-03-02 00:00", ["one", "two"])
+
+
 def test_a_thread_is_named_by_its_first_words_cut_after_one(tmp_path: Path) -> None:
     first = said(DAY1, ANN, "Postmortem of the outage on Monday evening, when the checkout returned errors",
                  thread_ts=f"{DAY1:.6f}", reply_count=1)

@@ -76,6 +76,23 @@ def test_ios_turn_by_turn(tmp_path: Path) -> None:
                       "edited messages, taken as they are now": 1}
 
 
+QUOTE = "[22/01/24, 10:00:00] Bob: Look:\n[21/01/24, 09:00:00] Carla: I quit\nCrazy!\r\n[22/01/24, 10:01:00] Alice: Wow"
+
+
+@pytest.mark.parametrize("end", ["", "\r\n", "\r\n\r\n", "\r\n[23/01/24, 10:01:00] Bob: Yes\r\n"])
+def test_a_line_that_a_message_of_an_iphone_quotes_is_no_message(tmp_path: Path, end: str) -> None:
+    rows, *_ = read(write(tmp_path, {"_chat.txt": QUOTE + end}))
+    assert rows[0][1:] == ("2024-01-22 10:00", [
+        ("user", "Bob", "Look:\n[21/01/24, 09:00:00] Carla: I quit\nCrazy!"), ("user", "Alice", "Wow")])
+    assert [turns for *_, turns in rows[1:]] == ([[("user", "Bob", "Yes")]] if "23/01" in end else [])
+
+
+def test_a_text_of_windows_in_a_message_of_android_ends_none(tmp_path: Path) -> None:
+    text = "22/01/24, 10:00 - Bob: one\r\ntwo\r\nthree\n22/01/24, 10:01 - Ann: Wow\n22/01/24, 10:02 - Bob: Yes\n"
+    rows, *_ = read(write(tmp_path, {"a.txt": text}))
+    assert rows[0][2] == [("user", "Bob", "one\ntwo\nthree"), ("user", "Ann", "Wow"), ("user", "Bob", "Yes")]
+
+
 def test_silence_cuts_on_demand(tmp_path: Path) -> None:
     path = write(tmp_path, {"a.txt": ANDROID_24})
     assert [len(turns) for _, _, turns in read(path, split="2h")[0]] == [3, 1]

@@ -10,23 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from memlab.chats.branches import OTHERS, heads, mend_parents, path_to
 from memlab.chats.chatgpt_marks import without_marks
-from memlab.chats.conversation import (
-    ChatMessage,
-    Conversation,
-    Tally,
-    attachment,
-    entries_of,
-    epoch,
-    first_words,
-    merge_assistant,
-    object_of,
-    objects_of,
-    path_to,
-    placeholder,
-    text_of,
-)
+from memlab.chats.content import attachment, placeholder
+from memlab.chats.conversation import ChatMessage, Conversation, Tally, merge_assistant
 from memlab.chats.source import ExportFile
+from memlab.chats.times import said_on
+from memlab.chats.values import entries_of, object_of, objects_of, text_of
 from memlab.errors import MemlabError
 
 _SPOKEN = {"text", "multimodal_text", "code"}
@@ -41,9 +31,11 @@ class ChatGPT:
     title: ClassVar = "ChatGPT export"
 
     def matches(self, file: ExportFile) -> bool:
-        """Return whether there is a conversation with a mapping in the file."""
-        return file.ending != ".jsonl" and any(
-            "mapping" in entry and ("current_node" in entry or "title" in entry) for entry in entries_of(file))
+        """Return whether there is a conversation with a mapping in the file, whose messages have authors."""
+        return file.ending != ".jsonl" and any("mapping" in entry and (
+            "current_node" in entry or any("author" in object_of(object_of(node).get("message"))
+                                           for node in object_of(entry["mapping"]).values()))
+            for entry in entries_of(file))
 
     def read(self, files: Sequence[ExportFile], tally: Tally) -> list[Conversation]:
         """Return the conversations; raise MemlabError naming file and field where one has no tree."""
@@ -58,26 +50,22 @@ class ChatGPT:
 
 
 def _conversation(entry: dict[str, Any], tally: Tally) -> Conversation:
-    nodes = {key: node for key, node in entry["mapping"].items() if isinstance(node, dict)}
-    parents = {key: node["parent"] if isinstance(node.get("parent"), str) else None for key, node in nodes.items()}
+    times = {key: str(said_on(object_of(node.get("message"))) or "")
+             for key, node in entry["mapping"].items() if isinstance(node, dict)}
+    nodes = {key: entry["mapping"][key] for key in sorted(times, key=lambda key: times[key])}
+    parents = mend_parents({key: text_of(node.get("parent")) or None for key, node in nodes.items()})
     leaf = entry.get("current_node")
     if not isinstance(leaf, str) or leaf not in nodes:
-        leaf = _latest_leaf(nodes, parents)
+        leaf = max(nodes.keys() - set(parents.values()) or nodes, key=lambda key: (times[key], key), default=None)
         tally.add("conversations without a current message: the branch of the latest was taken", leaf is not None)
     path = path_to(leaf, parents)
     kept = [m for key in path if (m := _message(nodes[key].get("message"), tally))]
-    beside = nodes.keys() - set(path)
-    tally.add("messages of other branches left out (edited questions, repeated answers)",
-              sum(_message(nodes[key].get("message"), Tally()) is not None for key in beside))
-    return Conversation(text_of(entry.get("title")) or first_words(kept), merge_assistant(kept),
-                        epoch(entry.get("create_time")),
+    for key, head in heads(path, parents).items():
+        tally.add(OTHERS if head else
+                  "messages left out to which no way leads from the last one",
+                  key not in path and _message(nodes[key].get("message"), Tally()) is not None)
+    return Conversation(text_of(entry.get("title")), merge_assistant(kept), said_on(entry),
                         key=text_of(entry.get("conversation_id") or entry.get("id")))
-
-
-def _latest_leaf(nodes: dict[str, dict[str, Any]], parents: dict[str, str | None]) -> str | None:
-    leaves = nodes.keys() - set(parents.values())
-    moments = {key: epoch(object_of(nodes[key].get("message")).get("create_time")) for key in leaves or nodes}
-    return max(moments, key=lambda key: (str(moments[key] or ""), key), default=None)
 
 
 def _message(value: object, tally: Tally) -> ChatMessage | None:
@@ -85,7 +73,7 @@ def _message(value: object, tally: Tally) -> ChatMessage | None:
     message = object_of(value)
     author, content = object_of(message.get("author")), object_of(message.get("content"))
     role, metadata = text_of(author.get("role")), object_of(message.get("metadata"))
-    kind, said_on = text_of(content.get("content_type")) or "text", epoch(message.get("create_time"))
+    kind, time = text_of(content.get("content_type")) or "text", said_on(message)
     if role == "system" or kind in _CONTEXT:
         tally.add("instructions left out", _holds_text(content))
     elif metadata.get("is_visually_hidden_from_conversation") is True:
@@ -93,16 +81,16 @@ def _message(value: object, tally: Tally) -> ChatMessage | None:
     elif role == "tool":
         pictures = [p for p in objects_of(content.get("parts")) if p.get("content_type") == "image_asset_pointer"]
         tally.add("results of tools left out", not pictures)
-        return ChatMessage("assistant", "\n".join(map(_pointer, pictures)), None, said_on) if pictures else None
+        return ChatMessage("assistant", "\n".join(map(_pointer, pictures)), None, time) if pictures else None
     elif kind in _THOUGHTS:
         tally.add("thoughts of the assistant left out")
     elif role not in ("user", "assistant") or kind not in _SPOKEN:
         tally.add("messages of other kinds left out", _holds_text(content), kind=kind)
     elif role == "assistant" and text_of(message.get("recipient")) not in ("", "all"):
-        return ChatMessage("assistant", placeholder("tool", message["recipient"]), None, said_on)
+        return ChatMessage("assistant", placeholder("tool", message["recipient"]), None, time)
     elif text := _text(content, metadata, role, tally):
         speaker = text_of(author.get("name")) if role == "user" else ""  # in a group chat
-        return ChatMessage("user" if role == "user" else "assistant", text, speaker or None, said_on)
+        return ChatMessage("user" if role == "user" else "assistant", text, speaker or None, time)
     return None
 
 

@@ -14,7 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from memlab.chats.conversation import Tally, objects_of, placeholder, text_of
+from memlab.chats.content import placeholder
+from memlab.chats.conversation import Tally
+from memlab.chats.values import objects_of, text_of
 from memlab.errors import MemlabError
 from memlab.runtime.foreign import load_json
 

@@ -15,23 +15,12 @@ from operator import itemgetter
 from pathlib import PurePosixPath
 from typing import Any, ClassVar
 
-from memlab.chats.conversation import (
-    ChatMessage,
-    Conversation,
-    Tally,
-    attachment,
-    entries_of,
-    first_words,
-    flatten,
-    iso,
-    merge_assistant,
-    object_of,
-    objects_of,
-    path_to,
-    placeholder,
-    text_of,
-)
+from memlab.chats.branches import shown_branch
+from memlab.chats.content import attachment, flatten, placeholder
+from memlab.chats.conversation import ChatMessage, Conversation, Tally, merge_assistant
 from memlab.chats.source import ExportFile
+from memlab.chats.times import said_on
+from memlab.chats.values import entries_of, object_of, objects_of, text_of
 from memlab.errors import MemlabError
 
 _SENDERS = {"human": "user", "user": "user", "assistant": "assistant"}
@@ -65,22 +54,11 @@ class Claude:
 
 
 def _conversation(entry: dict[str, Any], tally: Tally) -> Conversation:
-    messages = objects_of(entry["chat_messages"])
-    kept = [m for raw in _branch(entry, messages, tally) if (m := _message(raw, tally))]
-    return Conversation(text_of(entry.get("name")) or first_words(kept), merge_assistant(kept),
-                        iso(entry.get("created_at")), key=text_of(entry.get("uuid")))
-
-
-def _branch(entry: dict[str, Any], messages: list[dict[str, Any]], tally: Tally) -> list[dict[str, Any]]:
-    """Return the messages of the branch of the current leaf; all where they do not name their parents."""
-    by_id = {m["uuid"]: m for m in messages if isinstance(m.get("uuid"), str)}
-    parents = {key: p if isinstance(p := m.get("parent_message_uuid"), str) else None for key, m in by_id.items()}
-    if len(by_id) < len(messages) or not any(parent in by_id for parent in parents.values()):
-        return messages
-    leaf = entry.get("current_leaf_message_uuid")
-    path = path_to(leaf if isinstance(leaf, str) and leaf in by_id else messages[-1]["uuid"], parents)
-    tally.add("messages of other branches left out (edited questions, repeated answers)", len(messages) - len(path))
-    return [by_id[key] for key in path]
+    branch = shown_branch(objects_of(entry["chat_messages"]), "uuid", "parent_message_uuid",
+                          entry.get("current_leaf_message_uuid"), tally)
+    kept = [m for raw in branch if (m := _message(raw, tally))]
+    return Conversation(text_of(entry.get("name")), merge_assistant(kept), said_on(entry),
+                        key=text_of(entry.get("uuid")))
 
 
 def _message(raw: dict[str, Any], tally: Tally) -> ChatMessage | None:
@@ -96,8 +74,7 @@ def _message(raw: dict[str, Any], tally: Tally) -> ChatMessage | None:
     tally.add("texts of attached files left out", sum(bool(text_of(f.get("extracted_content"))) for f in files))
     names = dict.fromkeys(attachment(f.get("file_name"), f.get("file_type") or f.get("file_kind")) for f in files)
     text = "\n".join([text, *names]).strip()
-    return ChatMessage("user" if role == "user" else "assistant", text, None, iso(raw.get("created_at"))) \
-        if text else None
+    return ChatMessage("user" if role == "user" else "assistant", text, None, said_on(raw)) if text else None
 
 
 def _is_design(entry: dict[str, Any]) -> bool:
@@ -108,14 +85,13 @@ def _is_design(entry: dict[str, Any]) -> bool:
 def _design(entry: dict[str, Any], tally: Tally) -> Conversation:
     kept = [m for raw in objects_of(entry.get("messages")) for m in _design_messages(raw, tally)]
     name = text_of(entry.get("title")) or text_of(object_of(entry.get("project")).get("name"))
-    return Conversation(name or first_words(kept), merge_assistant(kept), iso(entry.get("created_at")),
-                        key=text_of(entry.get("uuid")))
+    return Conversation(name, merge_assistant(kept), said_on(entry), key=text_of(entry.get("uuid")))
 
 
 def _design_messages(raw: dict[str, Any], tally: Tally) -> list[ChatMessage]:
     """Return the message, or several where the user spoke while the assistant worked."""
     content = object_of(raw.get("content"))
-    said_on = iso(raw.get("created_at")) or iso(content.get("timestamp"))
+    time = said_on({**content, **raw})
     role = _SENDERS.get(text_of(raw.get("role")))
     if role is None:
         tally.add("messages of neither human nor assistant left out")
@@ -135,7 +111,7 @@ def _design_messages(raw: dict[str, Any], tally: Tally) -> list[ChatMessage]:
         said = [(role, flatten(content.get("content"), tally))]
     said += [(role, attachment(f.get("name"), f.get("type"))) for f in objects_of(content.get("attachments"))]
     runs = ((speaker, "\n".join(text for _, text in run if text)) for speaker, run in groupby(said, itemgetter(0)))
-    return [ChatMessage("user" if speaker == "user" else "assistant", text, None, said_on)
+    return [ChatMessage("user" if speaker == "user" else "assistant", text, None, time)
             for speaker, text in runs if text]
 
 

@@ -17,22 +17,12 @@ from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from memlab.chats.conversation import (
-    ChatMessage,
-    Conversation,
-    Tally,
-    first_words,
-    flatten,
-    heads,
-    iso,
-    lines_of,
-    merge_assistant,
-    object_of,
-    objects_of,
-    path_to,
-    text_of,
-)
+from memlab.chats.branches import heads, path_to
+from memlab.chats.content import flatten
+from memlab.chats.conversation import ChatMessage, Conversation, Tally, merge_assistant
 from memlab.chats.source import ExportFile
+from memlab.chats.times import said_on
+from memlab.chats.values import lines_of, object_of, objects_of, text_of
 
 _NOTE = re.compile(  # to the end: one that is open is read once
     r"<(system-reminder|ide_opened_file|ide_selection|ide_diagnostics)>.*?(?:(</\1>)|\Z)", re.DOTALL)
@@ -72,8 +62,8 @@ class ClaudeCode:
                 lines.append(line)
             tally.add("logs that end in the middle of a line", file.cut)
             lines = _branch(_without_queue(lines, tally), tally)
-            messages = merge_assistant(m for line in lines if (m := _message(line, tally)))
-            read.append(Conversation(_title(lines) or first_words(messages), messages))
+            messages = (m for line in lines if (m := _message(line, tally)))
+            read.append(Conversation(_title(lines), merge_assistant(messages)))
         return read
 
 
@@ -133,7 +123,7 @@ def _parts_of(line: dict[str, Any]) -> list[str]:
 
 
 def _first_moment(file: ExportFile) -> str:
-    return min((t for line in lines_of(file) if (t := text_of(line.get("timestamp")))), default="")
+    return min((str(time) for line in lines_of(file) if (time := said_on(line))), default="")
 
 
 def _branch(lines: list[dict[str, Any]], tally: Tally) -> list[dict[str, Any]]:
@@ -188,13 +178,13 @@ def _message(line: dict[str, Any], tally: Tally) -> ChatMessage | None:
         if line.get(flag) is True or item.get(flag) is True:
             tally.add(what)
             return None
-    said_on = iso(line.get("timestamp"))
+    time = said_on(line)
     if role == "assistant":
         text = flatten(message.get("content"), tally)
         if text and message.get("model") == "<synthetic>":
             tally.add("notes of the program left out")
             return None
-        return ChatMessage("assistant", text, None, said_on) if text else None
+        return ChatMessage("assistant", text, None, time) if text else None
     if (origin := text_of(object_of(line.get("origin") or item.get("origin")).get("kind"))) in _PROGRAMS:
         tally.add("messages of other programs left out", kind=origin)
         return None
@@ -203,7 +193,7 @@ def _message(line: dict[str, Any], tally: Tally) -> ChatMessage | None:
         return None
     typed = _typed_text(_plain(flatten(item.get("prompt") if item else message.get("content"), tally), tally), tally)
     text = "\n".join(filter(None, [_answers(line), typed]))
-    return ChatMessage("user", text, None, said_on) if text else None
+    return ChatMessage("user", text, None, time) if text else None
 
 
 def _typed_text(text: str, tally: Tally) -> str:

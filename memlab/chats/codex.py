@@ -13,24 +13,13 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import date, datetime
 from typing import Any, ClassVar
 
-from memlab.chats.conversation import (
-    ChatMessage,
-    Conversation,
-    Tally,
-    first_words,
-    flatten,
-    iso,
-    lines_of,
-    merge_assistant,
-    object_of,
-    objects_of,
-    placeholder,
-    text_of,
-)
+from memlab.chats.content import flatten, placeholder
+from memlab.chats.conversation import ChatMessage, Conversation, Tally, merge_assistant
 from memlab.chats.source import ExportFile
+from memlab.chats.times import Time, said_on
+from memlab.chats.values import lines_of, object_of, objects_of, text_of
 from memlab.errors import MemlabError
 from memlab.runtime.foreign import load_json
 
@@ -63,8 +52,7 @@ class Codex:
             log = _Log(tally)
             for line in lines["instructions" in lines[0]:]:  # the header of an older log
                 log.add(line)
-            messages = merge_assistant(log.messages)
-            read.append(Conversation(first_words(messages), messages, iso(header.get("timestamp"))))
+            read.append(Conversation("", merge_assistant(log.messages), said_on(header)))
         return read
 
 
@@ -89,9 +77,9 @@ class _Log:
         elif kind == "event_msg" or kind in _ENVELOPES and kind != "response_item":
             self.tally.add("lines without a message left out", sort not in _COPIES | {"session_meta"}, kind=sort)
         else:
-            self._item(item, sort, iso(line.get("timestamp")))
+            self._item(item, sort, said_on(line))
 
-    def _item(self, item: dict[str, Any], kind: str, said_on: date | datetime | None) -> None:
+    def _item(self, item: dict[str, Any], kind: str, time: Time) -> None:
         role = text_of(item.get("role"))
         if kind == "message" and role in ("user", "assistant"):
             text = flatten(item.get("content"), self.tally)
@@ -99,18 +87,18 @@ class _Log:
                 self.tally.add("context added by the program left out")
             elif text:
                 self.turns += [len(self.messages)] * (role == "user")
-                self.messages.append(ChatMessage("user" if role == "user" else "assistant", text, None, said_on))
+                self.messages.append(ChatMessage("user" if role == "user" else "assistant", text, None, time))
         elif kind == "image_generation_call":
-            self.messages.append(ChatMessage("assistant", placeholder("image"), None, said_on))
+            self.messages.append(ChatMessage("assistant", placeholder("image"), None, time))
         elif kind.endswith("_call"):
             name = placeholder("tool", item.get("name") or kind.removesuffix("_call"))
-            self.messages.append(ChatMessage("assistant", name, None, said_on))
+            self.messages.append(ChatMessage("assistant", name, None, time))
             if item.get("name") == "request_user_input":
                 self.questions[text_of(item.get("call_id"))] = {
                     text_of(q.get("id")): text_of(q.get("question")) for q in objects_of(
                         _json(item.get("arguments")).get("questions"))}
         elif text := self._answers(item):
-            self.messages.append(ChatMessage("user", text, None, said_on))
+            self.messages.append(ChatMessage("user", text, None, time))
         elif kind.endswith("_output"):
             self.tally.add("results of tools left out")
         elif kind in _AGENTS:

@@ -18,36 +18,27 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, timedelta
 from typing import Any, ClassVar
 
-from memlab.chats.conversation import (
-    ChatMessage,
-    Conversation,
-    Tally,
-    attachment,
-    entries_of,
-    first_words,
-    iso,
-    merge_assistant,
-    object_of,
-    objects_of,
-    placeholder,
-    text_of,
-)
+from memlab.chats.branches import OTHERS
+from memlab.chats.content import attachment, placeholder
+from memlab.chats.conversation import ChatMessage, Conversation, Tally, merge_assistant
 from memlab.chats.gemini_page import (
     PAGE,
     Activity,
     activities_of_page,
     is_activity_page,
     is_gemini,
-    kind_of_file,
     links,
 )
 from memlab.chats.markup import to_text
 from memlab.chats.source import ExportFile
+from memlab.chats.times import Time, said_on
+from memlab.chats.values import entries_of, object_of, objects_of, text_of
 from memlab.errors import MemlabError
 from memlab.runtime import foreign
+from memlab.runtime.clock import midnight
 
 PAUSE = timedelta(minutes=30)
 """Silence that ends a conversation where activities name none; other readers take 30 or 60 minutes."""
@@ -129,7 +120,7 @@ def _activities(file: ExportFile, tally: Tally) -> Iterator[Activity]:
         said = {text_of(d.get("name")): text_of(d.get("value")) for d in objects_of(entry.get("details"))}
         answers = [to_text(text_of(item.get("html"))) for item in objects_of(entry.get("safeHtmlItem"))]
         answers = [answer for answer in dict.fromkeys([*answers, said.get("Response", "")]) if answer]
-        yield Activity(said.get("Request") or text_of(entry["title"]), iso(entry.get("time")), "\n\n".join(answers),
+        yield Activity(said.get("Request") or text_of(entry["title"]), said_on(entry), "\n\n".join(answers),
                        _chats(entry), tuple(_attached(entry, notes)))
 
 
@@ -140,7 +131,7 @@ def _attached(entry: dict[str, Any], notes: list[dict[str, Any]]) -> Iterator[st
     names = [text_of(object_of(file).get("name") if isinstance(file, dict) else file)
              for file in [*(files if isinstance(files, list) else []), entry.get("imageFile")]]
     for name in dict.fromkeys(filter(None, names)):
-        yield attachment(known.get(name) or name, kind_of_file(name))
+        yield attachment(known.get(name) or name)
     sounds = entry.get("audioFiles")
     yield from [placeholder("audio")] * (len(sounds) if isinstance(sounds, list) else 0)
 
@@ -161,22 +152,18 @@ def _conversations(activities: Iterable[Activity], tally: Tally) -> list[Convers
         elif messages:
             tally.add(f"prompts without a conversation, grouped by pauses of {PAUSE.seconds // 60} minutes")
             now = _seconds(activity.moment)
-            if now - last >= PAUSE.total_seconds() or activity.moment is None:
+            if now - last >= PAUSE.total_seconds() or not activity.moment:
                 loose = f" {len(groups)}"  # the id of a conversation has no blank
             last = now
             key = loose
         if messages:
             groups.setdefault(key, []).extend(messages)
-    return [Conversation(first_words(messages), messages) for messages in groups.values()]
+    return [Conversation("", messages) for messages in groups.values()]
 
 
-def _seconds(moment: date | datetime | None) -> float:
+def _seconds(time: Time) -> float:
     """Return the moment for sorting; times of a page have no zone, and what has no time comes first."""
-    if moment is None:
-        return float("-inf")
-    if not isinstance(moment, datetime):
-        moment = datetime.combine(moment, time())
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    return midnight(time).replace(tzinfo=UTC).timestamp() if time else float("-inf")
 
 
 def _messages(activity: Activity, labels: Sequence[str]) -> list[ChatMessage]:
@@ -248,22 +235,21 @@ def _workspace(file: ExportFile, tally: Tally) -> Conversation:
             if turn := object_of(holder.get(role)):
                 index = turn.get("turn_index")
                 key = (role, index) if isinstance(index, int) else (role, str(place), "")
-                tally.add("messages of other branches left out (edited questions, repeated answers)", key in turns)
+                tally.add(OTHERS, key in turns)
                 turns.pop(key, None)
                 turns[key] = (role, turn)
     kept = [m for role, turn in turns.values() if (m := _workspace_message(role, turn, tally))]
-    return Conversation(text_of(content.get("title")) or first_words(kept), merge_assistant(kept),
-                        iso(content.get("creation_time")))
+    return Conversation(text_of(content.get("title")), merge_assistant(kept), said_on(content))
 
 
 def _workspace_message(role: str, turn: dict[str, Any], tally: Tally) -> ChatMessage | None:
     if turn.get("turn_deleted_time"):
         tally.add("deleted messages left out")
         return None
-    said_on = iso(turn.get("turn_last_modified"))
+    time = said_on(turn)
     if role == "user_turn":
         prompt = text_of(turn.get("prompt"))
-        return ChatMessage("user", prompt, None, said_on) if prompt else None
+        return ChatMessage("user", prompt, None, time) if prompt else None
     tally.add("thoughts of the assistant left out", len(objects_of(turn.get("model_thoughts"))))
     parts = []
     for part in objects_of(turn.get("text")):
@@ -271,4 +257,4 @@ def _workspace_message(role: str, turn: dict[str, Any], tally: Tally) -> ChatMes
     pictures = turn.get("images")
     named = [placeholder("image", name) for name in pictures] if isinstance(pictures, list) else []
     text = "\n".join(filter(None, [*map(text_of, parts), *named]))
-    return ChatMessage("assistant", text, None, said_on) if text else None
+    return ChatMessage("assistant", text, None, time) if text else None

@@ -6,8 +6,7 @@ the time is the only mark between prompt and answer. A later cell links to the c
 the name of a zone that is the same for the whole page, summer and winter; the name is not read.
 
 The structure is described by llm_archive/adapters/gemini.py of Tomaz12345/llm-archive, from a Slovene export of 745
-activities. Forms of dates in other languages are those that readers of real exports name: converters/google.py of
-portable-ai-memory/python-sdk (English, German, Romance languages) and the fixture of a Swedish export.
+activities. Dates are read as those of WhatsApp are, in the forms that Unicode's CLDR has for all languages.
 """
 
 from __future__ import annotations
@@ -15,13 +14,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date, datetime
 from typing import Any
 from urllib.parse import unquote
 
-from memlab.chats.conversation import Tally, attachment
+from memlab.chats.content import attachment
+from memlab.chats.conversation import Tally
 from memlab.chats.markup import to_text
 from memlab.chats.source import ExportFile
+from memlab.chats.times import Time
+from memlab.chats.whatsapp_cldr import plain
+from memlab.chats.whatsapp_dates import read_moments
+from memlab.chats.whatsapp_patterns import Stamp, Stamps
 from memlab.errors import MemlabError
 
 PAGE = ".html"
@@ -31,18 +34,8 @@ _CHAT = re.compile(r"https://gemini\.google\.com/(?:u/\d+/)?app/(?:c/)?([0-9A-Za
 _LINE = re.compile(r"<br\s*+/?+>")
 _FILE = re.compile(r'<a href="([^"<>]*+)"')
 _HOW_MANY = re.compile(r"[^<>]{0,60}\d[^<>]{0,60}")
-_TIME = re.compile(
-    r"(?:(?P<day>\d{1,2})\.? (?:de )?(?P<name>[^\W\d]{3,12})\.?,? (?:de )?(?P<year>\d{4})"
-    r"|(?P<name2>[^\W\d]{3,12})\.? (?P<day2>\d{1,2}), (?P<year2>\d{4})"
-    r"|(?P<day3>\d{1,2})\. ?(?P<month3>\d{1,2})\. ?(?P<year3>\d{4})"
-    r"|(?P<year4>\d{4})([/-])(?P<month4>\d{1,2})\11(?P<day4>\d{1,2}))"
-    r"(?:,? |T)(?P<hour>\d{1,2})[:.](?P<minute>\d{2})[:.](?P<second>\d{2})(?: ?(?P<half>[AaPp])\.? ?[Mm]\.?)?"
-    r" ?(?:[A-Z]{1,5}(?:[+-]\d{1,2}(?::?\d{2})?)?|[+-]\d{2}:?\d{2})")
+_ZONE = re.compile(r" ?(?:(?![AP]M$)[A-Z]{1,5}(?:[+-]\d{1,2}(?::?\d{2})?)?|[+-]\d{2}:?\d{2})$")
 _LIKE_A_TIME = re.compile(r"(?<![\d:])\d{1,2}[:.]\d{2}[:.]\d{2}(?!\d)")
-_PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".heic", ".bmp")
-_MONTHS = ("jan janv ene gen", "feb fév fev", "mar mär mrt", "apr avr abr", "may mai maj mag mei", "jun juin giu",
-           "jul juil lug", "aug août aoû ago avg", "sep set", "oct okt ott out", "nov", "dec déc dic dez")
-_MONTH_OF = {name: number for number, names in enumerate(_MONTHS, start=1) for name in names.split()}
 
 
 @dataclass(frozen=True)
@@ -54,7 +47,7 @@ class Activity:
     """
 
     title: str
-    moment: date | datetime | None
+    moment: Time
     answer: str
     chats: tuple[str, ...]
     files: tuple[str, ...]
@@ -78,11 +71,6 @@ def links(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_CHAT.findall(text)))
 
 
-def kind_of_file(name: str) -> str:
-    """Return image for the name of a picture, else nothing."""
-    return "image" if name.lower().endswith(_PICTURES) else ""
-
-
 def is_activity_page(content: Any) -> bool:
     """Return whether there is an activity of Gemini in a page."""
     return isinstance(content, str) and any(_of_gemini(cell) for cell in _cells(content))
@@ -90,13 +78,24 @@ def is_activity_page(content: Any) -> bool:
 
 def activities_of_page(file: ExportFile, tally: Tally) -> Iterator[Activity]:
     """Yield the activities; raise MemlabError naming a time in a form that is not known."""
+    stamps = Stamps()
+    dated = []
     for cell in _cells(file.content):
         if not _of_gemini(cell):
             tally.add("activities of other products left out")
-        elif activity := _activity(cell, file.name):
-            yield activity
+        elif found := _find_time(_LINE.split(cell[1].partition(">")[2]), stamps, file.name):
+            dated.append((*found, links("".join(cell[2:]))))
         else:
             tally.add("activities without a time left out")
+    if not dated:
+        return
+    reading = read_moments([stamp for _, _, stamp, _ in reversed(dated)])  # the newest comes first
+    tally.remarks.append(f"{file.name}: dates are read as {reading.order.value}, {reading.reason}")
+    for (lines, place, _, chats), moment in zip(dated, reversed(reading.moments)):
+        if moment is None:
+            raise _unknown_time(to_text(lines[place]), file.name)
+        title, files = _before(lines[:place])
+        yield Activity(title, moment, to_text("<br>".join(lines[place + 1:])), chats, files)
 
 
 def _cells(page: str) -> Iterator[list[str]]:
@@ -109,20 +108,23 @@ def _of_gemini(cell: list[str]) -> bool:
     return len(cell) > 1 and (is_gemini(to_text(cell[0].partition(">")[2])) or any(map(_CHAT.search, cell[2:])))
 
 
-def _activity(cell: list[str], where: str) -> Activity | None:
-    """Return an activity; None if no line of it is like a time."""
-    lines = _LINE.split(cell[1].partition(">")[2])
+def _find_time(lines: list[str], stamps: Stamps, where: str) -> tuple[list[str], int, Stamp] | None:
+    """Return the lines of an activity, which of them is its time, and that time; None if no line is like one."""
     unknown = ""
     for place, line in enumerate(lines):
         if place and 12 <= len(line.strip()) <= 80 and "<" not in line and _LIKE_A_TIME.search(text := to_text(line)):
-            if moment := _moment(text):
-                title, files = _before(lines[:place])
-                return Activity(title, moment, to_text("<br>".join(lines[place + 1:])), links("".join(cell[2:])), files)
+            local, *zone = _ZONE.split(plain(text), maxsplit=1)
+            if zone and (stamp := stamps.read(local)):  # the line of a prompt has no zone
+                return lines, place, stamp
             unknown = unknown or text
     if unknown:
-        raise MemlabError(f"the time '{unknown[:40]}' has a form that is not known", where=where,
-                          fix="export My Activity as JSON in Takeout: its times are the same in every language")
+        raise _unknown_time(unknown, where)
     return None
+
+
+def _unknown_time(text: str, where: str) -> MemlabError:
+    return MemlabError(f"the time '{text[:40]}' has a form that is not known", where=where,
+                       fix="export My Activity as JSON in Takeout: its times are the same in every language")
 
 
 def _before(lines: list[str]) -> tuple[str, tuple[str, ...]]:
@@ -134,36 +136,10 @@ def _before(lines: list[str]) -> tuple[str, tuple[str, ...]]:
         if local:
             if not files and len(kept) > 1 and _HOW_MANY.fullmatch(kept[-1].strip()):
                 kept.pop()
-            files.append(attachment(to_text(line).lstrip("- ") or unquote(local[0]), kind_of_file(local[0])))
+            files.append(attachment(to_text(line).lstrip("- ") or unquote(local[0])))
         else:
             kept.append(line)
     label, blank, first = kept[0].replace("&nbsp;", "\xa0").partition("\xa0")
     if blank:  # it would become a plain blank, and is the mark of the label
         return to_text(label) + blank + to_text("<br>".join([first, *kept[1:]])), tuple(files)
     return to_text("<br>".join(kept)), tuple(files)
-
-
-def _moment(text: str) -> datetime | None:
-    """Return the local time that a line is, without its zone; None for a form that is not known.
-
-    >>> [f"{_moment(line):%m-%d %H}" for line in (
-    ...     "Nov 5, 2025, 1:34:47 PM CEST", "5. nov. 2025, 01:34:47 CEST", "18.04.2026, 17:38:51 MESZ",
-    ...     "17 de fev. de 2026, 15:08:20 BRT", "2026/05/21 17:47:55 JST", "4 juli 2026 09:15:00 CEST")]
-    ['11-05 13', '11-05 01', '04-18 17', '02-17 15', '05-21 17', '07-04 09']
-    >>> _moment("2024-01-31 10:00:00"), _moment("5. brumaire 2025, 01:34:47 CEST")  # a line of a prompt has no zone
-    (None, None)
-    """
-    found = _TIME.fullmatch(text)
-    if not found:
-        return None
-    parts = {name.rstrip("234"): value for name, value in found.groupdict().items() if value}
-    name = parts.get("name", "").casefold()
-    month = parts.get("month") or next((_MONTH_OF[name[:n]] for n in (4, 3) if name[:n] in _MONTH_OF), 0)
-    hour = int(parts["hour"])
-    if half := parts.get("half"):
-        hour = hour % 12 + 12 * (half in "Pp")
-    try:
-        return datetime(int(parts["year"]), int(month), int(parts["day"]), hour, int(parts["minute"]),
-                        int(parts["second"]))
-    except ValueError:
-        return None

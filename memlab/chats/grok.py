@@ -15,27 +15,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import date, datetime
 from typing import Any, ClassVar
 
-from memlab.chats.conversation import (
-    ChatMessage,
-    Conversation,
-    Tally,
-    entries_of,
-    epoch,
-    first_words,
-    iso,
-    merge_assistant,
-    object_of,
-    objects_of,
-    path_to,
-    placeholder,
-    text_of,
-)
+from memlab.chats.branches import shown_branch
+from memlab.chats.content import placeholder
+from memlab.chats.conversation import ChatMessage, Conversation, Tally, merge_assistant
 from memlab.chats.source import ExportFile
+from memlab.chats.times import said_on
+from memlab.chats.values import entries_of, object_of, objects_of, text_of
 from memlab.errors import MemlabError
-from memlab.runtime.foreign import whole_number
 
 _CARD = re.compile(r" ?<grok:render\b[^<>]*+>(?:[^<]++|<(?!/?grok:render\b))*+</grok:render>")
 _BESIDE_CHATS = {"projects": "projects left out (instructions)", "tasks": "tasks left out",
@@ -71,28 +59,12 @@ class Grok:
 
 def _conversation(about: dict[str, Any], holders: list[Any], tally: Tally) -> Conversation:
     responses = [response for holder in objects_of(holders) if (response := object_of(holder.get("response")))]
-    moments = [_moment(response.get("create_time")) for response in responses]
-    if all(moments):
-        responses.sort(key=lambda response: str(_moment(response.get("create_time"))))
-    branch = _branch(responses, text_of(about.get("leaf_response_id")))
-    tally.add("messages of other branches left out (edited questions, repeated answers)", len(responses) - len(branch))
+    if all(map(said_on, responses)):
+        responses.sort(key=lambda response: str(said_on(response)))
+    branch = shown_branch(responses, "_id", "parent_response_id", about.get("leaf_response_id"), tally)
     kept = [message for response in branch if (message := _message(response, tally))]
-    return Conversation(text_of(about.get("title")) or first_words(kept), merge_assistant(kept),
-                        iso(about.get("create_time")), key=text_of(about.get("id")))
-
-
-def _branch(responses: list[dict[str, Any]], leaf: str) -> list[dict[str, Any]]:
-    """Return the responses up to ``leaf``, else to the latest; all where they do not name their parents.
-
-    responses: in the order of time. One whose parent is not in the export follows the one before it.
-    """
-    by_id = {key: response for response in responses if (key := text_of(response.get("_id")))}
-    named = {key: text_of(response.get("parent_response_id")) for key, response in by_id.items()}
-    if len(by_id) < len(responses) or not any(parent in by_id for parent in named.values()):
-        return responses
-    before = dict(zip(by_id, [None, *by_id]))
-    parents = {key: parent if parent in by_id else before[key] if parent else None for key, parent in named.items()}
-    return [by_id[key] for key in path_to(leaf if leaf in by_id else next(reversed(by_id)), parents)]
+    return Conversation(text_of(about.get("title")), merge_assistant(kept), said_on(about),
+                        key=text_of(about.get("id")))
 
 
 def _message(response: dict[str, Any], tally: Tally) -> ChatMessage | None:
@@ -110,24 +82,10 @@ def _message(response: dict[str, Any], tally: Tally) -> ChatMessage | None:
     failed = not spoken and bool(response.get("error"))
     tally.add("answers that failed left out", failed)
     tally.add("messages without text left out", not spoken and not failed)
-    return ChatMessage("user" if role == "user" else "assistant", spoken, None,
-                       _moment(response.get("create_time"))) if spoken else None
+    return ChatMessage("user" if role == "user" else "assistant", spoken, None, said_on(response)) if spoken else None
 
 
 def _named(kind: str, names: object) -> list[str]:
     """Name pictures by the last step of their address, and files by their id: their names are not in the export."""
     return [placeholder(kind, text_of(name).rsplit("/", 1)[-1].partition("?")[0])
             for name in (names if isinstance(names, list) else []) if text_of(name)]
-
-
-def _moment(value: object) -> date | datetime | None:
-    """Return the moment of MongoDB's extended JSON, or of an ISO text.
-
-    >>> _moment({"$date": {"$numberLong": "1709286000123"}}).isoformat()
-    '2024-03-01T09:40:00+00:00'
-    """
-    stated = value.get("$date") if isinstance(value, dict) else value
-    if isinstance(stated, dict):
-        stated = stated.get("$numberLong")
-    ms = whole_number(str(stated)) if isinstance(stated, int | str) else None
-    return iso(stated) if ms is None else epoch(ms / 1000)

@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
-from pathlib import PurePosixPath
-from urllib.parse import urlsplit
 
-from memlab.chats.conversation import placeholder
+from memlab.chats.content import last_step, placeholder
 
 MOST_INDENTS = 8
 """Levels of lists that are indented; deeper ones are shown at this one."""
@@ -80,7 +78,7 @@ class _Writer(HTMLParser):
         elif tag == "a":
             self._link = (values.get("href") or "", len(self.pieces))
         elif tag == "img":
-            self._write(placeholder("image", values.get("alt") or _last_step(values.get("src") or "")))
+            self._write(placeholder("image", values.get("alt") or last_step(values.get("src") or "")))
         elif tag == "tr":
             self._cells = 0
         elif tag in ("td", "th"):
@@ -153,10 +151,3 @@ class _Writer(HTMLParser):
             self.pieces.append(" ")
         self.pieces.append(text)
         self._feeds, self._blank, self._marked = 0, False, False
-
-
-def _last_step(address: str) -> str:
-    try:
-        return "" if address.startswith("data:") else PurePosixPath(urlsplit(address).path).name
-    except ValueError:
-        return ""

@@ -1,34 +1,20 @@
 """Messages as OpenAI's API takes them: ``{"role": "user", "content": ...}``, in JSON or JSONL.
 
 A file is a list of messages, an object with ``messages``, a list of such objects or lists, or one of these on each
-line of a .jsonl. Dates are read where they are: ``created_at``, ``create_time``, ``timestamp`` or ``date``.
+line of a .jsonl.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date, datetime
 from typing import Any, ClassVar
 
-from memlab.chats.conversation import (
-    ChatMessage,
-    Conversation,
-    Tally,
-    epoch,
-    first_words,
-    flatten,
-    iso,
-    object_of,
-    objects_of,
-    placeholder,
-    text_of,
-    tool_calls,
-)
+from memlab.chats.content import flatten, placeholder, tool_calls
+from memlab.chats.conversation import ChatMessage, Conversation, Tally
 from memlab.chats.source import ExportFile
+from memlab.chats.times import said_on
+from memlab.chats.values import object_of, objects_of, text_of
 from memlab.errors import MemlabError
-
-DATES = ("created_at", "create_time", "timestamp", "date")
-"""Keys of the date of a message."""
 
 _LEFT_OUT = {"system", "developer", "tool", "function"}
 _SAID = {"content", "tool_calls", "function_call", "refusal", "audio"}
@@ -83,19 +69,12 @@ def read_message(value: Mapping[str, Any], tally: Tally, where: str) -> ChatMess
              *tool_calls(value.get("tool_calls")), *tool_calls([value.get("function_call")])]
     text = "\n".join(part for part in parts if part)
     speaker = text_of(value.get("name")) or None
-    return ChatMessage("user" if role == "user" else "assistant", text, speaker, _moment(value)) if text else None
+    return ChatMessage("user" if role == "user" else "assistant", text, speaker, said_on(value)) if text else None
 
 
 def _spoken(audio: object) -> list[str]:
     """Return the placeholder of an answer that is spoken, and its words; nothing for any other answer."""
     return [placeholder("audio"), text_of(object_of(audio).get("transcript"))] if object_of(audio) else []
-
-
-def _moment(value: Mapping[str, Any]) -> date | datetime | None:
-    for key in DATES:
-        if moment := iso(value.get(key)) or epoch(value.get(key)):
-            return moment
-    return None
 
 
 def _entries(file: ExportFile) -> Iterator[tuple[str, Any]]:
@@ -131,4 +110,4 @@ def _conversation(holder: dict[str, Any], where: str, tally: Tally) -> Conversat
     kept = [m for index, value in enumerate(messages)
             if (m := read_message(value, tally, f"{where}, message {index}"))]
     title = next((name for key in ("title", "name", "id") if (name := text_of(holder.get(key)))), "")
-    return Conversation(title or first_words(kept), kept, _moment(holder))
+    return Conversation(title, kept, said_on(holder))

@@ -16,32 +16,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from datetime import UTC, date, datetime
-from typing import Any, ClassVar
+from datetime import UTC, datetime
+from typing import Any, ClassVar, NamedTuple
 
-from memlab.chats.conversation import (
-    ChatMessage,
-    Conversation,
-    Tally,
-    entries_of,
-    first_words,
-    iso,
-    object_of,
-    objects_of,
-    text_of,
-)
+from memlab.chats.conversation import ChatMessage, Conversation, Tally
 from memlab.chats.source import ExportFile
+from memlab.chats.times import Time, said_on
+from memlab.chats.values import entries_of, object_of, objects_of, text_of
 
 _FOLLOW_UP = re.compile(r"\[([^\[\]]*+)\]\(pplx://[^()\s]*+\)")
-_TIMES = ("created_at", "entry_created_datetime", "timestamp", "entry_updated_datetime", "updated_datetime")
 _ENTRY = {"query", "answer", "query_str", "blocks"}
 
 
-@dataclass(frozen=True)
-class _Thread:
+class _Thread(NamedTuple):
     title: str
-    started_on: object
+    started_on: Time
     entries: list[dict[str, Any]]
     key: str
 
@@ -68,15 +57,14 @@ def _threads(file: ExportFile) -> Iterator[_Thread]:
         if isinstance(holder.get("entries"), list):
             entries = objects_of(holder["entries"])
             titles = (holder.get("context_title"), about.get("title"), *(e.get("thread_title") for e in entries))
-            yield _Thread(next(filter(None, map(text_of, titles)), ""),
-                          holder.get("created_at") or about.get("created_at"), entries,
+            yield _Thread(next(filter(None, map(text_of, titles)), ""), _moment(about, holder), entries,
                           _key(holder, *entries))
         elif about:
-            yield _Thread(text_of(about.get("thread_title")), about.get("thread_created_at"),
+            yield _Thread(text_of(about.get("thread_title")), _moment(about),
                           objects_of(holder.get("conversations")), text_of(about.get("thread_id")))
         else:
             for thread in objects_of(holder.get("conversations")):
-                yield _Thread(text_of(thread.get("context_title")), thread.get("created_at"),
+                yield _Thread(text_of(thread.get("context_title")), _moment(thread),
                               objects_of(thread.get("entries")), _key(thread))
 
 
@@ -87,17 +75,17 @@ def _key(*holders: dict[str, Any]) -> str:
 def _conversation(thread: _Thread, tally: Tally) -> Conversation:
     messages: list[ChatMessage] = []
     for entry in thread.entries:
-        said_on = next(filter(None, (_moment(entry.get(key)) for key in _TIMES)), None)
+        time = _moment(entry)
         question, answer = text_of(entry.get("query")) or text_of(entry.get("query_str")), _answer(entry)
-        messages += [ChatMessage("user", question, None, said_on)] if question else []
-        messages += [ChatMessage("assistant", answer, None, said_on)] if answer else []
+        messages += [ChatMessage("user", question, None, time)] if question else []
+        messages += [ChatMessage("assistant", answer, None, time)] if answer else []
         sources = entry.get("sources")
         tally.add("lists of sources left out", isinstance(sources, list) and bool(sources) or any(
             "sources_mode_block" in block or "web_result_block" in block for block in objects_of(entry.get("blocks"))))
         proposed = entry.get("related_queries") or entry.get("related_query_items")
         tally.add("proposed questions left out", len(proposed) if isinstance(proposed, list) else 0)
         tally.add("questions without an answer", bool(question) and not answer)
-    return Conversation(thread.title or first_words(messages), messages, _moment(thread.started_on), key=thread.key)
+    return Conversation(thread.title, messages, thread.started_on, key=thread.key)
 
 
 def _answer(entry: dict[str, Any]) -> str:
@@ -109,6 +97,6 @@ def _answer(entry: dict[str, Any]) -> str:
     return _FOLLOW_UP.sub(r"\1", next(filter(None, map(text_of, texts)), ""))
 
 
-def _moment(value: object) -> date | datetime | None:
-    moment = iso(value)
-    return moment.replace(tzinfo=UTC) if isinstance(moment, datetime) and moment.tzinfo is None else moment
+def _moment(*holders: dict[str, Any]) -> Time:
+    time = said_on({key: value for holder in holders for key, value in holder.items()})
+    return time.replace(tzinfo=UTC) if isinstance(time, datetime) else time

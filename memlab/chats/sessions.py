@@ -7,10 +7,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, tzinfo
+from itertools import pairwise
 
-from memlab.chats.conversation import ChatMessage, Conversation, Tally
+from memlab.chats.conversation import ChatMessage, Conversation, Tally, first_words
+from memlab.chats.times import FIX, UnreadTime
 from memlab.errors import MemlabError
-from memlab.runtime.clock import Clock
+from memlab.runtime.clock import Clock, has_offset
 from memlab.text.display import printable_line, replace_surrogates, shorten
 
 NAME_WIDTH = 80
@@ -64,26 +66,34 @@ def to_sessions(conversations: Iterable[Conversation], cut: Cut, zone: tzinfo, t
     """Return the sessions in the order of time, those without a date first; each name occurs once.
 
     zone: time zone of the dates; times that an export states without a zone stay as they are. Raises MemlabError for an
-    export that states both kinds. Counts sessions that run over several days, messages without a date, and
-    conversations without a message.
+    export that states both kinds, and for a conversation all of whose times cannot be read. Counts sessions that run
+    over several days or have no date, times that cannot be read, and conversations without a message.
     """
     clock = Clock(zone)
     parts: list[tuple[str, ChatSession]] = []
     for conversation in conversations:
-        place = f"conversation '{printable_line(replace_surrogates(conversation.title))[:NAME_WIDTH]}'"
+        title = conversation.title or first_words(conversation.messages)
+        place = f"conversation '{printable_line(replace_surrogates(title))[:NAME_WIDTH]}'"
         messages = [replace(m, text=replace_surrogates(m.text), speaker=m.speaker and printable_line(m.speaker))
                     for m in conversation.messages]
         times = [clock.local(m.said_on, place) if m.said_on else None for m in messages]
         tally.add("conversations without a message left out", not messages)
-        for number, part in enumerate(_cut(times, cut, conversation.endless)):
+        unread = [t for t in (*(m.said_on for m in messages), conversation.started_on) if isinstance(t, UnreadTime)]
+        for time in unread:
+            tally.add("times that cannot be read left out", kind=f"{time.field} {time.value}")
+        seconds = [(m.said_on if has_offset(m.said_on) else local.replace(tzinfo=zone)).timestamp() if local else None
+                   for m, local in zip(messages, times)]
+        for number, part in enumerate(_cut(times, seconds, cut, conversation.endless)):
             said_on = [moment for moment in times[part] if moment]
             start = said_on[0] if said_on else None
             if start is None and conversation.started_on:
                 start = clock.local(conversation.started_on, place)
+            if start is None and unread:
+                raise MemlabError(f"field {unread[0].field} looks like a time, but {unread[0].value} is none",
+                                  where=place, fix=f"{FIX}, into a field timestamp; or remove the field")
             tally.add("sessions that run over several days, dated by their first message (--split day cuts them)",
                       len({moment.date() for moment in said_on}) > 1)
-            session = ChatSession(_name(conversation.title, start), start, tuple(messages[part]), number)
-            parts.append((conversation.title, session))
+            parts.append((title, ChatSession(_name(title, start), start, tuple(messages[part]), number)))
     tally.add("sessions without a date, which every question may see", sum(s.said_on is None for _, s in parts))
     parts.sort(key=lambda part: (str(part[1].said_on or ""), part[0], [m.text for m in part[1].turns]))
     sessions = [session for _, session in parts]
@@ -117,17 +127,20 @@ def _name(title: str, start: datetime | None) -> str:
     return " ".join(filter(None, [f"{start:%Y-%m-%d}" if start else "", label])) or "chat"
 
 
-def _cut(times: Sequence[datetime | None], cut: Cut, endless: bool) -> Iterator[slice]:
+def _cut(times: Sequence[datetime | None], seconds: Sequence[float | None], cut: Cut, endless: bool
+         ) -> Iterator[slice]:
     """Yield the places of each part of a conversation; a message without a date stays with the one before it.
 
-    times: of its messages, by the clock of the dates.
+    times: of its messages, by the clock of the dates. seconds: the same since 1970, since a clock that is put forward
+    is no silence.
     """
-    first, last = 0, None
-    for place, moment in enumerate(times):
-        if last and moment and (endless or not cut.endless_only) and (
-                cut.days and moment.date() != last.date() or cut.pause is not None and moment - last >= cut.pause):
+    first = 0
+    dated = [(place, local, at) for place, (local, at) in enumerate(zip(times, seconds)) if local and at is not None]
+    for (_, last, before), (place, local, at) in pairwise(dated):
+        if (endless or not cut.endless_only) and (
+                cut.days and local.date() != last.date() or
+                cut.pause is not None and at - before >= cut.pause.total_seconds()):
             yield slice(first, place)
             first = place
-        last = moment or last
     if times:
         yield slice(first, len(times))

@@ -9,34 +9,21 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Iterator, Sequence
+from datetime import date, datetime
+from typing import Any, ClassVar
 
-from memlab.chats.conversation import (
-    ChatMessage,
-    Conversation,
-    Tally,
-    epoch,
-    first_words,
-    object_of,
-    objects_of,
-    text_of,
-)
+from memlab.chats.conversation import ChatMessage, Conversation, Tally, first_words
 from memlab.chats.slack_blocks import Cards, file_text, same, with_lines
 from memlab.chats.slack_people import People
 from memlab.chats.source import ExportFile
+from memlab.chats.times import read_time
+from memlab.chats.values import object_of, objects_of, text_of
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _SPOKEN = {"", "thread_broadcast", "reply_broadcast", "file_share", "file_comment", "bot_message", "me_message",
            "slackbot_response"}
 _STAND_INS = {"This content can't be displayed.", "This message contains interactive elements."}
-
-
-class SlackMessage(NamedTuple):
-    """A message and the thread that it belongs to, by the first message's timestamp; "" for none."""
-
-    thread: str
-    message: ChatMessage
 
 
 class Slack:
@@ -50,16 +37,16 @@ class Slack:
         if file.ending != ".json" or not isinstance(file.content, list):
             return False
         dated = bool(_DAY.fullmatch(file.stem))
-        return dated and not file.content or any(
-            isinstance(m.get("ts"), str) and (dated or m.get("type") == "message") for m in objects_of(file.content))
+        return dated and not file.content or any(dated + ("ts" in m) + (m.get("type") == "message") > 1
+                                                 for m in objects_of(file.content) if "role" not in m)
 
     def read(self, files: Sequence[ExportFile], tally: Tally) -> list[Conversation]:
         """Return the channels and threads."""
         people = People(files)
-        channels: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        channels: dict[str, list[tuple[str, dict[str, Any]]]] = defaultdict(list)
         for file in filter(self.matches, files):
             name = file.folder if file.folder and _DAY.fullmatch(file.stem) else file.stem
-            channels[name] += objects_of(file.content)
+            channels[name] += _events(file)
         read = []
         for name in sorted(channels):
             read += _conversations(people.channel(name), channels[name], people, tally)
@@ -68,49 +55,70 @@ class Slack:
         return read
 
 
-def _conversations(channel: str, raw: list[dict[str, Any]], people: People, tally: Tally) -> list[Conversation]:
-    channel_messages: list[ChatMessage] = []
+def _events(file: ExportFile) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each event with its timestamp; one without follows the event before it, or begins the day of its file."""
+    last = file.stem
+    for place, event in enumerate(objects_of(file.content)):
+        if _time(stamp := _stamp(event.get("ts"))):
+            last = stamp
+        else:
+            stamp = f"{last}#{place:06}"
+        yield stamp, event
+
+
+def _stamp(value: object) -> str:
+    """Return a timestamp as Slack writes it, which is also the name of its message."""
+    if isinstance(value, int | float):
+        return f"{value:.6f}" if isinstance(value, float) else f"{value}.000000"
+    return text_of(value)
+
+
+def _time(stamp: str) -> date | datetime | None:
+    return read_time(stamp.partition("#")[0])
+
+
+def _conversations(channel: str, events: list[tuple[str, dict[str, Any]]], people: People,
+                   tally: Tally) -> list[Conversation]:
     threads: dict[str, list[ChatMessage]] = defaultdict(list)
-    for thread, message in _in_order(raw, people, tally):
-        (threads[thread] if thread else channel_messages).append(message)
-    read = [Conversation(channel, channel_messages, endless=True)] if channel_messages else []
-    return read + [Conversation(f"{channel}, thread: {first_words(messages)}", messages)
-                   for _, messages in sorted(threads.items())]
+    for thread, message in _in_order(events, people, tally):
+        threads[thread].append(message)
+    return [Conversation(f"{channel}, thread: {first_words(messages)}" if thread else channel, messages,
+                         endless=not thread) for thread, messages in sorted(threads.items())]
 
 
-def _in_order(raw: list[dict[str, Any]], people: People, tally: Tally) -> list[SlackMessage]:
-    """Return the messages by their timestamps, edits applied, each once."""
+def _in_order(events: list[tuple[str, dict[str, Any]]], people: People,
+              tally: Tally) -> Iterator[tuple[str, ChatMessage]]:
+    """Yield the messages by their timestamps, edits applied, each once, with the thread that each is in, "" for none.
+    """
     current: dict[str, dict[str, Any]] = {}
     removed: set[str] = set()
-    for event in raw:
+    for stamp, event in events:
         kind, inner = text_of(event.get("subtype")), object_of(event.get("message"))
         if kind == "message_changed" and inner:
-            current[text_of(inner.get("ts"))] = inner
+            current[_stamp(inner.get("ts")) or stamp] = inner
             tally.add("edited messages, taken as they are now")
         elif kind == "message_deleted":
-            removed.add(text_of(event.get("deleted_ts") or object_of(event.get("previous_message")).get("ts")))
-        elif (stamp := text_of(event.get("ts"))) in current:
+            removed.add(_stamp(event.get("deleted_ts") or object_of(event.get("previous_message")).get("ts")))
+        elif stamp in current:
             tally.add("messages that occur twice, taken once")
             current[stamp] = {**event, **current[stamp]}
         else:
             current[stamp] = event
     tally.add("deleted messages left out", len(removed & current.keys()))
-    started = {text_of(m.get("thread_ts")) for stamp, m in current.items() if text_of(m.get("thread_ts")) != stamp}
-    read = []
-    for stamp in sorted(current.keys() - removed, key=lambda s: (str(epoch(s) or ""), s)):
-        if message := _message(current[stamp], people, tally):
-            thread = text_of(current[stamp].get("thread_ts")) or stamp
-            read.append(SlackMessage(thread if thread in started else "", message))
-    return read
+    started = {thread for stamp, m in current.items() if (thread := _stamp(m.get("thread_ts"))) != stamp}
+    for stamp in sorted(current.keys() - removed, key=lambda s: (str(_time(s) or ""), s)):
+        if message := _message(current[stamp], _time(stamp), people, tally):
+            thread = _stamp(current[stamp].get("thread_ts")) or stamp
+            yield thread if thread in started else "", message
 
 
-def _message(raw: dict[str, Any], people: People, tally: Tally) -> ChatMessage | None:
-    kind, said_on = text_of(raw.get("subtype")), epoch(raw.get("ts"))
+def _message(raw: dict[str, Any], said_on: date | datetime | None, people: People, tally: Tally) -> ChatMessage | None:
+    kind = text_of(raw.get("subtype"))
     if kind == "tombstone":
         tally.add("deleted messages left out")
         return None
     sort = text_of(raw.get("type"))
-    if kind not in _SPOKEN or sort not in ("", "message") or said_on is None:
+    if kind not in _SPOKEN or sort not in ("", "message"):
         tally.add("notices left out", kind=kind or sort)
         return None
     tally.add("edited messages, taken as they are now", isinstance(raw.get("edited"), dict))

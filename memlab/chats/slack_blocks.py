@@ -12,8 +12,10 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from memlab.chats.conversation import Tally, attachment, object_of, objects_of, placeholder, text_of
+from memlab.chats.content import attachment, placeholder
+from memlab.chats.conversation import Tally
 from memlab.chats.slack_people import People, link, literal, moment
+from memlab.chats.values import object_of, objects_of, text_of
 
 _TEXTS = {"plain_text", "mrkdwn", "markdown", "raw_text", "raw_number"}
 _MENTIONS = {"user": "user_id", "channel": "channel_id", "usergroup": "usergroup_id", "team": "team_id",

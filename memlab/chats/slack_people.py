@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from memlab.chats.conversation import epoch, object_of, objects_of, text_of
 from memlab.chats.source import ExportFile
+from memlab.chats.times import read_time
+from memlab.chats.values import object_of, objects_of, text_of
 
 MOST_NAME = 80
 """Characters of a name, as in Slack itself: each mention repeats it."""
@@ -123,7 +124,7 @@ def moment(value: object) -> str:
     >>> moment(1709286000)
     '2024-03-01 09:40 UTC'
     """
-    at = epoch(value)
+    at = read_time(value)
     return f"{at:%Y-%m-%d %H:%M} UTC" if at else ""
 
 

@@ -1,8 +1,9 @@
 """WhatsApp's "Export chat": a .txt with one line for each message, whose date takes the form of the phone.
 
 Android writes ``DATE, TIME - Name: text``, iPhones ``[DATE, TIME] Name: text``. A message goes on in the lines that
-follow it, up to the next date. What WhatsApp itself writes has no name, or begins with a mark of direction (iPhones).
-Dates are local times; their form and the order of day and month are those of the whole file.
+follow it, up to the next date; on iPhones messages end in CR LF, and lines inside them in LF. What WhatsApp itself
+writes has no name, or begins with a mark of direction (iPhones). Dates are local times; their form and the order of day
+and month are those of the whole file.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, NamedTuple
 
-from memlab.chats.conversation import ChatMessage, Conversation, Tally, placeholder
+from memlab.chats.content import placeholder
+from memlab.chats.conversation import ChatMessage, Conversation, Tally
 from memlab.chats.source import ExportFile
 from memlab.chats.whatsapp_cldr import DateOrder as DateOrder
 from memlab.chats.whatsapp_cldr import plain
@@ -119,8 +121,8 @@ class WhatsApp:
 
     def matches(self, file: ExportFile) -> bool:
         """Return whether one of the first lines begins with a date as phones write it."""
-        lines = _lines(file.content[:5000])[:8] if isinstance(file.content, str) else []
         stamps = Stamps()
+        lines = _lines(file.content[:5000], stamps)[:8] if isinstance(file.content, str) else []
         return any(split_line(line, stamps) for line in lines) or _is_alike(file, lines)
 
     def read(self, files: Sequence[ExportFile], tally: Tally) -> list[Conversation]:
@@ -148,8 +150,12 @@ class WhatsApp:
         return Conversation(_title(file), messages, endless=True)
 
 
-def _lines(text: str) -> list[str]:
-    return text.replace("\r\n", "\n").split("\n")
+def _lines(text: str, stamps: Stamps) -> list[str]:
+    """Return the lines of a file; where most of what follows a CR LF is dated, a line feed alone ends no line."""
+    records = text.split("\r\n")
+    filled = [record for record in records[1:] if record.strip()]
+    whole = 2 * sum(split_line(record, stamps) is not None for record in filled) > len(filled)
+    return records if whole else text.replace("\r\n", "\n").split("\n")
 
 
 def _is_alike(file: ExportFile, lines: Sequence[str]) -> bool:
@@ -162,7 +168,7 @@ def _is_alike(file: ExportFile, lines: Sequence[str]) -> bool:
 def _blocks(file: ExportFile, tally: Tally) -> list[tuple[WhatsAppLine, list[str]]]:
     """Return each dated line with the lines that follow it; all in the layout that most have."""
     stamps = Stamps()
-    found = [(raw, split_line(raw, stamps)) for raw in _lines(file.content)]
+    found = [(raw, split_line(raw, stamps)) for raw in _lines(file.content, stamps)]
     layouts = Counter(line.layout for _, line in found if line)
     if not layouts:
         first = plain(next((raw for raw, _ in found if raw.strip()), "")[:40])

@@ -10,7 +10,7 @@ import re
 from functools import cache
 from typing import NamedTuple
 
-from memlab.chats.conversation import placeholder
+from memlab.chats.content import attachment, placeholder
 from memlab.chats.whatsapp_cldr import plain
 from memlab.runtime.foreign import read_yaml
 from memlab.runtime.paths import PACKAGE
@@ -23,7 +23,6 @@ _IPHONE_FILE = re.compile(r"<[^<>:\n]{1,30}?\s?: ?([^<>\n]{1,200}\.\w{2,5})>")
 _ANDROID_FILE = re.compile(r"([^\n]{1,200}\.\w{2,5}) \(([^()\n]{1,40}(?:\([^()\n]{0,9}\))?)\)$")
 _GENERATED = re.compile(r"[A-Z]{3}-\d{8}-WA\d{4}\.")
 _NAMED_FILE = re.compile(r"([^\n•]{1,200}?\.\w{2,5})(?: •|) ([^\n]{1,100})$")
-_KINDS = {"image": "jpg jpeg png webp heic gif", "video": "mp4 mov 3gp", "audio": "opus m4a mp3 ogg aac amr"}
 _QUOTES = (("“", "”"), ("„", "“"), ("«", "»"), ("「", "」"))
 
 
@@ -104,19 +103,14 @@ def name_attachments(text: str) -> str:
         return placeholder(kind) + newline + caption
     if (found := _ANDROID_FILE.match(line)) and (
             marked or _GENERATED.match(found[1]) or words().kinds.get(_key(found[2])) == "attached"):
-        return _file(found[1]) + newline + caption
+        return attachment(found[1]) + newline + caption
     if (found := _NAMED_FILE.match(line)) and any(
             kind_of(tail) == "file" for tail in (found[2], *_tails(found[2]))):
         return placeholder("file", found[1]) + newline + caption
-    return _IPHONE_FILE.sub(lambda match: _file(match[1]), text)
+    return _IPHONE_FILE.sub(lambda match: attachment(match[1]), text)
 
 
 def _tails(text: str) -> list[str]:
     """Return what follows each blank of a text."""
     parts = text.split()
     return [" ".join(parts[start:]) for start in range(1, min(len(parts), 9))]
-
-
-def _file(name: str) -> str:
-    ending = name.rsplit(".", 1)[-1].lower()
-    return placeholder(next((kind for kind, endings in _KINDS.items() if ending in endings.split()), "file"), name)

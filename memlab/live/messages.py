@@ -7,11 +7,11 @@ from datetime import date, datetime
 from typing import Any
 
 from memlab.chats.conversation import Tally
-from memlab.chats.messages import DATES, read_message
+from memlab.chats.messages import read_message
+from memlab.chats.times import FIX, UnreadTime
 from memlab.data.fields import check_fields
 from memlab.errors import MemlabError
 from memlab.live.sessions import Session, Turn
-from memlab.runtime.clock import FORMS
 
 
 def session_of_messages(messages: Iterable[Mapping[str, Any]], said_on: datetime | date | str | None = None,
@@ -42,10 +42,9 @@ def session_of_messages(messages: Iterable[Mapping[str, Any]], said_on: datetime
         if message := read_message(value, Tally(), where):
             turns.append(Turn(message.role, message.text, message.speaker))
             dates += [message.said_on] if message.said_on else []
-            stated = next((value[key] for key in DATES if value.get(key) not in (None, "")), None)
-            if stated is not None and not message.said_on and said_on is None:
-                raise MemlabError(f"{stated!r:.40} is no date", where=where,
-                                  fix=f"write {FORMS}, or seconds since 1970; or give said_on")
+            if isinstance(message.said_on, UnreadTime) and said_on is None:
+                raise MemlabError(f"{message.said_on.value} is no date (field {message.said_on.field})", where=where,
+                                  fix=f"{FIX}; or give said_on")
     if not turns:
         raise MemlabError("there is no message of the user or the assistant with words", where="session",
                           fix='give at least one, such as {"role": "user", "content": "..."}')

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from datetime import MAXYEAR, MINYEAR, UTC, date, datetime, time, tzinfo
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, TypeGuard
 from zoneinfo import ZoneInfo, available_timezones
 
 from memlab.errors import MemlabError
@@ -48,7 +48,7 @@ def read_moment(value: object, where: str = "") -> date | datetime:
     return moment
 
 
-def has_offset(value: date | datetime | None) -> bool:
+def has_offset(value: object) -> TypeGuard[datetime]:
     """Return whether a value is a time with a UTC offset."""
     return isinstance(value, datetime) and value.utcoffset() is not None
 

@@ -28,12 +28,16 @@ def replace_surrogates(text: str, replacement: str = "?") -> str:
 def printable_line(text: str) -> str:
     """Return a text in one line, without control characters and lone surrogates.
 
-    >>> printable_line("Ann\\n moved\\x1b to\\ud83d  Rome.")
+    Joiners, which shape letters and emoji, stay; other marks that nobody sees stand for no blank.
+
+    >>> printable_line("Ann\\n moved\\x1b to\\ud83d  Ro\\u00adme.")
     'Ann moved to Rome.'
     """
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    plain = (c if c.isprintable() or c in _JOINERS else "" if unicodedata.category(c) == "Cf" else " " for c in text)
+    return " ".join("".join(plain).split())
 
 
+_JOINERS = "\u200c\u200d"
 _UNSAFE = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}  # controls, invisible formats (text direction), surrogates, separators
 
 EMPTY = "–"
@@ -84,7 +88,7 @@ def _visible(char: str) -> str:
     if kind in ("Zs", "Zl", "Zp"):
         return " "
     if kind == "Cf" and unicodedata.bidirectional(char) in ("BN", "ON"):
-        return char if char in "\u200c\u200d" else ""  # joiners shape letters and emoji; the rest shows nothing
+        return char if char in _JOINERS else ""  # the rest shows nothing
     return f"⟨U+{ord(char):04X}⟩" if kind in ("Cf", "Cc") else "\ufffd"
 
 

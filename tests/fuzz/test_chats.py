@@ -6,6 +6,7 @@ import hashlib
 import io
 import zipfile
 from collections.abc import Mapping
+from datetime import date
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -17,9 +18,10 @@ from hypothesis import strategies as st
 from memlab.chats.folder import ImportSettings, update_folder
 from memlab.chats.formats import load
 from memlab.chats.sessions import parse_cut, to_sessions
+from memlab.chats.times import UnreadTime, said_on
 from memlab.data.custom import Custom
 from tests.chat_exports import as_bytes
-from tests.fuzz.mutation import as_json, as_lines, damaged, fuzz, mutated, outcome
+from tests.fuzz.mutation import as_json, as_lines, damaged, fuzz, mutated, odd, outcome
 from tests.test_chats_chatgpt import LISBON, node
 from tests.test_chats_chatgpt import conversation as chatgpt_conversation
 from tests.test_chats_chatgpt_marks import CASES as MARKS
@@ -182,6 +184,17 @@ def test_codex(tmp_path: Path, content: bytes) -> None:
 @given(as_json(mutated(*MESSAGES)), as_lines(mutated(list(MESSAGES), MESSAGES[0])), st.booleans())
 def test_messages(tmp_path: Path, content: bytes, lines: bytes, both: bool) -> None:
     imported(tmp_path, {"a.json": content, **({"b.jsonl": lines} if both else {})})
+
+
+TIMES = st.sampled_from((b"Fri, 01 Mar 2024 09:40:00 +0000", b"2024-03-01T09:40:00+01:00", b"20240301094000", b"1e9"))
+
+
+@fuzz
+@given(st.dictionaries(st.sampled_from(("createdAt", "ts", "date", "x")) | st.text(),
+                       odd() | damaged(TIMES).map(lambda text: text.decode(errors="replace"))))
+def test_times(fields: dict[str, Any]) -> None:
+    found = outcome(lambda: said_on(fields))
+    assert found is None or isinstance(found, UnreadTime | date)
 
 
 @fuzz

@@ -42,6 +42,8 @@ def test_the_date_is_the_given_one_or_that_of_the_messages() -> None:
     assert session_of_messages(MESSAGES).said_on is None
     assert session_of_messages([{**MESSAGES[1], "timestamp": 1709372400000}]) == session_of_messages(
         [{**MESSAGES[1], "timestamp": 1709372400}])
+    assert session_of_messages([{**MESSAGES[1], "createdAt": 1709372400000000}]).said_on == datetime(
+        2024, 3, 2, 9, 40, tzinfo=UTC)
     late = [{**MESSAGES[1], "date": "20 May 2023"}]
     with pytest.raises(MemlabError, match="message 0: '20 May 2023' is no date.*or give said_on"):
         session_of_messages(late)
