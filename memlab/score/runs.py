@@ -17,6 +17,7 @@ from __future__ import annotations
 import codecs
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -191,8 +192,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return a JSON object; raise MemlabError for a name that is given twice, of which JSON would keep the last."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        (twice, _), = Counter(name for name, _ in pairs).most_common(1)
         raise MemlabError(f"'{twice}' is there twice", fix="give each topic, each document and each field once")
     return found
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -195,6 +196,17 @@ def test_what_is_given_twice_is_refused(tmp_path: Path, text: str, said: str) ->
     (tmp_path / "run").write_text(text)
     with pytest.raises(MemlabError, match=said):
         read_run(tmp_path / "run")
+
+
+@pytest.mark.parametrize("text", [
+    '{"q": {DOCUMENTS, "d29999": 2}}', '{DOCUMENTS, "d29999": 2}\n', '{"question_id": "q", DOCUMENTS, "d29999": 2}\n'])
+def test_a_name_twice_in_a_long_object_is_found_in_one_pass(tmp_path: Path, text: str) -> None:
+    documents = ", ".join(f'"d{n}": 1' for n in range(30_000))
+    (tmp_path / "run").write_text(text.replace("DOCUMENTS", documents))
+    start = time.process_time()
+    with pytest.raises(MemlabError, match="'d29999' is there twice"):
+        read_run(tmp_path / "run")
+    assert time.process_time() - start < 1
 
 
 def test_ties_by_name_are_those_of_single_precision(tmp_path: Path) -> None:
