@@ -1,17 +1,18 @@
 """Training runs of sentence-transformers' trainers: seeded, on one device, and continued after an interruption.
 
 A checkpoint holds weights, optimiser, learning rate and random states, so that an interrupted training ends with the
-same weights as one without interruption, on one machine and device with one number of threads. With examples for
+same weights as one without interruption, on one machine and device with one number of threads. The digests of its files
+are written last; a checkpoint that differs from them is left aside. With examples for
 validation the weights of the step with the least loss on these are kept, and a training without progress ends early.
 This module loads the training libraries: import it where needed.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 import shutil
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -32,12 +33,15 @@ from torch.utils.data import SequentialSampler
 from transformers import EarlyStoppingCallback, PrinterCallback, TrainerCallback
 
 from memlab.errors import MemlabError
+from memlab.harness.run_files import file_digest
 from memlab.learn.pairs import TrainingLists
 from memlab.learn.recipe import TrainingOutcome, TrainingRecipe
 from memlab.models.local.backend import disable_progress_bars, resolve
 from memlab.models.local.batching import attempt
-from memlab.runtime.files import atomic_write, disk_faults
+from memlab.runtime.files import atomic_write, disk_faults, write_json
+from memlab.runtime.foreign import read_json
 from memlab.runtime.progress import Step, progress
+from memlab.runtime.terminal import print
 
 Columns = dict[str, list[Any]]
 
@@ -46,6 +50,9 @@ Watch = Callable[[int, float], None]
 
 EVALUATIONS, PATIENCE = 10, 3
 """Evaluations of a training on its examples for validation, and how many of them without progress end it."""
+
+DIGESTS = "digests.json"
+"""File of a checkpoint with the digests of all others, by their names."""
 
 ALL = 100.0
 """Label of the positive beside 0 for the negatives: the softmax of the labels is 1 and, to the last digit, 0."""
@@ -96,6 +103,11 @@ class Watcher(TrainerCallback):
             control.should_evaluate = control.should_save = True
         if time.monotonic() - self.last >= self.recipe.checkpoint_seconds and state.global_step < state.max_steps:
             control.should_save, self.last = True, time.monotonic()
+
+    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
+        """Write the digests of a checkpoint, its last file."""
+        checkpoint = Path(args.output_dir) / f"checkpoint-{state.global_step}"
+        write_json(checkpoint / DIGESTS, digests(checkpoint))
 
     def on_log(self, args: Any, state: Any, control: Any, **others: Any) -> None:  # noqa: ARG002
         """Report a step."""
@@ -183,7 +195,7 @@ def run(trainer: type[BaseTrainer], arguments: Any, model: Any, lists: TrainingL
     """
     from datasets import Dataset
 
-    if not (folder / "mark").is_file() or (folder / "mark").read_text(encoding="utf-8") != mark:
+    if not (folder / "mark").is_file() or (folder / "mark").read_bytes() != mark.encode():
         shutil.rmtree(folder, ignore_errors=True)
         atomic_write(folder / "mark", mark)
     steps, checkpoint = math.ceil(len(lists.queries) / recipe.batch), last_checkpoint(folder)
@@ -197,10 +209,10 @@ def run(trainer: type[BaseTrainer], arguments: Any, model: Any, lists: TrainingL
         output_dir=str(folder), on=str(model.device), use_cpu=model.device.type == "cpu", num_train_epochs=1,
         per_device_train_batch_size=recipe.batch, batch_sampler=in_order, learning_rate=recipe.rate,
         weight_decay=recipe.decay, warmup_steps=round(recipe.warmup * steps), bf16=recipe.precision == "bf16",
-        seed=recipe.seed, save_total_limit=1, logging_steps=1, logging_nan_inf_filter=False,
+        seed=recipe.seed, save_total_limit=2, logging_steps=1, logging_nan_inf_filter=False,
         disable_tqdm=True, report_to="none", dataloader_pin_memory=False, **best, **options)
     model.model_card_data.widget = [{}]  # else the library looks for examples, with a progress bar of its own
-    done = int(checkpoint.name.rpartition("-")[2]) if checkpoint else 0
+    done = _step(checkpoint) if checkpoint else 0
     with progress("fine-tuning", total=steps - done, unit="steps") as report:
         callbacks: list[TrainerCallback] = [Watcher(recipe, report, watch)]
         held: dict[str, Any] = {}
@@ -224,12 +236,39 @@ def run(trainer: type[BaseTrainer], arguments: Any, model: Any, lists: TrainingL
                    [(int(entry["step"]), entry["eval_loss"]) for entry in log if "eval_loss" in entry])
 
 
+def digests(checkpoint: Path) -> dict[str, str]:
+    """Return the digest of each file of a checkpoint but ``DIGESTS``, by its path inside."""
+    files = sorted(path for path in checkpoint.rglob("*") if path.is_file() and path.name != DIGESTS)
+    return {path.relative_to(checkpoint).as_posix(): file_digest(path) for path in files}
+
+
 def last_checkpoint(folder: Path) -> Path | None:
-    """Return the newest checkpoint that was written to its end; the state is the last file of one."""
-    for checkpoint in sorted(folder.glob("checkpoint-*"), key=lambda path: -int(path.name.rpartition("-")[2])):
+    """Return the newest checkpoint that is whole, as is the best one that it leads back to; None without any.
+
+    Others are renamed, and named on the terminal: libraries end in a traceback on some, and go on with wrong weights
+    from others.
+    """
+    whole: dict[int, Path] = {}
+    damaged: list[Path] = []
+    for checkpoint in sorted(folder.glob("checkpoint-*")):
         try:
-            json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
+            written = read_json(checkpoint / DIGESTS) == digests(checkpoint)
         except (OSError, ValueError):
-            continue
-        return checkpoint
-    return None
+            written = False
+        if written:
+            whole[_step(checkpoint)] = checkpoint
+        else:
+            aside = folder / f"damaged-{checkpoint.name}"
+            shutil.rmtree(aside, ignore_errors=True)
+            damaged.append(checkpoint.rename(aside))
+    best = {step: read_json(path / "trainer_state.json").get("best_global_step") for step, path in whole.items()}
+    step = max((step for step in whole if best[step] in (None, *whole)), default=None)
+    for checkpoint in damaged:
+        print(f"{checkpoint}: was not written to its end, or has changed since; the training goes on from "
+              f"{'the start' if step is None else f'step {step}'}", file=sys.stderr)
+    return None if step is None else whole[step]
+
+
+def _step(checkpoint: Path) -> int:
+    """Return the number of steps after which a checkpoint was written."""
+    return int(checkpoint.name.rpartition("-")[2])

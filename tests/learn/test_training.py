@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -105,18 +106,65 @@ def test_an_interrupted_training_goes_on_from_its_checkpoint_with_the_same_losse
     assert taken == [2, 3]  # the step in which it was cut has no checkpoint
 
 
-@pytest.mark.nightly
-def test_a_checkpoint_that_was_not_written_to_its_end_is_passed_over(base: Path, tmp_path: Path) -> None:
-    settings = config(tmp_path, base, epochs=2, checkpoint_seconds=0)
-    whole = trained(settings, tmp_path / "a")
-    interrupted(settings, tmp_path / "b", at=1)
-    half = tmp_path / "b" / "checkpoint-2"
-    shutil.copytree(tmp_path / "b" / "checkpoint-1", half)
-    (half / "trainer_state.json").write_text("{")
-    assert training.last_checkpoint(tmp_path / "b") == tmp_path / "b" / "checkpoint-1"
-    (half / "trainer_state.json").unlink()
-    assert trained(settings, tmp_path / "b") == whole
-    assert training.last_checkpoint(tmp_path / "nothing") is None
+@pytest.fixture(scope="module")
+def cut_training(base: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[float]]:
+    """A training that was interrupted in its third step, and the losses of one that was not."""
+    folder = tmp_path_factory.mktemp("cut")
+    settings = config(folder, base, epochs=2, checkpoint_seconds=0)
+    interrupted(settings, folder / "c", at=2)
+    return folder / "c", trained(settings, folder / "whole")
+
+
+def flipped(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 64
+    file.write_bytes(content)
+
+
+def halved(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:file.stat().st_size // 2])
+
+
+@pytest.mark.parametrize(("damage", "name"), [
+    (halved, "optimizer.pt"), (flipped, "model.safetensors"), (Path.unlink, training.DIGESTS)])
+def test_a_damaged_checkpoint_is_named_and_the_one_before_taken(
+        cut_training: tuple[Path, list[float]], base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+        damage: Callable[[Path], None], name: str) -> None:
+    folder = shutil.copytree(cut_training[0], tmp_path / "c")
+    damage(folder / "checkpoint-2" / name)
+    taken: list[int] = []
+    assert trained(config(tmp_path, base, epochs=2, checkpoint_seconds=0), folder,
+                   watch=lambda step, _: taken.append(step)) == cut_training[1]
+    assert taken == [1, 2, 3]
+    assert "damaged-checkpoint-2: was not written to its end, or has changed since; the training goes on from step 1" \
+        in " ".join(capsys.readouterr().err.split())
+
+
+def checkpoint_at(folder: Path, step: int, best: int | None) -> Path:
+    checkpoint = folder / f"checkpoint-{step}"
+    (checkpoint / "module").mkdir(parents=True)
+    (checkpoint / "module" / "weights").write_bytes(b"0123456789")
+    (checkpoint / "trainer_state.json").write_text(json.dumps({"best_global_step": best}))
+    (checkpoint / training.DIGESTS).write_text(json.dumps(training.digests(checkpoint)))
+    return checkpoint
+
+
+@pytest.mark.parametrize(("best", "damaged", "expected"), [
+    (None, (), 10), (None, (10,), 9), (None, (9, 10), 2), (None, (2, 9, 10), None),
+    (9, (), 10), (9, (9,), 2), (2, (2,), None),  # without its best step a later one cannot end
+])
+@pytest.mark.parametrize("damage", [
+    lambda folder: flipped(folder / "module" / "weights"), lambda folder: (folder / "module" / "weights").unlink(),
+    lambda folder: (folder / "trainer_state.json").write_bytes(b"\xff"), shutil.rmtree,
+    lambda folder: flipped(folder / training.DIGESTS), lambda folder: (folder / "module" / "more").write_text("x")])
+def test_the_newest_whole_checkpoint_is_taken(tmp_path: Path, best: int | None, damaged: tuple[int, ...],
+                                              expected: int | None, damage: Callable[[Path], None]) -> None:
+    places = {step: checkpoint_at(tmp_path, step, best and min(best, step)) for step in (2, 9, 10)}
+    for step in damaged:
+        damage(places[step])
+    found = training.last_checkpoint(tmp_path)
+    assert found == (None if expected is None else places[expected])
+    assert training.last_checkpoint(tmp_path) == found  # what is damaged stays aside
 
 
 @pytest.mark.nightly
