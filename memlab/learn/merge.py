@@ -10,10 +10,12 @@ at the size and cost of one. DIR holds the update alone (``embedder.adapter=DIR/
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from memlab.errors import Faults, MemlabError
@@ -28,6 +30,7 @@ from memlab.models.local.adapter import (
     update_file,
     write_update,
 )
+from memlab.models.protocols import Floats
 from memlab.runtime.files import atomic_dir, write_json
 from memlab.stage import LocalPath, spec_digest, stage
 
@@ -48,22 +51,24 @@ class MergeRecipe:
     rank: Annotated[int, Field(ge=1)] = 32
 
 
+@np.errstate(over="ignore", invalid="ignore")  # low_rank refuses what is not finite
 def merge(recipe: MergeRecipe) -> dict[str, Any]:
     """Write the merged update and return its record; raise MemlabError for updates that do not fit together."""
-    changes: dict[str, Any] = {}
+    changes: dict[str, NDArray[Any]] = {}
     merged: list[dict[str, Any]] = []
+    parts: list[tuple[Path, float, dict[str, Floats]]] = []
     sources, bases = [], {}
     for name_or_file, factor in recipe.updates.items():
         file = update_file(name_or_file)
         card, tensors = read_update(file)
-        if factor == 0 or any(one["update"] == card.digest for one in merged):
-            raise MemlabError("has the factor 0" if factor == 0 else "is the same update as another one",
-                              where=str(file), fix="leave it out")
+        if any(one["update"] == card.digest for one in merged):
+            raise MemlabError("is the same update as another one", where=str(file), fix="leave it out")
         if PROJECTION in tensors:
             raise MemlabError("maps token vectors to fewer numbers, and maps cannot be added", where=str(file),
                               fix="an update that was trained without dimensions")
         bases[card.base] = file
         merged.append({"update": card.digest, "factor": factor})
+        parts.append((file, factor, tensors))
         sources += sources_of(file)
         for name in changed_weights(tensors):
             change = factor * change_of(tensors, name, np.float64)
@@ -79,7 +84,12 @@ def merge(recipe: MergeRecipe) -> dict[str, Any]:
     mark = spec_digest({"merged": merged, "rank": recipe.rank})
     if finished := finished_record(recipe.out_model, mark):
         return finished
-    update = low_rank({name: np.zeros_like(change) for name, change in changes.items()}, changes, recipe.rank)
+    update = low_rank({name: np.zeros_like(change) for name, change in changes.items()}, changes, recipe.rank,
+                      "smaller factors")
+    for file, factor, tensors in parts:
+        if not _has_effect(factor, tensors, changes):
+            raise MemlabError(f"changes nothing at the factor {factor:g}: fp16 does not hold what it adds",
+                              where=str(file), fix="a larger factor, or leave it out")
     if not update:
         raise MemlabError("the updates cancel each other out", where="updates", fix="other factors")
     record = {"format": FORMAT, "mark": mark, "recipe": {"rank": recipe.rank}, "base": base, "sources": sources,
@@ -89,6 +99,12 @@ def merge(recipe: MergeRecipe) -> dict[str, Any]:
         write_update(temporary / UPDATE, update, {"base": base, "rank": recipe.rank, "dimensions": None})
         write_json(temporary / FILE, record)
     return record
+
+
+def _has_effect(factor: float, tensors: Mapping[str, Floats], changes: Mapping[str, NDArray[Any]]) -> bool:
+    """Return whether some sum of changes would be another number of half precision without this update's."""
+    return any((np.abs(factor * change_of(tensors, name, np.float64)) >= np.maximum(
+        np.abs(changes[name]) * 2.0**-11, 2.0**-25)).any() for name in changed_weights(tensors))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

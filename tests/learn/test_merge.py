@@ -93,15 +93,35 @@ def test_updates_that_do_not_fit_together(tmp_path: Path, second: dict[str, Any]
     assert not (tmp_path / "m").exists()
 
 
-def test_an_update_counts_once_and_with_a_factor(tmp_path: Path) -> None:
+def test_an_update_counts_once_and_not_against_itself(tmp_path: Path) -> None:
     change = changes(["w"])
     a, same, opposite = (written(tmp_path / name, {"w": sign * change["w"]})
                          for name, sign in (("a", 1), ("b", 1), ("c", -1)))
-    for updates, fault in (({a: 1.0, same: 1.0}, "is the same update as another one"), ({a: 0.0}, "has the factor 0"),
+    for updates, fault in (({a: 1.0, same: 1.0}, "is the same update as another one"),
                            ({a: 1.0, opposite: 1.0}, "cancel each other out")):
         with pytest.raises(MemlabError, match=fault):
             merge(MergeRecipe(updates=updates, out_model=tmp_path / "m"))
     assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize("name", ["w", "bias"])
+@pytest.mark.parametrize(("factor", "fault"), [
+    (0.0, "changes nothing at the factor 0"), (1e-320, "changes nothing at the factor"), (-1e-12, "changes nothing at"),
+    (1e30, "changes by more than fp16 holds .*Fix: smaller factors"), (-1e308, "not finite. Fix: smaller factors")])
+@pytest.mark.parametrize("beside", [True, False])
+@pytest.mark.filterwarnings("error")
+def test_a_factor_without_effect_or_beyond_all_weights_is_refused(tmp_path: Path, name: str, factor: float, fault: str,
+                                                                  beside: bool) -> None:
+    other, tried = written(tmp_path / "a", changes([name])), written(tmp_path / "b", {name: 30 * changes([name])[name]})
+    with pytest.raises(MemlabError, match=fault):
+        merge(MergeRecipe(updates={other: 1.0, tried: factor} if beside else {tried: factor}, out_model=tmp_path / "m"))
+    assert not (tmp_path / "m").exists()
+
+
+def test_a_small_factor_that_changes_some_weight_is_taken(tmp_path: Path) -> None:
+    a, b = written(tmp_path / "a", {"w": np.eye(6, 5)}), written(tmp_path / "b", {"bias": np.ones(6)})
+    merge(MergeRecipe(updates={a: 1e-3, b: 1e-6}, out_model=tmp_path / "m"))
+    np.testing.assert_allclose(change_of(tmp_path / "m" / "update.safetensors", "bias"), 1e-6, rtol=.05)
 
 
 def test_matrices_of_different_shapes(tmp_path: Path) -> None:

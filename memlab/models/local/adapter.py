@@ -50,12 +50,13 @@ class UpdateCard:
     dimensions: int | None
 
 
-def low_rank(base: Mapping[str, Floats], tuned: Mapping[str, Floats], rank: int) -> dict[str, Floats]:
+def low_rank(base: Mapping[str, Floats], tuned: Mapping[str, Floats], rank: int, fix: str = "a smaller rate"
+             ) -> dict[str, Floats]:
     """Return the update of each weight that a training changed: NAME.up and NAME.down, or NAME.add for a vector.
 
     Factors have half precision. The same arrays give the same factors, up to the library of linear algebra: the sign of
     each pair is that which makes the largest number of the left one positive. Raises MemlabError for weights that are
-    not finite, and for changes beyond half precision.
+    not finite, and for changes beyond half precision; ``fix`` is what it advises.
 
     >>> update = low_rank({"w": np.zeros((3, 2))}, {"w": np.outer([1.0, 2.0, 3.0], [4.0, 5.0])}, 1)
     >>> print((update["w.up"] @ update["w.down"]).round(1))
@@ -67,26 +68,25 @@ def low_rank(base: Mapping[str, Floats], tuned: Mapping[str, Floats], rank: int)
     for name, weight in tuned.items():
         change = np.asarray(weight, np.float64) - np.asarray(base[name], np.float64)
         if not np.isfinite(change).all():
-            raise MemlabError(f"the training diverged: {name} holds a number that is not finite", fix="a smaller rate")
+            raise MemlabError(f"{name} holds a number that is not finite", fix=fix)
         if not change.any():
             continue
         if change.ndim != 2:
-            update[f"{name}.add"] = _half(change, name)
+            update[f"{name}.add"] = _half(change, name, fix)
             continue
         left, values, right = np.linalg.svd(change, full_matrices=False)
         left, values, right = left[:, :rank], np.sqrt(values[:rank]), right[:rank]
         sign = np.sign(left[np.abs(left).argmax(axis=0), np.arange(left.shape[1])])
-        update[f"{name}.up"] = _half(left * values * sign, name)
-        update[f"{name}.down"] = _half(right * (values * sign)[:, None], name)
+        update[f"{name}.up"] = _half(left * values * sign, name, fix)
+        update[f"{name}.down"] = _half(right * (values * sign)[:, None], name, fix)
     return update
 
 
-def _half(numbers: NDArray[np.float64], name: str) -> Floats:
+def _half(numbers: NDArray[np.float64], name: str, fix: str) -> Floats:
     """Return numbers in half precision; raise MemlabError if it cannot hold them."""
     most = np.finfo(np.float16).max
     if not (np.abs(numbers) <= most).all():  # nor NaN
-        raise MemlabError(f"the training diverged: {name} changed by more than fp16 holds ({most:,.0f})",
-                          fix="a smaller rate")
+        raise MemlabError(f"{name} changes by more than fp16 holds ({most:,.0f})", fix=fix)
     return numbers.astype(np.float16)
 
 

@@ -125,12 +125,12 @@ def test_a_sum_beyond_the_number_format_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("weight", "message"), [
-    (np.nan, "the training diverged: layer.bias holds a number that is not finite. Fix: a smaller rate"),
-    (-np.inf, "the training diverged"), (1e6, "layer.bias changed by more than fp16 holds")])
+    (np.nan, "layer.bias holds a number that is not finite. Fix: a smaller rate"), (-np.inf, "is not finite"),
+    (1e6, "layer.bias changes by more than fp16 holds")])
 def test_a_training_that_diverged_gives_no_update(weight: float, message: str) -> None:
     with pytest.raises(MemlabError, match=message):
         low_rank(BASE, TUNED | {"layer.bias": np.full(6, weight)}, 2)
-    with pytest.raises(MemlabError, match="diverged"):
+    with pytest.raises(MemlabError, match=r"layer\.weight .*a smaller rate"):
         low_rank(BASE, TUNED | {"layer.weight": np.full((6, 5), weight * 1e6)}, 2)
 
 
