@@ -242,11 +242,12 @@ def read_examples(file: Path) -> tuple[pl.DataFrame, dict[str, Any]]:
                     row = _EXAMPLE.validate_python(entry)
                     "".join([row.query, row.positive, *row.negatives]).encode()  # raises for half a character
                     rows.append(row)
-                elif not isinstance(entry, dict) or entry.get("format") != FORMAT or "record" not in entry:
-                    raise MemlabError(f"this is no file of examples, whose first line has the format {FORMAT}",
-                                      where=where, fix=fix)
+                elif not isinstance(entry, dict) or entry.get("format") != FORMAT or not isinstance(
+                        head := entry.get("record"), dict):
+                    raise MemlabError(f"this is no file of examples, whose first line has the format {FORMAT} and a "
+                                      "record, an object", where=where, fix=fix)
                 else:
-                    head = entry["record"]
+                    json.dumps(head, allow_nan=False)  # raises for what the record of a training could not hold
     except ValidationError as error:
         problem = error.errors()[0]
         raise MemlabError(f"expected query, positive and negatives: {'.'.join(map(str, problem['loc']))}: "

@@ -91,9 +91,9 @@ class TrainingRecipe(PairRecipe):
     epochs: Annotated[int, Field(ge=1)] = 2
     batch: Annotated[int, Field(ge=1)] = 8
     max_length: Annotated[int, Field(ge=16)] = 256
-    rate: Annotated[float, Field(gt=0)] = 1e-4
+    rate: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1e-4
     warmup: Annotated[float, Field(ge=0, lt=1)] = 0.1
-    decay: Annotated[float, Field(ge=0)] = 0.01
+    decay: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.01
     pairs: dict[LocalPath, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = Field(default_factory=dict)
     validation: Annotated[float, Field(ge=0, le=.5)] | None = None
     precision: Literal["fp32", "bf16"] = "fp32"
@@ -131,8 +131,8 @@ class EncoderRecipe(TrainingRecipe):
     negatives: Annotated[int, Field(ge=1)] = 1
     batch: Annotated[int, Field(ge=2)] = 32
     max_length: Annotated[int, Field(ge=16)] = 96
-    rate: Annotated[float, Field(gt=0)] = 5e-5
-    decay: Annotated[float, Field(ge=0)] = 0.0
+    rate: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 5e-5
+    decay: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     adapter: Literal["memory"] | LocalPath | None = None
     query_length: Annotated[int, Field(ge=8)] = 40
     weighting: Literal["uniform", "idf"] = "idf"

@@ -152,7 +152,7 @@ def read_sources(recipe: TrainingRecipe, words: list[str]
         read, record = read_examples(file)
         taken = times_over(read, times, recipe.seed)
         frames.append(taken.with_columns(group=pl.lit(None, pl.Int64)))
-        records.append({"file": file.name, "times": times, **record,
+        records.append({**record, "file": file.name, "times": times,
                         "learnt": sorted(text_hash(query) for query in taken["query"].unique())})
     return pl.concat(frames), records, None
 
