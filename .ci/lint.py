@@ -134,9 +134,10 @@ def names_of_tests() -> Iterator[str]:
         place = file.relative_to(tests).parent
         words = file.stem.removeprefix("test_").split("_")
         stems = {"_".join(words[:n]) for n in range(1, len(words) + 1)} | {"__main__"} & {f"__{words[-1]}__"}
-        here = {path.stem for path in (PACKAGE / place).iterdir()} if (PACKAGE / place).is_dir() else set()
+        mirrored = (ROOT if place.parts[:1] == ("experiments",) else PACKAGE) / place
+        here = {path.stem for path in mirrored.iterdir()} if mirrored.is_dir() else set()
         if not (stems & here or file.stem in WHOLE or place.parts[:1] and place.parts[0] in APART):
-            yield f"{inside(file)}: there is no module or folder of this name in {inside(PACKAGE / place)}"
+            yield f"{inside(file)}: there is no module or folder of this name in {inside(mirrored)}"
 
 
 def main() -> int:

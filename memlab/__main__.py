@@ -34,7 +34,7 @@ COMMANDS = {
     "mcp": ("memlab.agent.mcp", "serve a live memory to an agent: add, search, history, forget as tools"),
     "track": ("memlab.track.__main__", "publish finished runs to W&B"),
     "score": ("memlab.score.__main__", "metrics, tests and a report for rankings of other software"),
-    "scenarios": ("memlab.scenarios.report", "finished runs of data=scenarios beside what the write-ups expect"),
+    "experiment": ("memlab.config.experiment", "the command of an experiment, in a checkout of memlab"),
     "doctor": ("memlab.doctor.__main__", "check what this machine can run, and what is missing; doctor gpu: a card"),
     "completion": ("memlab.config.completion", "print a script for TAB in bash, zsh or fish"),
 }

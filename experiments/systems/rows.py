@@ -18,6 +18,7 @@ from typing import Any, get_type_hints
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
+from memlab.config.compose import read_foreign
 from memlab.config.instantiate import options
 from memlab.config.overrides import groups
 from memlab.memory import Memory
@@ -84,6 +85,7 @@ def _choices(command: str) -> Iterator[str]:
     """Yield each technique, preset or experiment that a command names and that is not there, or what a call misses."""
     if command.startswith("Memory."):
         yield from (f"{command}: {fault}" for fault in _misfits(command))
+    read_foreign([word for word in command.split() if word.startswith("plugins=")])
     for slot, choice in re.findall(r"[ +]([a-z_]+(?:/[a-z_]+)?)=([\w.-]+)", command):
         if slot in groups() and choice not in [*options(slot), "null"]:
             yield f"{command}: there is no {slot}={choice}"

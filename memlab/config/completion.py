@@ -44,7 +44,7 @@ WORDS = {
     "mcp": "memory= timezone=",
     "track": "sync --mode --project --entity --texts --tag",
     "score": "--experiment --lint --data --path --ascending --by-rank --ties",
-    "scenarios": "--top",
+    "experiment": "",
     "doctor": "gpu --network",
     "completion": " ".join(SHELLS),
 }

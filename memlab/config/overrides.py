@@ -143,10 +143,10 @@ def _unknown_files(slot: str, override: Override) -> list[str]:
 
 
 def _offer(slot: str, name: str) -> str:
-    """Name the installed plug-in that has such a choice; empty if none has."""
+    """Name the plug-in that has such a choice; empty if none has."""
     for plugin, folder in plugins.offered_folders().items():
         if choices.holds(folder, slot, name):
-            return f"an installed plug-in has it: add plugins=[{plugin}]"
+            return f"a plug-in has it: add plugins=[{plugin}]"
     return ""
 
 

@@ -1,8 +1,9 @@
 """Plug-ins: code outside memlab whose classes a command line may use, by ``plugins=[NAME]``.
 
-A name is a module, or an entry point that an installed package declares in the group ``memlab.techniques``. Nothing is
-imported unless it is named. ``_target_`` may then name classes of the top-level package of that module. A folder
-``conf`` in the package holds its configuration files (``memlab.config.choices``).
+A name is a module, or an entry point that an installed package declares in the group ``memlab.techniques``; in a
+checkout of memlab the packages in its folder ``experiments`` are found too. Nothing is imported unless it is named.
+``_target_`` may then name classes of the top-level package of that module. A folder ``conf`` in the package holds its
+configuration files (``memlab.config.choices``).
 """
 
 from __future__ import annotations
@@ -22,11 +23,17 @@ from types import ModuleType
 from typing import Any
 
 from memlab.errors import MemlabError, did_you_mean
+from memlab.runtime.paths import shipped_path
 from memlab.stage import classes_of
 from memlab.text.display import sanitise
 
 GROUP = "memlab.techniques"
 """Group of the entry points by which installed packages offer plug-ins."""
+
+EXPERIMENTS = shipped_path("conf").parent / "experiments"
+"""The folder of a checkout whose packages are plug-ins; an installed package has none."""
+
+NO_CHECKOUT = "memlab's own experiments are in a checkout of it alone, and this memlab runs from an installed package"
 
 OWN = "memlab"
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
@@ -85,8 +92,10 @@ def _use(name: str, folder: Path | None, versions: Mapping[str, str | None]) -> 
         raise MemlabError(f"'{name}' is a part of Python, no plug-in")
     spec = _spec(package, folder) if _MODULE.fullmatch(module) else None
     if spec is None:
+        known = [*offers, *_experiments()]
         raise MemlabError(f"there is no module or installed plug-in '{name}'; " + (
-            did_you_mean(name, offers) if offers else f"no installed package has an entry point in the group {GROUP}"))
+            did_you_mean(name, known) if known else
+            f"no installed package has an entry point in the group {GROUP}, and {NO_CHECKOUT}"))
     place = _named[package] = _place(spec)
     before = _active.get(package) or _loaded.get(package)
     digest = before.digest if before and before.place == place else source_digest(place)
@@ -106,13 +115,13 @@ def plugin_entry_points() -> dict[str, metadata.EntryPoint]:
 
 
 def _spec(package: str, folder: Path | None = None) -> ModuleSpec | None:
-    """Find a package without importing it: on Python's path, then in the working folder."""
+    """Find a package without importing it: on Python's path, in the working folder, then among the experiments."""
     try:
         spec = PathFinder.find_spec(package, [str(folder)]) if folder else importlib.util.find_spec(package)
     except (ImportError, ValueError):  # a module without a spec, such as __main__
         return None
     if not folder and (spec is None or spec.origin is None):  # a folder without __init__.py hides nothing
-        spec = PathFinder.find_spec(package, [os.getcwd()]) or spec
+        spec = PathFinder.find_spec(package, [os.getcwd(), str(EXPERIMENTS)]) or spec
     return spec if spec is not None and spec.name == package else None
 
 
@@ -209,9 +218,16 @@ def load_class(target: str) -> Any:
 
 
 def offered_folders() -> dict[str, Path]:
-    """Return the folder ``conf`` of each installed plug-in that is not named yet; imports none of them."""
-    return {name: Path(spec.origin).parent / "conf" for name, point in sorted(plugin_entry_points().items())
-            if (package := point.module.partition(".")[0]) not in _active and (spec := _spec(package)) and spec.origin}
+    """Return the folder ``conf`` of each plug-in that is offered and not named yet; imports none of them."""
+    offers = {name: point.module.partition(".")[0] for name, point in sorted(plugin_entry_points().items())}
+    return {name: Path(spec.origin).parent / "conf" for name, package in (_experiments() | offers).items()
+            if package not in _active and (spec := _spec(package)) and spec.origin}
+
+
+def _experiments() -> dict[str, str]:
+    """Return the experiments that are plug-ins, each under its own name; none but in a checkout."""
+    names = sorted(folder.parent.name for folder in EXPERIMENTS.glob("*/conf"))
+    return dict(zip(names, names))
 
 
 def plugin_versions(*things: Any) -> dict[str, dict[str, str | None]]:

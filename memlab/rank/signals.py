@@ -153,7 +153,7 @@ class Source:
     """The highest authority among the speakers and sources of a unit's memories; 0 for those not named.
 
     Gimli's session versus memory source: a document comes before talk. The speaker of a document's turns is its path
-    (``data=documents``, ``data=scenarios``).
+    (``data=documents``).
     """
 
     name: str = "source"

@@ -22,7 +22,7 @@ here), with weights for each class (``rank/score=routed``); recency max(.5, 1 - 
 targets can be met.
 
 Its score is a setting of ``rank.score``, which all systems use. Its eight relevance scenarios are a data set of their
-own, on which every preset runs (``memlab.scenarios``, data=scenarios).
+own, on which every preset runs (``experiments/scenarios``).
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ UNUSED = (
     "harness/manifest.py", "harness/staleness.py",
     "harness/plan.py", "harness/results.py", "harness/sweep.py",
     "data/fetch.py", "data/inspect.py", "data/mteb.py", "data/__main__.py", "judge/*.py",
-    "learn/**/*.py", "oracle/*.py", "store/__main__.py", "scenarios/*.py", "search/late_index.py", "data/locomo.py")
+    "learn/**/*.py", "oracle/*.py", "store/__main__.py", "search/late_index.py", "data/locomo.py")
 USED = (
     "pipeline.py", "stage.py", "tables.py", "text/token_counter.py", "question_types.py", "data/synthetic/dataset.py",
     "data/synthetic/lexicon.py", "store/store.py", "text/tokenize.py", "write/chunk.py",

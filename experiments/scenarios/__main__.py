@@ -1,4 +1,4 @@
-"""Report on the scenarios: ``memlab scenarios runs/EXP/scenarios`` prints and writes the tables.
+"""Report on the scenarios: ``memlab experiment scenarios runs/EXP/scenarios`` prints and writes the tables.
 
 Expectations are reported, not required. ``scenarios.md`` beside the arms lists every expectation with its figures, and
 the units that each system returned in every case.
@@ -20,9 +20,9 @@ from memlab.runtime.files import atomic_write
 from memlab.runtime.help_text import Parser
 from memlab.runtime.paths import path_argument
 from memlab.runtime.terminal import print
-from memlab.scenarios.cases import CATEGORIES, KNOWN, Outcome, Scenario, outcomes, piece_places
-from memlab.scenarios.snippets import Snippet, snippet
 from memlab.text.display import EMPTY, format_number, one_line
+from scenarios.cases import CATEGORIES, KNOWN, Outcome, Scenario, outcomes, piece_places
+from scenarios.snippets import Snippet, snippet
 
 if TYPE_CHECKING:
     from memlab.runtime.console import Console
@@ -94,7 +94,7 @@ def systems(folder: Path) -> tuple[list[System], list[str]]:
         benchmark = arm.manifest["data"].get("benchmark")
         if benchmark != "scenarios":
             raise MemlabError(f"the data of '{arm.name}' is {benchmark}", where=str(folder),
-                              fix="run the arms with data=scenarios")
+                              fix="run the arms with plugins=[scenarios] data=scenarios")
         out.append(System(arm, tuple(outcomes(arm.ranking, arm.ids, arm.shown))))
     return out, list(runs.broken)
 
@@ -202,7 +202,7 @@ def print_scenarios(arms: Sequence[System], console: Console | None = None) -> N
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the tables and write scenarios.md beside the arms; return 1 with a message if that fails."""
-    parser = Parser(prog="memlab scenarios", description=__doc__)
+    parser = Parser(prog="memlab experiment scenarios", description=__doc__)
     parser.add_argument("runs", type=path_argument, help="runs/<experiment>/scenarios")
     parser.add_argument("--top", type=int, default=3, help="returned units per case in scenarios.md (default 3)")
     options = parser.parse_args(argv)

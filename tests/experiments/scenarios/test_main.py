@@ -7,18 +7,20 @@ from pathlib import Path
 import polars as pl
 import pytest
 from rich.console import Console
+from scenarios import __main__ as report
+from scenarios.__main__ import by_category, document, expectations, print_scenarios, systems
+from scenarios.dataset import Scenarios
+from scenarios.snippets import snippet
 
 from memlab.errors import MemlabError
 from memlab.rank.score import Score
-from memlab.scenarios import report
-from memlab.scenarios.dataset import Scenarios
-from memlab.scenarios.report import by_category, document, expectations, print_scenarios, systems
-from memlab.scenarios.snippets import snippet
 from memlab.search.dense import Dense
 from memlab.store import Store
 from tests.sealing import seal
 from tests.small import arm, lexical
 from tests.store.worker import DigestEmbedder
+
+pytestmark = pytest.mark.nightly
 
 HOSTILE = "[red]x[/] | <b>*y*</b> \x1b[31m\u202e `z`\nline"
 

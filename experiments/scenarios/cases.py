@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal
 
 import polars as pl
@@ -17,8 +18,9 @@ import polars as pl
 from memlab.errors import MemlabError
 from memlab.harness.run_tables import MAX_CHARACTERS
 from memlab.runtime.foreign import read_yaml
-from memlab.runtime.paths import PACKAGE
-from memlab.scenarios.snippets import snippet
+from scenarios.snippets import snippet
+
+FOLDER = Path(__file__).parent
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ class Scenario:
 
 def read_cases(file: str = "cases.yaml") -> Iterator[Scenario]:
     """Yield the cases of a file; an expectation without pieces is one about all of a case."""
-    for category, scenario in read_yaml(PACKAGE / "scenarios" / file).items():
+    for category, scenario in read_yaml(FOLDER / file).items():
         expect = [Expect(e["kind"], tuple(e.get("pieces", ())), e.get("bound", 0.0)) for e in scenario["expect"]]
         for case, fields in scenario["cases"].items():
             pieces = tuple(Piece(name, **piece) for name, piece in fields.get("pieces", {}).items())
@@ -161,7 +163,8 @@ def outcomes(ranking: pl.DataFrame, ids: pl.DataFrame, shown: pl.DataFrame | Non
     questions = dict(ids.filter(kind="question").select("name", "question").iter_rows())
     unknown = sorted(questions.keys() - KNOWN.keys())
     if unknown:
-        raise MemlabError(f"there is no scenario '{unknown[0]}'", fix="run the arm again with data=scenarios")
+        raise MemlabError(f"there is no scenario '{unknown[0]}'",
+                          fix="run the arm again with plugins=[scenarios] data=scenarios")
     places, ranking_with_lanes = piece_places(ids), with_lane_scores(ranking)
     if shown is not None:
         texts = shown.select("question", "rank", pl.col("text").alias("shown"))

@@ -5,19 +5,21 @@ from datetime import datetime
 
 import polars as pl
 import pytest
+from scenarios.cases import CASES, CATEGORIES, EXAMPLES, Expect
+from scenarios.dataset import ASKED_ON, WORDS, Scenarios
 
-from memlab.config.instantiate import make_dataset
 from memlab.data.dataset import Dataset
 from memlab.errors import MemlabError
-from memlab.scenarios.cases import CASES, CATEGORIES, EXAMPLES, Expect
-from memlab.scenarios.dataset import ASKED_ON, WORDS, Scenarios
+from memlab.harness.sweep import read
 from memlab.tables import GOLD, SCHEMAS, with_text
 from memlab.text.token_counter import count_tokens
+
+pytestmark = pytest.mark.nightly
 
 
 @pytest.fixture(scope="module")
 def tables():
-    return make_dataset("scenarios").load()
+    return Scenarios().load()
 
 
 def placed(tables) -> pl.DataFrame:
@@ -28,8 +30,9 @@ def placed(tables) -> pl.DataFrame:
 
 
 def test_the_same_seed_gives_the_same_haystacks_and_another_seed_the_same_cases(tables):
-    assert isinstance(make_dataset("scenarios"), Dataset)
-    assert make_dataset("scenarios") == Scenarios()
+    (arm,) = read(["plugins=[scenarios]", "data=scenarios"]).arms
+    assert isinstance(arm.dataset, Dataset)
+    assert arm.dataset == Scenarios()
     assert Scenarios().load().digest(SCHEMAS) == tables.digest(SCHEMAS)
     other = Scenarios(seed=1).load()
     assert other.digest(["turns"]) != tables.digest(["turns"])

@@ -2,9 +2,7 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-
-from memlab.errors import MemlabError
-from memlab.scenarios.cases import (
+from scenarios.cases import (
     CASES,
     Expect,
     RankedPiece,
@@ -14,7 +12,11 @@ from memlab.scenarios.cases import (
     piece_places,
     with_lane_scores,
 )
-from memlab.scenarios.dataset import Scenarios
+from scenarios.dataset import Scenarios
+
+from memlab.errors import MemlabError
+
+pytestmark = pytest.mark.nightly
 
 
 def unit(rank: int = 1, score: float = 0.7, selected: bool = True, cosine: float | None = 0.8,

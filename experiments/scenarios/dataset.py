@@ -2,8 +2,8 @@
 
 Gimli's eight scenarios (exact match, semantic equivalence, technical term, cross-chunk context, temporal
 disambiguation, session against memory source, low relevance, multi-concept) and memlab's own (updates, counting,
-time, abstention). Expectations are in ``CASES`` and in no table, so no stage can read them; ``python -m
-memlab.scenarios.report`` checks finished runs against them.
+time, abstention). Expectations are in ``CASES`` and in no table, so no stage can read them; ``memlab
+experiment scenarios`` checks finished runs against them.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from pydantic import Field
 
 from memlab.data.benchmarks import Builder
 from memlab.data.dataset import GroupBy
+from memlab.data.readers import sha256
 from memlab.data.subset import Subset, known_types
 from memlab.data.synthetic import lexicon
 from memlab.data.synthetic.dataset import Knobs, Life, chats
 from memlab.runtime.foreign import read_yaml
-from memlab.runtime.paths import PACKAGE
-from memlab.scenarios.cases import CASES, CATEGORIES, EXAMPLES, Piece, Scenario
 from memlab.stage import stage
 from memlab.tables import Tables
+from scenarios.cases import CASES, CATEGORIES, EXAMPLES, FOLDER, Piece, Scenario
 
 T = TypeVar("T")
 ROUNDS = 2  # per chat, each a user turn and a reply
 NOTES = 12  # notes between two pieces of one file: more than a chunk of 400 tokens
 
-WORDS: dict[str, list[str]] = read_yaml(PACKAGE / "scenarios" / "haystack.yaml")
+WORDS: dict[str, list[str]] = read_yaml(FOLDER / "haystack.yaml")
 """Words and templates of sessions that are unrelated to a question."""
 
 
@@ -165,8 +165,10 @@ class Scenarios(Subset):
                                                          minute=int(hay.random.integers(60)))
 
     def identity(self) -> dict[str, Any]:
-        """Return all options; cases and generator are covered by the digest of the source."""
+        """Return all options and the checksums of the texts; the generator is covered by the digest of the source."""
+        texts = ("examples.yaml" if self.examples else "cases.yaml", "haystack.yaml")
         return {"benchmark": "scenarios", "seed": self.seed, "haystack": self.haystack, **self.options(),
+                **{file: sha256(FOLDER / file) for file in texts},
                 **({"examples": True} if self.examples else {})}
 
     def notes(self) -> list[str]:
