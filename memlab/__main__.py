@@ -35,7 +35,7 @@ COMMANDS = {
     "track": ("memlab.track.__main__", "publish finished runs to W&B"),
     "score": ("memlab.score.__main__", "metrics, tests and a report for rankings of other software"),
     "experiment": ("memlab.config.experiment", "the command of an experiment, in a checkout of memlab"),
-    "doctor": ("memlab.doctor.__main__", "check what this machine can run, and what is missing; doctor gpu: a card"),
+    "doctor": ("memlab.doctor.__main__", "check what this machine can run, and what is missing"),
     "completion": ("memlab.config.completion", "print a script for TAB in bash, zsh or fish"),
 }
 """Name of a subcommand -> module with its ``main``, and what it does in one line."""

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import torch
 
-from memlab.doctor import random_models, speed
-from memlab.doctor.rows import rate
+from experiments.gpu import random_models, speed
+from experiments.gpu.rows import rate
 from memlab.models.local.backend import resolve
 
 BUDGETS = (8_192, 65_536, 262_144)

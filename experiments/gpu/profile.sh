@@ -8,7 +8,7 @@ python3 - "$models" <<'PYTHON'
 import sys
 from pathlib import Path
 
-from memlab.doctor import random_models
+from experiments.gpu import random_models
 from memlab.models.local.backend import resolve
 
 device = resolve("auto", "auto", "auto").devices[0]

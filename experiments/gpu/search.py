@@ -13,8 +13,8 @@ from functools import partial
 
 import numpy as np
 
-from memlab.doctor.agreement import recall
-from memlab.doctor.speed import random_token_vectors, seconds, unit
+from experiments.gpu.agreement import recall
+from experiments.gpu.speed import random_token_vectors, seconds, unit
 from memlab.models.local.backend import resolve
 from memlab.search import faiss_gpu
 from memlab.search.exact import Exact, ExactOnDevice

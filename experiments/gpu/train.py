@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from memlab.doctor import random_models
+from experiments.gpu import random_models
 from memlab.learn import encoder, encoder_training
 from memlab.learn.pairs import distinct_batches, draw
 from memlab.learn.recipe import EncoderRecipe, run_in_words

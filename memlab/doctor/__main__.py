@@ -1,4 +1,4 @@
-"""Check of this machine: what it can run, and what is missing: ``memlab doctor [--network]``; a card: ``doctor gpu``.
+"""Check of this machine: what it can run, and what is missing: ``memlab doctor [--network]``.
 
 Each problem comes with the exact command that solves it. The exit status is 1 only if something essential is missing.
 """
@@ -201,15 +201,10 @@ def examine(ask_network: bool = False) -> list[Check]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print the findings, or with ``gpu`` as the first word check a card; return 1 if something is missing or off."""
-    words = list(sys.argv[1:] if argv is None else argv)
-    if words[:1] == ["gpu"]:
-        from memlab.doctor import gpu  # it imports torch
-
-        return gpu.main(words[1:])
+    """Print the findings; return 1 if something is missing."""
     parser = Parser(prog="memlab doctor", description=__doc__)
     parser.add_argument("--network", action="store_true", help="also ask whether a model hub answers")
-    checks = examine(parser.parse_args(words).network)
+    checks = examine(parser.parse_args(argv).network)
     width = max(len(c.name) for c in checks)
     for check in checks:
         print(f"{check.state:>7}  {check.name:<{width}}  {check.finding}")

@@ -83,7 +83,7 @@ def test_fish_completes(line: str, expected: list[str], scripts: dict[str, Path]
     assert [found.split("\t")[0] for found in done.stdout.splitlines()] == expected
 
 
-SECOND = {"train": (), "serve": ("list", "stop", "key"), "doctor": ("gpu",), "track": ("sync",),
+SECOND = {"train": (), "serve": ("list", "stop", "key"), "track": ("sync",),
           "data": ("list", "fetch", "check", "show")}
 
 

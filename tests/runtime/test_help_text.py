@@ -9,7 +9,7 @@ from memlab.__main__ import COMMANDS, main
 from memlab.runtime.help_text import page
 
 SECOND = (["train", "reranker"], ["train", "encoder"], ["train", "ranker"], ["train", "pairs"], ["serve", "stop"],
-          ["doctor", "gpu"], ["track", "sync"], ["data", "check"], ["data", "show"])
+          ["experiment", "gpu"], ["track", "sync"], ["data", "check"], ["data", "show"])
 
 
 @pytest.mark.parametrize("words", [*([name] for name in COMMANDS), *SECOND])

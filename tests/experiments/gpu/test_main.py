@@ -5,18 +5,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from gpu import __main__ as gpu
+from gpu import agreement, speed
+from gpu.rows import Row
 
-from memlab.doctor import __main__ as doctor
-from memlab.doctor import agreement, gpu, speed
-from memlab.doctor.rows import Row
+from memlab.__main__ import main
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.models.protocols import Floats, Ints
 from memlab.search.exact import ExactOnDevice, Neighbours
 
+pytestmark = pytest.mark.nightly
 
-@pytest.mark.slow
+
 def test_a_cpu_agrees_with_itself_and_its_speed_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert doctor.main(["gpu", "device=cpu", f"out={tmp_path / 'found.json'}"]) == 0
+    assert main(["experiment", "gpu", "device=cpu", f"out={tmp_path / 'found.json'}"]) == 0
     out, found = capsys.readouterr().out, json.loads((tmp_path / "found.json").read_text())
     assert (found["size"], found["device"]) == ("small", "cpu")
     states = {row["name"]: row["state"] for row in found["rows"]}

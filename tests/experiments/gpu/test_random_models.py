@@ -3,13 +3,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
+from gpu.random_models import LARGE, TINY, Shape, save_encoder, save_reranker, texts, tokenizer
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoConfig
 
-from memlab.doctor.random_models import LARGE, TINY, Shape, save_encoder, save_reranker, texts, tokenizer
 from memlab.models.local.cross_encoder import CrossEncoderScorer
 from memlab.models.local.embedder import SentenceEmbedder
+
+pytestmark = pytest.mark.nightly
 
 
 def test_operations_are_those_of_the_matrix_products_of_a_layer() -> None:

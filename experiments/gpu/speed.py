@@ -16,9 +16,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from memlab.doctor import random_models
-from memlab.doctor.random_models import LARGE, TINY, Shape
-from memlab.doctor.rows import Row, rate
 from memlab.errors import MemlabError
 from memlab.models.flagembedding import flag_embedding
 from memlab.models.local.batching import tokenise
@@ -29,6 +26,10 @@ from memlab.search.exact import ExactOnDevice
 from memlab.search.maxsim import best_matches
 from memlab.search.token_pools import place
 from memlab.store.token_vectors import TokenVectors, make_block
+
+from . import random_models
+from .random_models import LARGE, TINY, Shape
+from .rows import Row, rate
 
 SLOWER = 0.9
 """A rate below this share of another library's is off."""

@@ -10,9 +10,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from memlab.doctor import random_models
-from memlab.doctor.rows import Row, agreement_row
-from memlab.doctor.speed import random_token_vectors, unit
 from memlab.models.local.cross_encoder import CrossEncoderScorer
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.models.local.late_interaction import choose_products
@@ -22,6 +19,10 @@ from memlab.search.exact import Exact, ExactOnDevice, Neighbours
 from memlab.search.faiss_index import IVF
 from memlab.search.maxsim import best_matches
 from memlab.search.token_pools import PlacedTokens, place
+
+from . import random_models
+from .rows import Row, agreement_row
+from .speed import random_token_vectors, unit
 
 COSINE = {"fp32": 0.99999, "fp16": 0.999, "bf16": 0.99}
 """Least cosine between the vectors of a text in fp32 on the CPU and in a number format on the device."""

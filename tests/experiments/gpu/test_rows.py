@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import pytest
 import torch
+from gpu.rows import Row, agreement_row, row_of
 
-from memlab.doctor.rows import Row, agreement_row, row_of
 from memlab.errors import MemlabError
+
+pytestmark = pytest.mark.nightly
 
 
 def test_a_row_that_is_right_needs_no_advice() -> None:

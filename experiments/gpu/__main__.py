@@ -1,4 +1,4 @@
-"""Check of a card: ``memlab doctor gpu [device=auto|cpu|cuda:0] [size=auto|real|small] [out=doctor-gpu.json]``.
+"""Check of a card: ``memlab experiment gpu [device=auto|cpu|cuda:0] [size=auto|real|small] [out=gpu.json]``.
 
 It compares what the device computes with what the CPU computes, and measures its speed beside that of other libraries:
 three to six minutes on a card. Models of full size have random weights, so nothing is fetched. Results are printed as a
@@ -19,8 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from memlab import __version__
-from memlab.doctor import agreement, random_models, speed
-from memlab.doctor.rows import Row, row_of
 from memlab.errors import MemlabError, did_you_mean
 from memlab.models.local.backend import resolve
 from memlab.runtime.files import disk_faults, make_folder, write_json
@@ -30,7 +28,10 @@ from memlab.runtime.paths import expand
 from memlab.runtime.terminal import print
 from memlab.serving.environment import driver_values
 
-WORDS = {"device": "auto", "size": "auto", "out": "doctor-gpu.json"}
+from . import agreement, random_models, speed
+from .rows import Row, row_of
+
+WORDS = {"device": "auto", "size": "auto", "out": "gpu.json"}
 """Names of the words and their defaults; a file lies in the current folder."""
 
 PACKAGES = ("torch", "transformers", "sentence-transformers", "FlagEmbedding", "flash-attn", "faiss-cpu", "faiss-gpu",
@@ -39,7 +40,7 @@ PACKAGES = ("torch", "transformers", "sentence-transformers", "FlagEmbedding", "
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Check a device, print the table and write the file; return 1 if a row is off."""
-    parser = Parser(prog="memlab doctor gpu", description=__doc__)
+    parser = Parser(prog="memlab experiment gpu", description=__doc__)
     parser.add_argument("words", nargs="*", metavar="NAME=VALUE", help="device=, size= and out=, as above")
     try:
         words = _words(parser.parse_args(argv).words)
@@ -53,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 out.unlink()
         return _measure(words["size"], device, out)
     except MemlabError as error:
-        print(f"memlab doctor gpu: {error}")
+        print(f"memlab experiment gpu: {error}")
         return 2
 
 
@@ -83,7 +84,7 @@ def _measure(size: str, device: str, out: Path) -> int:
 
 def examine(device: str, sizes: speed.Sizes) -> Iterator[Row]:
     """Yield the rows of a device, each when it is ready."""
-    with tempfile.TemporaryDirectory(prefix="memlab-doctor-") as folder:
+    with tempfile.TemporaryDirectory(prefix="memlab-gpu-") as folder:
         encoder, reranker = Path(folder) / "encoder", Path(folder) / "reranker"
         made = row_of("speed", "random models", partial(_save_models, encoder, reranker, sizes, device))
         if made.state != "ok":
