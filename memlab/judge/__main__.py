@@ -3,8 +3,7 @@
 FILE holds one ``{"question_id": ..., "hypothesis": ...}`` per line. Prints accuracy by question type with intervals,
 as LongMemEval's own scripts count it, and writes ``FILE.verdicts.jsonl``, with the ``fault`` of replies that are
 empty or cut off, and what was ``sent`` in place of fields that the judge's server refuses. Replies are stored, so a
-second run asks only for what is missing. ``--judge f1`` and other rules need no server. ``memlab judge calibrate``
-measures how well a judge judges.
+second run asks only for what is missing. ``--judge f1`` and other rules need no server.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ from typing import Any
 import polars as pl
 
 from memlab.errors import MemlabError
-from memlab.judge import accuracy, calibrate, command, llm
+from memlab.judge import accuracy, command, llm
 from memlab.judge.accuracy import CALIBRATION_FILE, judge_warnings
-from memlab.judge.calibrate import agreement, pair_with_labels, read_sheet, write_sheet
 from memlab.judge.cases import Case, cases, question_ids, read, with_answers
+from memlab.judge.labels import agreement, pair_with_labels, read_sheet, write_sheet
 from memlab.runtime.files import atomic_write
 from memlab.runtime.help_text import Parser
 from memlab.runtime.paths import path_argument
@@ -34,17 +33,14 @@ _SHOWN = 5  # ids named before "and n more"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command, or ``calibrate``; return 0 if all is well, 1 with a message if not."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    if words[:1] == ["calibrate"]:
-        return calibrate.main(words[1:])
+    """Run the command; return 0 if all is well, 1 with a message if not."""
     parser = Parser(prog="memlab judge", description=__doc__)
     parser.add_argument("file", type=path_argument, help="JSONL of question_id and hypothesis")
     command.add_arguments(parser)
     parser.add_argument("--calibration", type=path_argument, default=Path("runs") / CALIBRATION_FILE, metavar="JSON",
-                        help="specificity of judges, from `memlab judge calibrate` (default "
+                        help="specificity of judges, from `memlab experiment judge_calibration` (default "
                              f"runs/{CALIBRATION_FILE})")
-    return command.run(parser, words, _run)
+    return command.run(parser, arguments, _run)
 
 
 def _run(args: argparse.Namespace, fields: dict[str, str]) -> int:

@@ -15,7 +15,7 @@ from memlab.tables import Tables
 from memlab.text.display import format_number, is_number, one_line
 
 CALIBRATION_FILE = "calibration.json"
-"""The file in the root of the runs that ``memlab judge calibrate`` writes by default."""
+"""The file in the root of the runs that ``memlab experiment judge_calibration`` writes by default."""
 
 MIN_SPECIFICITY = 0.9
 """A judge that lets more than one wrong answer in ten pass inflates every accuracy that it is used for."""
@@ -73,7 +73,7 @@ def judge_warnings(judges: Iterable[str], path: Path) -> list[str]:
                             "compared with published ones.")
         if specificity is None:
             warnings.append(f"FLAGGED: nobody has measured how many wrong answers the judge {name} lets through: "
-                            f"memlab judge calibrate --judge {name} ...")
+                            f"memlab experiment judge_calibration --judge {name} ...")
         elif needs_warning(specificity):
             warnings.append(f"FLAGGED: the judge {name} calls {format_number(1 - specificity)} of synthetic wrong "
                             f"answers right (specificity {format_number(specificity)} on "

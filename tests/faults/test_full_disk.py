@@ -19,8 +19,8 @@ import pytest
 
 from memlab import ask, run
 from memlab.chats.__main__ import main as import_chats
+from memlab.config.experiment import main as experiment
 from memlab.judge.__main__ import main as judge
-from memlab.judge.calibrate import main as calibrate
 from memlab.learn.__main__ import main as train
 from memlab.report.__main__ import main as report
 from memlab.report.build import RECORD
@@ -111,9 +111,9 @@ SLOW = {
                    finish_an_arm),
     "report": Command(report, lambda root, place: [str(place)], finish_an_arm),
     "score": Command(score, lambda root, place: [str(root / "mine.trec"), *LIVES, f"out={place}"], write_a_ranking),
-    "calibrate": Command(calibrate, lambda root, place: ["--data", "synthetic", "--judge", "contains", "--limit", "20",
-                                                         "--store", str(root / "store"), "--out",
-                                                         str(place / "calibration.json")]),
+    "calibrate": Command(experiment, lambda root, place: [
+        "judge_calibration", "--data", "synthetic", "--judge", "contains", "--limit", "20", "--store",
+        str(root / "store"), "--out", str(place / "calibration.json")]),
     "track": Command(track, lambda root, place: [str(place)], finish_an_arm),
     "ask": Command(ask.main, lambda root, place: ["Which pet do I have?", "corpus=life-0", *LIVES, f"store={place}"]),
 }

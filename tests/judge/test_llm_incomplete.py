@@ -12,11 +12,8 @@ import pytest
 from memlab.evaluate.contrast import paired_values
 from memlab.judge import accuracy
 from memlab.judge.__main__ import main
-from memlab.judge.calibrate import judge_answers
-from memlab.judge.calibrate import main as calibrate_main
 from memlab.judge.llm import LlmJudge
 from memlab.judge.official import OfficialJudge
-from memlab.judge.synthetic_answers import CalibrationSet, SyntheticAnswer
 from memlab.models.chat.openai import OpenAIChat
 from memlab.models.protocols import Completion
 from memlab.report.build import verdict_counts
@@ -150,24 +147,6 @@ def test_the_command_says_what_was_sent(data: Path, capsys: pytest.CaptureFixtur
                          f"--chat.url={server.url}"]) == 0
             assert f"sent: {sent}" in capsys.readouterr().out
             assert {row["sent"] for row in verdicts(path)} == {sent}
-
-
-def test_calibration_leaves_them_out(tmp_path: Path) -> None:
-    kit = CalibrationSet([SyntheticAnswer(0, "restated", True, "tea", ""),
-                          SyntheticAnswer(0, "vague", False, "x", "")], {})
-    with serving(rule=lambda m: "yes" if "\ntea\n" in m[-1]["content"] else "") as server:
-        by_judge = judge_answers(judge("strict", server), one("milk", "a"), kit, Store(tmp_path))
-        assert by_judge == {"strict": [True, None]}
-
-
-def test_the_calibration_of_the_script_names_what_it_counts(data: Path,  # noqa: F811
-                                                            capsys: pytest.CaptureFixture[str]) -> None:
-    out = data.parent / "calibration.json"
-    with serving(rule=lambda _: "") as server:
-        assert calibrate_main([*words(data), "--chat.model=tiny", f"--chat.url={server.url}", "--out", str(out)]) == 0
-    figures = json.loads(out.read_text())["judges"]["official"]
-    assert figures["told"] == {"judge official: replies are empty": figures["items"]}
-    assert f"judge official: replies are empty: {figures['items']}" in capsys.readouterr().out
 
 
 def test_a_prompt_that_does_not_fit_is_named_with_its_remedy(tmp_path: Path) -> None:

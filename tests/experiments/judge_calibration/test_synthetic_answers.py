@@ -10,14 +10,16 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from judge_calibration.perturbations import list_items, outdated_values, perturb, reformat_date, renumber, reorder
+from judge_calibration.synthetic_answers import RIGHT, WRONG, CalibrationSet, make_answers
 
 from memlab.data.benchmarks import Builder
 from memlab.data.synthetic.dataset import Synthetic
-from memlab.judge.perturbations import list_items, outdated_values, perturb, reformat_date, renumber, reorder
 from memlab.judge.rules import abstains, same, within
-from memlab.judge.synthetic_answers import RIGHT, WRONG, CalibrationSet, make_answers
 from memlab.text.normalise import accepted_answers, normalise_locomo
 from tests.judge.worlds import Row, world
+
+pytestmark = pytest.mark.nightly
 
 ROWS: list[Row] = [
     ("How many pens did I buy?", "7", "multi-session", False, ""),

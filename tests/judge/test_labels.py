@@ -1,39 +1,27 @@
-"""Sensitivity, specificity, kappa and the leniency curve of judges whose faults are known."""
+"""Sheets of labels, and sensitivity, specificity and kappa of verdicts by hand."""
 
 from __future__ import annotations
 
 import csv
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from memlab.errors import Faults, MemlabError
-from memlab.judge.calibrate import (
+from memlab.judge.cases import Case
+from memlab.judge.labels import (
     Pair,
-    as_tables,
-    calibrate,
     item_id,
-    judge_answers,
     kappa,
     kappa_of,
-    main,
     pair_with_labels,
     read_sheet,
     safe_cell,
-    sample,
     sensitivity,
     specificity,
     write_sheet,
 )
-from memlab.judge.cases import Case, cases
-from memlab.judge.llm import LlmJudge
-from memlab.judge.rules import Contains
-from memlab.judge.synthetic_answers import WRONG, make_answers
-from memlab.store import Store
-from tests.judge.test_synthetic_answers import ROWS
-from tests.judge.worlds import says, world
 
 
 def test_kappa_by_hand() -> None:
@@ -61,50 +49,6 @@ def test_shares_and_interval() -> None:
     assert wider["value"] == found["value"]
     assert kappa_of([])["value"] is None
     assert kappa_of([Pair(0, True, True)] * 3)["value"] is None
-
-
-def test_a_judge_that_says_yes_to_all_is_flagged(tmp_path: Path) -> None:
-    tables, made = world(ROWS), make_answers(world(ROWS))
-    said = judge_answers(LlmJudge(chat=says("yes")), tables, made, Store(tmp_path))["longmemeval_style"]
-    found = calibrate(made, said)
-    assert (found["sensitivity"]["value"], found["specificity"]["value"]) == (1.0, 0.0)
-    assert found["kappa"]["value"] == 0.0
-    assert [step["kind"] for step in found["leniency"]] == list(WRONG)
-    assert {step["value"] for step in found["leniency"]} == {1.0, None}
-    assert found["flagged"]
-
-
-def test_a_judge_that_knows_is_perfect_and_silence_is_counted(tmp_path: Path) -> None:
-    tables, made = world(ROWS), make_answers(world(ROWS))
-    perfect = calibrate(made, [f.right for f in made.answers])
-    assert perfect["kappa"]["value"] == perfect["specificity"]["value"] == perfect["sensitivity"]["value"] == 1.0
-    assert not perfect["flagged"]
-    silent = calibrate(made, [None] * len(made.answers))
-    assert silent["unreadable"] == silent["items"] == len(made.answers)
-    assert silent["specificity"]["value"] is None
-    assert silent["flagged"]
-    strict = LlmJudge(chat=says("Hm"), name="strict", style="strict")
-    mumbles = judge_answers(strict, tables, made, Store(tmp_path))["strict"]
-    assert mumbles == [None] * len(made.answers)
-
-
-def test_every_synthetic_answer_is_put_to_its_own_question(tmp_path: Path) -> None:
-    tables, made = world(ROWS), make_answers(world(ROWS))
-    for case, answer in zip(cases(as_tables(tables, made.answers)), made.answers, strict=True):
-        assert (case.text, case.gold, case.category, case.abstain) == ROWS[answer.question][:4]
-        assert case.response == answer.text
-    lenient = calibrate(made, judge_answers(Contains(), tables, made, Store(tmp_path))["contains"])
-    assert lenient["specificity"]["value"] == 1.0
-    assert lenient["kinds"]["reordered"]["value"] == 0.0
-
-
-def test_a_sample_keeps_whole_questions() -> None:
-    made = make_answers(world(ROWS))
-    some = sample(made, 3, seed=4)
-    questions = {f.question for f in some.answers}
-    assert len(questions) == 3
-    assert some.answers == [f for f in made.answers if f.question in questions]
-    assert sample(made, None) is made
 
 
 CASES = [Case(i, f"q{i}?", "=1+1", "t", False, r) for i, r in enumerate(
@@ -155,26 +99,3 @@ def test_bad_labels_are_told_by_line(tmp_path: Path) -> None:
         read_sheet(path)
     with pytest.raises(MemlabError, match="cannot be read"):
         read_sheet(tmp_path / "absent.csv")
-
-
-def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out, sheet = tmp_path / "c.json", tmp_path / "s.csv"
-    words = ["--data", "synthetic", "--judge", "contains", "--limit", "20", "--out", str(out), "--store",
-             str(tmp_path / "store")]
-    assert main([*words, "--sheet", str(sheet), "--sheet-size", "12"]) == 0
-    said = capsys.readouterr().out
-    assert "12 rows to label" in said
-    assert "specificity" in said
-    figures = json.loads(out.read_text())["judges"]["contains"]
-    assert figures["specificity"]["value"] == 1.0
-    assert not figures["flagged"]
-    rows = list(csv.DictReader(sheet.open(encoding="utf-8-sig", newline="")))
-    sheet.unlink()
-    with sheet.open("w", newline="") as stream:
-        writer = csv.DictWriter(stream, rows[0])
-        writer.writeheader()
-        writer.writerows(row | {"label": "yes" if i % 2 else "no"} for i, row in enumerate(rows))
-    assert main([*words, "--labels", str(sheet)]) == 0
-    assert json.loads(out.read_text())["judges"]["contains"]["against_people"]["kappa"]["n"] == 12
-    assert main([*words[:-2], "--judge", "conains"]) == 1
-    assert "did you mean 'contains'" in capsys.readouterr().err

@@ -10,9 +10,9 @@ import random
 from collections.abc import Callable
 from typing import NamedTuple
 
-from memlab.judge import perturbations
+from judge_calibration import perturbations
+from judge_calibration.perturbations import outdated_values
 from memlab.judge.llm import kind_of
-from memlab.judge.perturbations import outdated_values
 from memlab.tables import Tables, with_text
 from memlab.text.normalise import accepted_answers, answer_tokens, locomo_stems, normalise_locomo
 from memlab.text.temporal.calendar import MONTHS
