@@ -198,7 +198,9 @@ def run(trainer: type[BaseTrainer], arguments: Any, model: Any, lists: TrainingL
     if not (folder / "mark").is_file() or (folder / "mark").read_bytes() != mark.encode():
         shutil.rmtree(folder, ignore_errors=True)
         atomic_write(folder / "mark", mark)
-    steps, checkpoint = math.ceil(len(lists.queries) / recipe.batch), last_checkpoint(folder)
+    steps = math.ceil(len(lists.queries) / recipe.batch)
+    with disk_faults(folder):
+        checkpoint = last_checkpoint(folder)
     every = max(1, steps // EVALUATIONS)
     best: dict[str, Any] = {"save_strategy": "no"} if lists.validation is None else {
         "eval_strategy": "steps", "eval_steps": every, "save_strategy": "steps", "save_steps": every,
