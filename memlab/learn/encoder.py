@@ -24,7 +24,6 @@ from memlab.learn.cross_fit_rerank import FILE
 from memlab.learn.held_out import best_with, compare_pipelines, in_words
 from memlab.learn.pairs import distinct_batches, draw
 from memlab.learn.recipe import (
-    UPDATE,
     EncoderRecipe,
     finished_record,
     record_of_run,
@@ -34,7 +33,7 @@ from memlab.learn.recipe import (
 )
 from memlab.learn.sources import drop_learned, read_sources
 from memlab.learn.validation import keep_apart
-from memlab.models.local.adapter import update_file, write_update
+from memlab.models.local.adapter import UPDATE, update_file, write_update
 from memlab.models.local.base import files_digest
 from memlab.runtime.files import atomic_dir, write_json
 from memlab.runtime.machine import enough_memory
@@ -74,8 +73,8 @@ def train(recipe: EncoderRecipe, words: list[str], watch: Callable[[int, float],
     checkpoints = recipe.out_model.with_name(f"{recipe.out_model.name}.unfinished")
     outcome = encoder_training.train_encoder(parts, lists, recipe, checkpoints, mark, watch)
     file = checkpoints / UPDATE
-    write_update(file, encoder_training.update_of(parts, recipe.rank),
-                 {"base": base, "rank": recipe.rank, "dimensions": recipe.dimensions})
+    digest = write_update(file, encoder_training.update_of(parts, recipe.rank),
+                          {"base": base, "rank": recipe.rank, "dimensions": recipe.dimensions})
     found = None
     if others is not None and (measured or must_help(recipe)):
         others = drop_learned(others, started_from.learned_questions())
@@ -83,7 +82,7 @@ def train(recipe: EncoderRecipe, words: list[str], watch: Callable[[int, float],
                                   best_with(dataclasses.replace(started_from, adapter=file)), others.store, recipe.seed)
     record = {
         "format": FORMAT, "mark": mark, "sources": [*sources, *earlier], "recipe": spec(settings), "base": base,
-        "adapter": adapter,
+        "adapter": adapter, "update": digest,
         "counts": {"examples": kept.height, "questions": kept["query"].n_unique(), "passages": len(passages),
                    "left_out": len(drawn.queries) - len(lists.queries), "steps": len(outcome.losses)},
         "not_learned": found, **record_of_run(start, outcome, chosen_on),

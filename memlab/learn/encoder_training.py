@@ -14,6 +14,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -187,17 +188,19 @@ def train_encoder(parts: EncoderParts, lists: TrainingLists, recipe: EncoderReci
         CachedMultiVectorMultipleNegativesRankingLoss(parts.model, scale=SCALE, similarity_fct=scores,
                                                       mini_batch_size=PIECE) if recipe.cached else
         MultiVectorMultipleNegativesRankingLoss(parts.model, scale=SCALE, similarity_fct=scores))
-    return run(MultiVectorEncoderTrainer, EncoderArguments, parts.model, lists, _columns, loss, recipe, folder, mark,
-               watch, max_length={"query": recipe.query_length, "document": recipe.max_length})
+    embedder = recipe.embedder()
+    columns = partial(_columns, embedder.prefix("query"), embedder.prefix("document"))
+    return run(MultiVectorEncoderTrainer, EncoderArguments, parts.model, lists, columns, loss,
+               recipe, folder, mark, watch, max_length={"query": recipe.query_length, "document": recipe.max_length})
 
 
-def _columns(lists: TrainingLists) -> Columns:
-    """Return lists of one length: a question with fewer negatives than the others repeats some."""
+def _columns(query_prefix: str, document_prefix: str, lists: TrainingLists) -> Columns:
+    """Return lists of one length behind their prefixes: a question with fewer negatives than others repeats some."""
     width = max(map(len, lists.passages))
     rows = [[row[i] if i < len(row) else row[1 + (i - 1) % (len(row) - 1)] for i in range(width)]
             for row in lists.passages]
-    return {"query": lists.queries} | {
-        "positive" if i == 0 else f"negative_{i}": [row[i] for row in rows] for i in range(width)}
+    return {"query": [query_prefix + query for query in lists.queries]} | {
+        "positive" if i == 0 else f"negative_{i}": [document_prefix + row[i] for row in rows] for i in range(width)}
 
 
 def check(recipe: EncoderRecipe) -> None:

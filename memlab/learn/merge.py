@@ -20,9 +20,10 @@ from pydantic import Field
 
 from memlab.errors import Faults, MemlabError
 from memlab.learn.cross_fit_rerank import FILE
-from memlab.learn.recipe import UPDATE, finished_record, sources_of, train_command
+from memlab.learn.recipe import finished_record, sources_of, train_command
 from memlab.models.local.adapter import (
     PROJECTION,
+    UPDATE,
     change_of,
     changed_weights,
     low_rank,
@@ -92,11 +93,10 @@ def merge(recipe: MergeRecipe) -> dict[str, Any]:
                               where=str(file), fix="a larger factor, or leave it out")
     if not update:
         raise MemlabError("the updates cancel each other out", where="updates", fix="other factors")
-    record = {"format": FORMAT, "mark": mark, "recipe": {"rank": recipe.rank}, "base": base, "sources": sources,
-              "merged": merged}
-    place = recipe.out_model
-    with atomic_dir(place) as temporary:
-        write_update(temporary / UPDATE, update, {"base": base, "rank": recipe.rank, "dimensions": None})
+    with atomic_dir(recipe.out_model) as temporary:
+        digest = write_update(temporary / UPDATE, update, {"base": base, "rank": recipe.rank, "dimensions": None})
+        record = {"format": FORMAT, "mark": mark, "recipe": {"rank": recipe.rank}, "base": base, "sources": sources,
+                  "merged": merged, "update": digest}
         write_json(temporary / FILE, record)
     return record
 

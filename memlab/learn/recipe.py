@@ -31,9 +31,6 @@ from memlab.runtime.paths import bundled_encoder
 from memlab.runtime.terminal import print
 from memlab.stage import LocalPath, stage
 
-UPDATE = "update.safetensors"
-"""File of an encoder's update in the folder of a training."""
-
 NO_RECIPE = ("out_model", "base", "adapter", "checkpoint_seconds", "device", "file", "pairs")
 """Settings that do not change what is learned; base, adapter and pairs count by what they hold."""
 

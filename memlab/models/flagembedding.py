@@ -1,13 +1,14 @@
-"""Models that FlagEmbedding runs: bge-m3 (dense vectors, sparse and multi-vector scores of pairs), and its rerankers.
+"""Models that FlagEmbedding runs: bge-m3 (dense vectors, sparse scores of pairs), and its rerankers.
+
+The multi-vector score of bge-m3 is late interaction with ``embedder=bge_m3``, which reads its linear layer.
 
 FlagEmbedding is an extra (``pip install 'memlab[flag]'``) and is imported when a model loads. It runs the first batch
 of every call twice, to find a batch size that fits, so each call gets a long block of texts sorted by length. It takes
 any RuntimeError for a lack of memory and shrinks the batch down to no text at all, so each model is guarded.
 
-Chen et al., M3-Embedding (2024). With w a token's learned weight (largest over its occurrences) and e its vector:
+Chen et al., M3-Embedding (2024). With w a token's learned weight (largest over its occurrences):
 
-    sparse(q, p)  = sum over tokens t in both texts of  w_q(t) * w_p(t)
-    colbert(q, p) = mean over tokens i of q of  max over tokens j of p of  <e_i, e_j>   (``late_interaction``)
+    sparse(q, p) = sum over tokens t in both texts of  w_q(t) * w_p(t)
 
 Scores of rerankers are raw logits (for a language model that of the answer "Yes"). With transformers 5, FlagEmbedding
 decodes and tokenises again, and cuts long pairs in its own way: on pairs beyond ``max_length`` its scores differ from
@@ -16,7 +17,6 @@ those of sentence-transformers' ``CrossEncoder``, which is memlab's reference fo
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -31,9 +31,9 @@ from pydantic import Field
 
 from memlab.errors import MemlabError
 from memlab.models.local.backend import Runtime, disable_progress_bars
-from memlab.models.local.base import M3_HEAD, ModelFiles, files_digest
-from memlab.models.local.batching import Block, attempt, spread, tokenise
-from memlab.models.local.late_interaction import choose_products, mean_matches, pad_tokens
+from memlab.models.local.base import M3_HEAD, SPARSE_HEAD, ModelFiles, files_digest
+from memlab.models.local.batching import attempt, spread, tokenise
+from memlab.models.local.loading import check_weights
 from memlab.models.protocols import Floats, Ints, Role
 from memlab.runtime.machine import is_lack
 from memlab.stage import LocalPath, stage
@@ -49,8 +49,6 @@ _DEVICE = "device=cpu tells whether it is the device; else check the model's fil
 
 _WITH_BARS = ("FlagEmbedding.inference.embedder.encoder_only.m3", "FlagEmbedding.inference.reranker.encoder_only.base",
               "FlagEmbedding.inference.reranker.decoder_only.base")
-
-_HEADS = ("sparse_linear.pt", M3_HEAD)
 
 _CLASSES = {"encoder": "FlagReranker", "llm": "FlagLLMReranker"}
 
@@ -75,6 +73,7 @@ def load(kind: str, folder: Path, devices: tuple[str, ...], dtype: str) -> tuple
     brain_float = {"use_bf16": True} if dtype == "bf16" else {}
     models = tuple(make(str(folder), use_fp16=dtype == "fp16", **brain_float, devices=[device]) for device in devices)
     for one in models:
+        check_weights(one.model, folder)
         guard(one.model, str(folder))
     return models
 
@@ -124,16 +123,6 @@ def _too_large() -> MemlabError:
                        fix="a smaller max_length, or device=cpu; or end what else runs on this device")
 
 
-@lru_cache(maxsize=8)
-def weights_digest(folder: Path) -> str:
-    """Return a digest of a model folder, with the heads that bge-m3 keeps in ``.pt`` files."""
-    total = hashlib.blake2b(files_digest(folder).encode(), digest_size=16)
-    for file in sorted(folder.glob("*.pt")):
-        with file.open("rb") as handle:
-            total.update(file.name.encode() + hashlib.file_digest(handle, "blake2b").digest())
-    return total.hexdigest()
-
-
 @stage
 class FlagModel(ModelFiles):
     """A model that FlagEmbedding runs."""
@@ -145,7 +134,7 @@ class FlagModel(ModelFiles):
 
     def _identity(self, kind: str, /, **settings: Any) -> dict[str, Any]:
         """Return a model's identity; the weights count by their digest, so a path never enters."""
-        return {"is": kind, **settings, "weights": weights_digest(self._folder()), "max_length": self.max_length,
+        return {"is": kind, **settings, "weights": files_digest(self._folder()), "max_length": self.max_length,
                 "dtype": self._runtime().dtype, "backend": "FlagEmbedding"}
 
     def _class(self) -> str:
@@ -211,27 +200,22 @@ class M3Embedder(FlagModel):
 
 @stage
 class M3Scorer(FlagModel):
-    """The sparse or the multi-vector score of bge-m3 for pairs; every text is encoded once per call."""
+    """The sparse score of bge-m3 for pairs; every text is encoded once per call."""
 
     path: str | LocalPath | None = "BAAI/bge-m3"  # a folder, or a name on the hub
     name: str = "bge-m3"
-    mode: Literal["sparse", "colbert"]
 
     encodes_passages: ClassVar[bool] = True  # once each, whatever the number of pairs
 
     def identity(self) -> dict[str, Any]:
         """Return all that can change a score."""
-        return self._identity("M3Scorer", mode=self.mode)
+        return self._identity("M3Scorer", mode="sparse")
 
     def score(self, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Iterator[tuple[Ints, Floats]]:
         """Score pairs (n, 2) of positions in queries and passages; yield (positions in pairs (b,), scores (b,)).
 
         Passages are encoded in blocks and scored at once, so that only one block's token vectors are in memory.
         """
-        if self.mode == "colbert":
-            yield from mean_matches(queries, passages, pairs, self._token_vectors,
-                                    choose_products(self.on_gpu(), self._runtime().dtype))
-            return
         models = self._models()
         used_queries = sorted(set(pairs[:, 0].tolist()))
         encoded_queries: dict[int, Any] = {}
@@ -253,30 +237,14 @@ class M3Scorer(FlagModel):
         for _, result in spread(blocks, [partial(work, model) for model in models]):
             yield result
 
-    def _token_vectors(self, texts: Sequence[str], role: Role) -> Iterator[Block]:
-        """Yield blocks of one unit vector per token, each on the device of its model."""
-        del role  # queries and passages are treated alike
-        import torch
-
-        def work(model: Any, device: str, block: Ints) -> tuple[Any, Any]:
-            rows = self._encode(model, [texts[i] for i in block])
-            return pad_tokens([torch.from_numpy(row) for row in rows], device)
-
-        workers = [partial(work, *lane) for lane in zip(self._models(), self._runtime().devices, strict=True)]
-        for block, (vectors, kept) in spread(by_length(texts, BLOCK * self.batch), workers):
-            yield block, vectors, kept, None
-
     def _encode(self, model: Any, texts: list[str]) -> list[Any]:
-        sparse = self.mode == "sparse"
         out = run_smaller(lambda batch: model.encode(texts, batch_size=batch, max_length=self.max_length,
-                                                     return_dense=False, return_sparse=sparse,
-                                                     return_colbert_vecs=not sparse), self.batch)
-        encoded: list[Any] = out["lexical_weights" if sparse else "colbert_vecs"]
-        return encoded
+                                                     return_dense=False, return_sparse=True), self.batch)
+        return list(out["lexical_weights"])
 
     def _models(self) -> tuple[Any, ...]:
         folder = self._folder()
-        absent = [name for name in _HEADS if not (folder / name).is_file()]
+        absent = [name for name in (SPARSE_HEAD, M3_HEAD) if not (folder / name).is_file()]
         if absent:  # FlagEmbedding would use random ones
             raise MemlabError(f"the model has no {' and no '.join(absent)}", where=str(folder),
                               fix="give a complete copy of bge-m3: cross_encoder.path=FOLDER")

@@ -12,7 +12,7 @@ from memlab.models.protocols import Embedder, PairScorer
 
 EMBEDDERS = ["openai", "text_embedding_3_small", "voyage", "bge_m3_flag", "arctic_embed_s", "e5_large_v2"]
 SCORERS = ["http_rerank", "bge_reranker_v2_m3_flag", "bge_reranker_v2_gemma_flag", "bge_m3_sparse_flag",
-           "bge_m3_colbert_flag", "ettin_reranker_17m", "ettin_reranker_32m", "ettin_reranker_150m"]
+           "ettin_reranker_17m", "ettin_reranker_32m", "ettin_reranker_150m"]
 
 
 @pytest.mark.parametrize(("file", "protocol"), [*((f"embedder/{name}", Embedder) for name in EMBEDDERS),

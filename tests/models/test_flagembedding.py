@@ -7,7 +7,6 @@ need a hub or a GPU and are not run by these tests.
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +19,12 @@ import torch  # noqa: E402  (only where FlagEmbedding is)
 from pydantic import ValidationError  # noqa: E402
 
 from memlab.errors import MemlabError  # noqa: E402
-from memlab.models import flagembedding  # noqa: E402
 from memlab.models.flagembedding import (  # noqa: E402
     FlagPairScorer,  # noqa: E402
     M3Embedder,
     M3Scorer,
     flag_embedding,  # noqa: E402
 )
-from memlab.models.local import late_interaction  # noqa: E402
 from memlab.models.protocols import Embedder, PairScorer  # noqa: E402
 from memlab.store import Store  # noqa: E402
 from memlab.tables import texts_frame  # noqa: E402
@@ -101,67 +98,18 @@ def test_sparse_sums_products_of_shared_tokens_weights(folders: dict[str, Path])
 
     want = [expected(QUERIES[q], PASSAGES[p]) for q, p in PAIRS]
     assert max(want) > 0
-    np.testing.assert_allclose(scores_of(M3Scorer(mode="sparse", path=folder, max_length=64, batch=2)), want, atol=1e-4)
-
-
-def test_colbert_is_the_mean_of_the_best_matches(folders: dict[str, Path], tmp_path: Path) -> None:
-    folder = folders["save_m3"]
-
-    def tokens(text: str) -> Any:
-        return torch.nn.functional.normalize(head(folder, "colbert_linear.pt", hidden(folder, text)[1][1:]), dim=-1)
-
-    want = [float((tokens(QUERIES[q]) @ tokens(PASSAGES[p]).T).max(dim=1).values.mean()) for q, p in PAIRS]
-    scorer = M3Scorer(mode="colbert", path=folder, max_length=64, batch=2)
-    got = Store(tmp_path).pair_scores(scorer, texts_frame(QUERIES), texts_frame(PASSAGES), PAIRS)
-    np.testing.assert_allclose(got, want, atol=1e-5)
-
-
-def test_products_of_token_vectors_run_on_the_models_device_for_many_pairs_at_once(
-    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In place of one product per pair in numpy; a second device is faked, which keeps shapes and no numbers."""
-    calls: list[tuple[str, int, int]] = []
-
-    def spy(query: Any, passages: Any, kept: Any, products: str) -> np.ndarray:
-        assert query.device == passages.device == kept.device
-        calls.append((passages.device.type, len(passages), int(kept.shape[1])))
-        return np.zeros((len(query), len(passages)), np.float32)
-
-    monkeypatch.setattr(late_interaction, "best_products", spy)
-    monkeypatch.setattr(late_interaction, "query_vectors",
-                        lambda texts, encode: (torch.ones(6, 32), np.array([0, 2, 4, 6])))
-    scorer = M3Scorer(mode="colbert", path=folders["save_m3"], max_length=64, batch=2)
-    runtime = scorer._runtime()
-    monkeypatch.setattr(M3Scorer, "_runtime", lambda self: replace(runtime, devices=("meta",)))
-    model = flagembedding.load("BGEM3FlagModel", folders["save_m3"], ("cpu",), "fp32")
-    monkeypatch.setattr(flagembedding, "load", lambda *arguments: model)
-    assert sorted(at for block, _ in scorer.score(QUERIES, PASSAGES, PAIRS) for at in block) == list(range(len(PAIRS)))
-    longest = max(len(hidden(folders["save_m3"], text)[0]) - 1 for text in PASSAGES)
-    assert calls == [("meta", len(PASSAGES), longest)]
-
-
-def test_products_that_do_not_fit_are_computed_in_smaller_steps(
-    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scorer = M3Scorer(mode="colbert", path=folders["save_m3"], max_length=64, batch=2)
-    whole, real, sizes = scores_of(scorer), torch.Tensor.amax, []
-
-    def amax(tensor: Any, **options: int) -> Any:
-        sizes.append(tensor.numel())
-        if tensor.numel() > 200:
-            raise torch.OutOfMemoryError("CUDA out of memory.")
-        return real(tensor, **options)
-
-    monkeypatch.setattr(torch.Tensor, "amax", amax)
-    room = late_interaction.Room(late_interaction.CELLS)
-    monkeypatch.setattr(late_interaction, "room_of", lambda device: room)
-    np.testing.assert_allclose(scores_of(scorer), whole, atol=1e-6)
-    assert max(sizes) > 200 >= min(sizes)
+    np.testing.assert_allclose(scores_of(M3Scorer(path=folder, max_length=64, batch=2)), want, atol=1e-4)
 
 
 def test_a_model_without_m3s_heads_is_refused(folders: dict[str, Path]) -> None:
-    scorer = M3Scorer(mode="sparse", path=folders["save_classifier"], max_length=64)
+    scorer = M3Scorer(path=folders["save_classifier"], max_length=64)
     with pytest.raises(MemlabError, match=r"no sparse_linear\.pt and no colbert_linear\.pt"):
+        list(scorer.score(QUERIES, PASSAGES, PAIRS))
+
+
+def test_a_reranker_without_a_trained_head_is_refused(folders: dict[str, Path]) -> None:
+    scorer = FlagPairScorer(path=folders["save_m3"], name="tiny", max_length=64)
+    with pytest.raises(MemlabError, match=r"hold no weights classifier\..*would be random"):
         list(scorer.score(QUERIES, PASSAGES, PAIRS))
 
 
@@ -207,13 +155,12 @@ def test_identity_names_weights_not_paths(folders: dict[str, Path], tmp_path: Pa
 
     copy = tmp_path / "copy"
     shutil.copytree(folders["save_m3"], copy)
-    original = M3Scorer(mode="sparse", path=folders["save_m3"])
-    assert M3Scorer(mode="sparse", path=copy).identity() == original.identity()
-    assert M3Scorer(mode="colbert", path=copy).identity() != original.identity()
+    original = M3Scorer(path=folders["save_m3"])
+    assert M3Scorer(path=copy).identity() == original.identity()
     changed = tmp_path / "changed"
     shutil.copytree(copy, changed)
     (changed / "sparse_linear.pt").write_bytes(b"other weights")
-    assert M3Scorer(mode="sparse", path=changed).identity() != original.identity()
+    assert M3Scorer(path=changed).identity() != original.identity()
 
 
 def test_a_missing_package_is_told_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,7 +41,7 @@ def vectors(embedder: M3Embedder) -> np.ndarray:
     return found
 
 
-@pytest.fixture(params=["encoder", "llm", "dense", "sparse", "colbert"])
+@pytest.fixture(params=["encoder", "llm", "dense", "sparse"])
 def run(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
     """Scores or vectors of a tiny model; FlagEmbedding's classes are loaded anew for each test."""
     kind = request.param
@@ -51,7 +51,7 @@ def run(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
         return lambda: scores(FlagPairScorer(path=tmp_path, name="tiny", kind=kind, max_length=64, batch=4))
     if kind == "dense":
         return lambda: vectors(M3Embedder(path=tmp_path, max_length=64, batch=2))
-    return lambda: scores(M3Scorer(path=tmp_path, mode=kind, max_length=64, batch=2))
+    return lambda: scores(M3Scorer(path=tmp_path, max_length=64, batch=2))
 
 
 def fail(monkeypatch: pytest.MonkeyPatch, error: Exception, room: int = 0) -> list[int]:

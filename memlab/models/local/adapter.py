@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 from memlab.errors import MemlabError
 from memlab.models.protocols import Floats
 from memlab.runtime.files import atomic_write, read_errors
-from memlab.runtime.foreign import load_json, read_bytes
+from memlab.runtime.foreign import load_json, read_bytes, read_json
 from memlab.runtime.paths import PACKAGE, expand
 from memlab.text.display import sanitise
 
@@ -32,6 +33,15 @@ PROJECTION = "projection"
 
 MOST_BYTES = 256_000_000
 """Bytes of a file that is read; the factors of a large encoder have some 50 MB."""
+
+SHIPPED = "58c8f928640846b0f0c2c378154427d6"
+"""Digest of the update that memlab ships."""
+
+UPDATE = "update.safetensors"
+"""Name of the file of an update in the folder of its training."""
+
+RECORD = "training.json"
+"""File beside a trained update that records its training, with the update's digest as ``update``."""
 
 _GIVE = "give the update.safetensors that `memlab train encoder` wrote for this model: embedder.adapter=FILE"
 
@@ -90,20 +100,25 @@ def _half(numbers: NDArray[np.float64], name: str, fix: str) -> Floats:
     return numbers.astype(np.float16)
 
 
-def write_update(file: Path, update: Mapping[str, Floats], card: Mapping[str, Any]) -> None:
-    """Write an update and what is to be known of it as safetensors; equal contents give equal bytes.
+def write_update(file: Path, update: Mapping[str, Floats], card: Mapping[str, Any]) -> str:
+    """Write an update and what is to be known of it as safetensors; return the digest of the file.
 
-    Raises MemlabError for what ``read_update`` would refuse.
+    Equal contents give equal bytes. Raises MemlabError for what ``read_update`` would refuse.
     """
     from safetensors.numpy import save
 
     _check(update, file, "a smaller rate")
     ordered = {name: np.ascontiguousarray(update[name]) for name in sorted(update)}
-    atomic_write(file, save(ordered, {"card": json.dumps(card, sort_keys=True)}))
+    content = save(ordered, {"card": json.dumps(card, sort_keys=True)})
+    atomic_write(file, content)
+    return _digest(content)
 
 
 def read_update(file: Path) -> tuple[UpdateCard, dict[str, Floats]]:
-    """Return the card and the arrays of an update, by their names; raise MemlabError for a file of another form."""
+    """Return the card and the arrays of an update, by their names.
+
+    Raises MemlabError for a file of another form, and for one whose digest is not the one that was recorded.
+    """
     from safetensors.numpy import load
 
     too_large = MemlabError(f"is larger than an update of weights may be ({MOST_BYTES / 1e6:,.0f} MB)",
@@ -112,6 +127,10 @@ def read_update(file: Path) -> tuple[UpdateCard, dict[str, Floats]]:
         if file.stat().st_size > MOST_BYTES:  # before its bytes take memory
             raise too_large
         content = read_bytes(file, MOST_BYTES, too_large)
+    digest, recorded = _digest(content), _recorded_digest(file)
+    if recorded not in (None, digest):
+        raise MemlabError(f"is damaged: its digest is {digest}, and {recorded} was recorded", where=str(file),
+                          fix="copy it or train it again; for the update that memlab ships, install memlab again")
     try:
         tensors: dict[str, Floats] = load(content)
         notes = json.loads(content[8:8 + int.from_bytes(content[:8], "little")]).get("__metadata__", {})
@@ -124,7 +143,21 @@ def read_update(file: Path) -> tuple[UpdateCard, dict[str, Floats]]:
                           where=str(file), fix=_GIVE)
     _check(tensors, file, _GIVE)
     dimensions = len(tensors[PROJECTION]) if PROJECTION in tensors else None
-    return UpdateCard(file, hashlib.blake2b(content, digest_size=16).hexdigest(), base, dimensions), tensors
+    return UpdateCard(file, digest, base, dimensions), tensors
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
+
+
+def _recorded_digest(file: Path) -> str | None:
+    """Return the digest of an update as the record of its training has it; None without a record."""
+    if file == update_file("memory"):
+        return SHIPPED
+    with suppress(OSError, ValueError):
+        recorded = read_json(file.with_name(RECORD)).get("update")
+        return recorded if isinstance(recorded, str) and file.name == UPDATE else None
+    return None
 
 
 def _check(tensors: Mapping[str, Floats], file: Path, fix: str) -> None:

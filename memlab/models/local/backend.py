@@ -232,7 +232,8 @@ class Encoder:
         """Replace the model's pooling module."""
         for name, module in self.model.named_children():
             if type(module).__name__ == "Pooling":
-                setattr(self.model, name, type(module)(self.config.hidden_size, pooling_mode=pooling))
+                setattr(self.model, name, type(module)(self.config.hidden_size, pooling_mode=pooling,
+                                                       include_prompt=module.include_prompt))
                 return
         raise MemlabError(f"pooling={pooling}, and this model has no pooling module", fix="pooling=null")
 
@@ -243,15 +244,20 @@ class Encoder:
         positions = int(getattr(self.config, "max_position_embeddings", None) or 10**9)
         return positions if padding is None else positions - int(padding) - 1
 
-    def _forward(self, ids: Ints, mask: Ints) -> Any:
-        return self.model({"input_ids": to_device(ids, self.device), "attention_mask": to_device(mask, self.device)})
+    def _forward(self, ids: Ints, mask: Ints, **more: int) -> Any:
+        inputs = {"input_ids": to_device(ids, self.device), "attention_mask": to_device(mask, self.device)}
+        return self.model(inputs | more)
 
-    def sentences(self, ids: Ints, mask: Ints, dimensions: int | None) -> Floats:
-        """Return unit vectors (b, dim), cut to their first ``dimensions``, of padded ids and mask (b, length)."""
+    def sentences(self, ids: Ints, mask: Ints, dimensions: int | None, prompt: int = 0) -> Floats:
+        """Return unit vectors (b, dim), cut to their first ``dimensions``, of padded ids and mask (b, length).
+
+        prompt: tokens at the beginning that belong to a prompt, which the pooling of some models leaves out.
+        """
         import torch
 
         with torch.inference_mode():
-            vectors = self._forward(ids, mask)["sentence_embedding"].float()[:, :dimensions]
+            asked = {"prompt_length": prompt} if prompt else {}
+            vectors = self._forward(ids, mask, **asked)["sentence_embedding"].float()[:, :dimensions]
             unit: Floats = torch.nn.functional.normalize(vectors, dim=1).cpu().numpy()
             return unit
 

@@ -15,11 +15,12 @@ from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from textwrap import shorten
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from memlab.errors import DiskFault, MemlabError, MissingFiles
+from memlab.models.local.adapter import RECORD, UPDATE
 from memlab.models.local.backend import Attention, Backend, Device, Dtype, Runtime, resolve
 from memlab.models.local.loading import LoadedModels, load_on_devices
 from memlab.runtime.files import disk_faults
@@ -28,10 +29,10 @@ from memlab.runtime.paths import expand
 from memlab.stage import LocalPath, stage
 
 _WEIGHTS = (".safetensors", ".bin", ".model", ".json", ".txt", ".py")
-M3_HEAD = "colbert_linear.pt"
-"""File of bge-m3's linear layer of token vectors (Chen et al., M3-Embedding, 2024)."""
+M3_HEAD, SPARSE_HEAD = "colbert_linear.pt", "sparse_linear.pt"
+"""Files of bge-m3's linear layers of token vectors and of their weights (Chen et al., M3-Embedding, 2024)."""
 
-_RECORDS = {"training.json", "update.safetensors"}
+_RECORDS = {RECORD, UPDATE}
 """Files of memlab's trainings beside the weights; they hold times, and no vector depends on them."""
 
 _COPIES = ["onnx/*", "openvino/*", "*.h5", "*.ot", "*.msgpack", "*.gguf", "*.onnx", "*.jpg", "*.png"]
@@ -99,6 +100,33 @@ def is_colbert(folder: Path) -> bool:
             or isinstance(architectures, list) and "HF_ColBERT" in architectures)
 
 
+Prompt = Literal["query", "document", "default"]
+
+
+@lru_cache(maxsize=32)
+def saved_prompts(folder: Path, kind: str = "SentenceTransformer") -> dict[Prompt, str]:
+    """Return what the files of a model of a kind put before a query, a document and any text, "" for nothing.
+
+    As sentence-transformers reads them: ``encode_query`` and ``encode_document`` take the prompts "query" and
+    "document"; where both are missing or empty, the default prompt holds for every text, as in ``encode``.
+    """
+    saved = _settings(folder / "config_sentence_transformers.json")
+    prompts = saved.get("prompts")
+    if (not isinstance(prompts, dict) or saved.get("model_type", "SentenceTransformer") != kind
+            or not (folder / "modules.json").is_file()):  # the library reads no prompts then
+        prompts = {}
+    query, document, default = (str(prompts.get(name) or "")
+                                for name in ("query", "document", str(saved.get("default_prompt_name"))))
+    query, document = (query, document) if query or document else (default, default)
+    return {"query": query, "document": document, "default": default}
+
+
+def is_causal(folder: Path) -> bool:
+    """Return whether a folder's files are those of a language model that predicts the next token."""
+    architectures = _settings(folder / "config.json").get("architectures")
+    return isinstance(architectures, list) and any(str(name).endswith("ForCausalLM") for name in architectures)
+
+
 def projected_width(folder: Path) -> int | None:
     """Return the numbers of a token's vector of a ColBERT model as its files say; None if they do not."""
     modules: Any = None
@@ -138,7 +166,8 @@ def files_digest(folder: Path) -> str:
 
     The record of a training and its update are left out, so that equal trainings give one digest.
     """
-    files = sorted(f for f in folder.rglob("*") if f.is_file() and (f.suffix in _WEIGHTS or f.name == M3_HEAD)
+    files = sorted(f for f in folder.rglob("*")
+                   if f.is_file() and (f.suffix in _WEIGHTS or f.name in (M3_HEAD, SPARSE_HEAD))
                    and f.relative_to(folder).parts[0] not in {"onnx", "openvino", *_RECORDS})
     safe = {f.parent for f in files if f.suffix == ".safetensors"}
     files = [f for f in files if not (f.suffix == ".bin" and f.parent in safe)]
@@ -155,7 +184,7 @@ def files_digest(folder: Path) -> str:
 def learned_questions(folder: Path) -> frozenset[str]:
     """Return the text ids of the questions that the record of a training in a folder names; empty without a record."""
     try:
-        sources = read_json(folder / "training.json")["sources"]
+        sources = read_json(folder / RECORD)["sources"]
         return frozenset(str(text_id) for source in sources for text_id in source.get("learnt", ()))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):  # no record, or one of another form
         return frozenset()
@@ -218,6 +247,8 @@ class ModelFiles:
             raise ValueError(f"this model needs weights. Fix: {self.path_option}=FOLDER, or the name of a model on the "
                              "hub, if that can be reached")
         check_path(self.path)
+        if is_local(self.path):  # a model of the hub is looked at when it is needed
+            self._folder()
         return self
 
     def origin(self) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated, Any
 
@@ -17,7 +18,7 @@ from pydantic import Field
 
 from memlab.errors import MemlabError
 from memlab.models.local.backend import to_device
-from memlab.models.local.base import LocalModel
+from memlab.models.local.base import LocalModel, is_causal, saved_prompts
 from memlab.models.local.batching import InputWindow, TokenRows, join, run_batches, tokenise, window_slices
 from memlab.models.local.loading import LoadedModels
 from memlab.models.protocols import Floats, Ints, tokens_read
@@ -84,7 +85,8 @@ class CrossEncoderScorer(LocalModel):
 
     def identity(self) -> dict[str, Any]:
         """Return all that can change a score."""
-        return self._identity("CrossEncoderScorer", max_length=self.max_length)
+        prompt = {"prompt": self._prompt()} if self._prompt() else {}
+        return self._identity("CrossEncoderScorer", max_length=self.max_length, **prompt)
 
     def score(self, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Iterator[tuple[Ints, Floats]]:
         """Score pairs (n, 2) of positions in queries and passages; yield (positions in pairs (b,), logits (b,))."""
@@ -92,7 +94,7 @@ class CrossEncoderScorer(LocalModel):
         template = PairTemplate.of(first.tokenizer)
         used_queries, query_of = np.unique(pairs[:, 0], return_inverse=True)
         used_passages, passage_of = np.unique(pairs[:, 1], return_inverse=True)
-        left = tokenise(first.tokenizer, [queries[i] for i in used_queries], limit, special=False)
+        left = tokenise(first.tokenizer, [self._prompt() + queries[i] for i in used_queries], limit, special=False)
 
         def prepare(at: slice) -> InputWindow[tuple[TokenRows, Ints]]:
             """Lay out all pairs of some passages, so that each passage is tokenised once."""
@@ -123,6 +125,18 @@ class CrossEncoderScorer(LocalModel):
     def token_limit(self) -> int:
         """Return the number of tokens that the model reads of a pair."""
         return self.max_length or int(self._models()[0].max_length)
+
+    def _prompt(self) -> str:
+        """Return what the model's own files put before a query."""
+        return saved_prompts(self._folder(), "CrossEncoder")["default"]
+
+    def _folder(self) -> Path:
+        folder = super()._folder()
+        if is_causal(folder):
+            raise MemlabError("is a language model, which needs a prompt of its own, and no classifier of pairs",
+                              where=f"{self.path_option}={self.path}", fix="a reranker that is a classifier; or "
+                              "cross_encoder=bge_reranker_v2_gemma_flag, or a server: cross_encoder=http_rerank")
+        return folder
 
     def _models(self) -> LoadedModels:
         return self._load("CrossEncoder", LoadedCrossEncoder)

@@ -23,6 +23,7 @@ from memlab.models.local.base import (
     is_colbert,
     is_local,
     learned_questions,
+    saved_prompts,
 )
 from memlab.models.local.batching import (
     Block,
@@ -48,11 +49,11 @@ class SentenceEmbedder(LocalModel):
 
     path: str | LocalPath | None = None  # null: the weights inside the package
     name: str = "minilm"  # for messages and the manifest
-    query_prefix: str = ""  # what the model card puts before a question
-    document_prefix: str = ""  # ... and before a passage
+    query_prefix: str | None = None  # before a question; null: the prompt of the model's own files, "": nothing
+    document_prefix: str | None = None  # ... and before a passage
     max_length: Annotated[int, Field(ge=8)] | None = None
     dimensions: Annotated[int, Field(ge=1)] | None = None  # null: all that the model has
-    pooling: Pooling | None = None  # null: as the model's own files say
+    pooling: Pooling | None = None  # null: as the model's own files say; needed where they do not
     # update of the weights, a file of `memlab train encoder`; memory: the one that memlab ships for MiniLM
     adapter: Literal["memory"] | LocalPath | None = None
 
@@ -106,7 +107,7 @@ class SentenceEmbedder(LocalModel):
         """Return all that can change a vector."""
         update = {} if self._update is None else {"adapter": self._update.digest}
         return self._identity("SentenceEmbedder", pooling=self.pooling,
-                              prefix={"query": self.query_prefix, "document": self.document_prefix},
+                              prefix={"query": self.prefix("query"), "document": self.prefix("document")},
                               max_length=self.max_length, dimensions=self.dimensions, **update)
 
     def token_width(self) -> int | None:
@@ -114,7 +115,11 @@ class SentenceEmbedder(LocalModel):
         return (self._update and self._update.dimensions) or super().token_width()
 
     def dim(self) -> int:
-        """Return the length of a vector."""
+        """Return the length of a vector; raise MemlabError if nothing says how the vectors of tokens become one."""
+        if self.pooling is None and not (self._folder() / "modules.json").is_file():
+            raise MemlabError("no file of this model (modules.json) says how the vectors of tokens become one",
+                              where=f"embedder.path={self.path}",
+                              fix="embedder.pooling=mean (or cls, lasttoken, ...), as the model's card says")
         width = self._encoders()[0].width
         if self.dimensions is not None and self.dimensions > width:
             raise MemlabError(f"dimensions={self.dimensions}, and {self.name} has {width}", fix=f"at most {width}")
@@ -126,10 +131,10 @@ class SentenceEmbedder(LocalModel):
         The longest come first, window by window (``memlab.models.local.batching``).
         """
         distinct, rows = unique(texts)
-        width = self.dim()
+        width, prompt = self.dim(), self._prompt_tokens(role)
 
         def work(encoder: Encoder, inputs: tuple[Ints, Ints]) -> Floats:
-            vectors = encoder.sentences(*inputs, width)
+            vectors = encoder.sentences(*inputs, width, prompt)
             if not np.isfinite(vectors).all():
                 raise MemlabError(f"{self.name} gave a vector that is not a number", fix="embedder.dtype=fp32")
             return vectors
@@ -191,8 +196,20 @@ class SentenceEmbedder(LocalModel):
         return self._load("SentenceTransformer", Encoder, self.pooling, head if head.is_file() else None, *update)
 
     def _tokenise(self, texts: Sequence[str], role: Role, limit: int | None = None) -> TokenRows:
-        prefix = self.query_prefix if role == "query" else self.document_prefix
+        prefix = self.prefix(role)
         return tokenise(self._encoders()[0].tokenizer, [prefix + text for text in texts], limit or self.token_limit())
+
+    def prefix(self, role: Role) -> str:
+        """Return what is put before a text in this role."""
+        prefix = self.query_prefix if role == "query" else self.document_prefix
+        return saved_prompts(self._folder())[role] if prefix is None else prefix
+
+    def _prompt_tokens(self, role: Role) -> int:
+        """Return the tokens at the beginning of a text that are those of its prefix, [CLS] or the like included."""
+        if not self.prefix(role):
+            return 0
+        ids = self._tokenise([""], role).ids
+        return len(ids) - int(ids[-1] in self._encoders()[0].tokenizer.all_special_ids)
 
     def _run(self, texts: Sequence[str], role: Role, models: Sequence[Encoder], work: Any
              ) -> Iterator[tuple[Ints, Any]]:

@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from memlab.errors import MemlabError
-from memlab.models.local.base import LocalModel, is_colbert, is_local, projected_width
+from memlab.models.local.base import LocalModel, is_colbert, projected_width
 from memlab.models.local.batching import Block, attempt, by_characters, run_batches
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.models.protocols import CHARACTERS, Floats, Ints, Role
@@ -165,12 +165,6 @@ class ColbertEncoder(LocalModel):
     name: str = "colbert"
 
     path_option: ClassVar = "cross_encoder.embedder.path"
-
-    @model_validator(mode="after")
-    def _check_kind(self) -> Self:
-        if self.path is not None and is_local(self.path):  # a model of the hub is looked at when it is needed
-            self._folder()
-        return self
 
     def identity(self) -> dict[str, Any]:
         """Return all that can change a token vector."""

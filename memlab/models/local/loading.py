@@ -95,12 +95,35 @@ def _load_one(kind: str, folder: Path, runtime: Runtime, code: str | None, wrap:
         if attention == runtime.attention:
             raise
         model = load_with("auto")  # a model without it
+    if code is None:  # code of a model may load weights in its own way
+        check_weights(model, folder)
     loaded = wrap(model, device, *options) if wrap else model  # it may change weights
     if runtime.backend == "onednn":
         from memlab.models.local.onednn import pack_linears
 
         pack_linears(model)
     return loaded
+
+
+def check_weights(model: Any, folder: Path) -> None:
+    """Raise MemlabError if weights of a model are in no file: transformers makes random ones, others in each process.
+
+    From version 5 on transformers marks each weight that it has read. An encoder's pooler is left out unless a
+    classifier is behind it: sentence vectors do not use it.
+    """
+    from transformers import PreTrainedModel
+
+    for part in model.modules():
+        if not isinstance(part, PreTrainedModel):
+            continue
+        classifier = type(part).__name__.endswith("ForSequenceClassification")
+        read = {name: hasattr(weight, "_is_hf_initialized") for name, weight in part.named_parameters()
+                if classifier or "pooler." not in name}
+        missing = [name for name, is_read in read.items() if not is_read]
+        if missing and len(missing) < len(read):
+            raise MemlabError(f"the files hold no weights {', '.join(missing[:3])}, which would be random",
+                              where=str(folder), fix="give a trained reranker, or train one (memlab train reranker)"
+                              if classifier else "give a complete copy of the model")
 
 
 def _has_flash_attention(device: str) -> bool:

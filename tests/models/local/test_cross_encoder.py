@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from pydantic import ValidationError
 from memlab.errors import MemlabError
 from memlab.models.local.cross_encoder import CrossEncoderScorer, cut_longest_first
 from memlab.models.protocols import PairScorer
+from memlab.runtime.paths import bundled_encoder
 
 pytestmark = pytest.mark.slow
 
@@ -162,6 +164,41 @@ def test_what_cannot_work_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(MemlabError, match=r"cross_encoder\.path=FOLDER"):
         CrossEncoderScorer(path="nobody/no-such-reranker").identity()
+
+
+@pytest.mark.parametrize("gone", ["classifier", "classifier.weight", "bert.pooler"])
+def test_a_classifier_whose_weights_are_not_all_there_is_refused(tmp_path: Path, gone: str) -> None:
+    from safetensors.torch import load_file, save_file
+
+    save_bert(tmp_path)
+    file = tmp_path / "model.safetensors"
+    weights = load_file(file)
+    save_file({name: value for name, value in weights.items() if not name.startswith(gone)}, file,
+              metadata={"format": "pt"})
+    with pytest.raises(MemlabError, match=rf"hold no weights {gone}.*would be random.*Fix: give a trained reranker"):
+        scores(CrossEncoderScorer(path=tmp_path), GRID)
+
+
+def test_an_encoder_and_a_language_model_are_no_rerankers(tmp_path: Path) -> None:
+    with pytest.raises(MemlabError, match=r"hold no weights classifier\.weight, classifier\.bias"):
+        scores(CrossEncoderScorer(path=bundled_encoder()), GRID)
+    save_bert(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"architectures": ["Qwen3ForCausalLM"]}))
+    with pytest.raises(MemlabError, match=r"is a language model.*cross_encoder=http_rerank"):
+        CrossEncoderScorer(path=tmp_path)
+
+
+def test_a_prompt_of_the_models_files_stands_before_the_query(tmp_path: Path) -> None:
+    from sentence_transformers import CrossEncoder
+
+    save_bert(tmp_path / "bert")
+    CrossEncoder(str(tmp_path / "bert"), device="cpu", prompts={"web": "work anna "},
+                 default_prompt_name="web").save_pretrained(str(tmp_path / "m"))
+    scorer = CrossEncoderScorer(path=tmp_path / "m", max_length=LENGTH)
+    np.testing.assert_allclose(scores(scorer, GRID), reference(tmp_path / "m", GRID, max_length=LENGTH), atol=1e-4)
+    assert scorer.identity()["prompt"] == "work anna "
+    assert "prompt" not in CrossEncoderScorer(path=tmp_path / "bert").identity()
 
 
 def test_a_score_that_is_not_a_number_is_an_error(tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import json
 import random
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -95,6 +97,67 @@ def test_prefixes_are_put_before_the_text(reference) -> None:
         np.testing.assert_allclose(encode(embedder, ["a dog"], role), expected, atol=1e-5)
 
 
+Q, D, R = "Represent this question: ", "title: none | text: ", "Represent: "
+PROMPTS: list[tuple[dict[str, Any], str, str]] = [  # settings, before a query, before a document
+    ({"prompts": {"query": Q, "document": D}, "default_prompt_name": None}, Q, D),
+    ({"prompts": {"query": Q, "document": ""}, "default_prompt_name": "query"}, Q, ""),
+    ({"prompts": {"query": Q, "passage": D}}, Q, ""),  # as encode_document of version 6
+    ({"prompts": {"r": R}, "default_prompt_name": "r"}, R, R),
+    ({"prompts": {"query": "", "document": "", "r": R}, "default_prompt_name": "r"}, R, R),
+    ({"prompts": {"r": R}}, "", ""), ({"prompts": None}, "", ""), ({"prompts": {"query": None}}, "", ""),
+    ({"prompts": {"query": Q}, "model_type": "CrossEncoder"}, "", ""),
+]
+
+
+def with_files(folder: Path, target: Path, settings: dict[str, Any], **pooling: Any) -> Path:
+    """Copy a model, with other settings and pooling."""
+    shutil.copytree(folder, target)
+    for name, values in (("config_sentence_transformers.json", settings), ("1_Pooling/config.json", pooling)):
+        known = json.loads((target / name).read_text())
+        (target / name).write_text(json.dumps(known | values))
+    return target
+
+
+@pytest.mark.parametrize(("settings", "query", "document"), PROMPTS)
+def test_null_prefixes_are_the_prompts_of_the_models_files(base: Path, tmp_path: Path, settings: dict[str, Any],
+                                                           query: str, document: str) -> None:
+    model = SentenceEmbedder(path=with_files(base, tmp_path / "m", settings), name="mine")
+    assert model.identity()["prefix"] == {"query": query, "document": document}
+    bare = SentenceEmbedder(path=tmp_path / "m", name="mine", query_prefix="", document_prefix="x: ")
+    assert bare.identity()["prefix"] == {"query": "", "document": "x: "}
+
+
+@pytest.mark.parametrize("include_prompt", [True, False])
+def test_vectors_with_prompts_equal_the_librarys(base: Path, tmp_path: Path, include_prompt: bool) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    given = ["a dog", "anna moved to lisbon", ""]
+    folder = with_files(base, tmp_path / "m", PROMPTS[0][0], include_prompt=include_prompt)
+    library = SentenceTransformer(str(folder), device="cpu")
+    for options in ({}, {"query_prefix": R}, {"pooling": "mean"}):
+        model = SentenceEmbedder(path=folder, name="mine", **options)
+        query = {"prompt": R} if "query_prefix" in options else {}
+        np.testing.assert_allclose(encode(model, given, "query"),
+                                   library.encode_query(given, normalize_embeddings=True, **query), atol=1e-5)
+        np.testing.assert_allclose(encode(model, given),
+                                   library.encode_document(given, normalize_embeddings=True), atol=1e-5)
+    default = with_files(base, tmp_path / "r", PROMPTS[3][0], include_prompt=include_prompt)
+    expected = SentenceTransformer(str(default), device="cpu").encode(given, normalize_embeddings=True)
+    np.testing.assert_allclose(encode(SentenceEmbedder(path=default, name="r"), given, "query"), expected, atol=1e-5)
+
+
+def test_weights_that_the_files_do_not_hold_are_named(base: Path, tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    shutil.copytree(base, tmp_path / "m")
+    file = next((tmp_path / "m").rglob("*.safetensors"))
+    weights = load_file(file)
+    save_file({name: value for name, value in weights.items() if "layer.1.output.dense" not in name}, file,
+              metadata={"format": "pt"})
+    with pytest.raises(MemlabError, match=r"hold no weights encoder\.layer\.1\.output\.dense.*random.*complete copy"):
+        encode(SentenceEmbedder(path=tmp_path / "m", name="x"), ["a dog"])
+
+
 def test_dimensions_are_cut_and_brought_back_to_unit_length(minilm: SentenceEmbedder) -> None:
     given = texts(5)
     whole, cut = encode(minilm, given), encode(SentenceEmbedder(dimensions=64), given)
@@ -147,10 +210,12 @@ def test_a_plain_transformer_that_counts_positions_after_the_padding_index(folde
     XLMRobertaModel(XLMRobertaConfig(
         vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16,
         max_position_embeddings=41, pad_token_id=0)).save_pretrained(tmp_path)
-    assert encode(SentenceEmbedder(path=tmp_path), ["dog " * 100, "dog"]).shape == (2, 16)
+    with pytest.raises(MemlabError, match=r"how the vectors of tokens become one.*Fix: embedder\.pooling=mean"):
+        encode(SentenceEmbedder(path=tmp_path), ["dog"])
+    assert encode(SentenceEmbedder(path=tmp_path, pooling="cls"), ["dog " * 100, "dog"]).shape == (2, 16)
     assert SentenceEmbedder(path=tmp_path).truncated(["dog " * 38, "dog " * 39], "query").tolist() == [False, True]
     with pytest.raises(MemlabError, match="has 40 positions"):
-        next(SentenceEmbedder(path=tmp_path, max_length=41).encode(["dog"], "query"))
+        next(SentenceEmbedder(path=tmp_path, pooling="cls", max_length=41).encode(["dog"], "query"))
 
 
 def test_identity_follows_the_weights_not_the_path(folder: Path, tmp_path: Path) -> None:

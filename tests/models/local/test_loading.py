@@ -42,6 +42,9 @@ class Loads:
     def eval(self) -> Loads:
         return self
 
+    def modules(self) -> list[Any]:
+        return []
+
 
 @pytest.mark.parametrize(("flash", "installed", "choice", "dtype", "expected"), [
     (True, True, "auto", "bf16", ["flash_attention_2"]),
