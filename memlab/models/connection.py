@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import ssl
 import sys
 import time
 from collections.abc import Callable
@@ -68,17 +69,10 @@ _REFUSALS: dict[int, Refusal] = {401: "key", 403: "key", 404: "unknown"}
 _BUSY = (408, 409, 425, 429)
 
 
-@dataclass
-class Contact:
-    """Whether an address has answered this process, if only with an error or too late."""
-
-    made: bool = False
-
-
 @cache
-def contact_with(address: str) -> Contact:  # noqa: ARG001 (the key of the cache)
-    """Return what this process knows of an address."""
-    return Contact()
+def answering() -> set[str]:
+    """Return the addresses that have answered this process, if only with an error or too late."""
+    return set()
 
 
 class TemporaryFailure(Exception):
@@ -99,12 +93,13 @@ class ServerUnavailable(MemlabError):
 
 @dataclass(frozen=True)
 class Reply:
-    """A server's reply, whatever its status, and the seconds that it took; ``retry_after`` is its header."""
+    """A server's reply, whatever its status, and the seconds that it took; ``retry_after``, ``location``: headers."""
 
     status: int
     content: bytes
     retry_after: str | None = None
     seconds: float = 0.0
+    location: str = ""
 
     @property
     def text(self) -> str:
@@ -131,21 +126,20 @@ class Reply:
 class Connection:
     """The connection to one server, shared by all requests to it within one event loop."""
 
-    def __init__(self, settings: ServerSettings, requests_per_minute: float | None = None) -> None:
+    def __init__(self, settings: ServerSettings) -> None:
         import httpx
 
         self.settings, self._url = settings, httpx.URL(settings.url)
         self.where = f"{self._url.scheme}://{self._url.netloc.decode()}{self._url.raw_path.decode().partition('?')[0]}"
-        self._contact, self._key = contact_with(self.where), server_key(settings)
+        self._key = server_key(settings)
         # the environment's proxy leads neither to this machine itself nor to another node
         local = self._url.host in ("127.0.0.1", "localhost", "::1") or is_registered(settings.url)
         # a redirect would take a conversation to another place: none is followed. A packed reply may unpack to any size
         self._client = httpx.AsyncClient(
             headers={"Accept-Encoding": "identity"}, trust_env=not local, limits=httpx.Limits(),
             timeout=httpx.Timeout(settings.timeout, connect=min(settings.timeout, CONNECT_TIMEOUT)),
-            verify=self._url.scheme == "https")  # certificates take 50 ms to load
-        self._gap = 60.0 / requests_per_minute if requests_per_minute else 0.0
-        self._next = self._alive_at = self._pause_until = 0.0
+            verify=httpx.create_ssl_context() if self._url.scheme == "https" else False)  # which takes 50 ms
+        self._alive_at = self._pause_until = 0.0
         self._probing = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
@@ -214,7 +208,7 @@ class Connection:
                                           where=self.where, fix="check that the address is a model server, or send "
                                                                 "less at once (batch)")
                 return Reply(reply.status_code, bytes(content), reply.headers.get("retry-after"),
-                             time.monotonic() - start)
+                             time.monotonic() - start, reply.headers.get("location", ""))
         except httpx.InvalidURL as error:  # of a redirect, which is not followed
             raise MemlabError(f"the server redirects to an address that is none ({self.redact(str(error))})",
                               where=self.where, fix=f"check {self.settings.slot}.url") from None
@@ -228,54 +222,58 @@ class Connection:
                 reply = await self._exchange("POST", path, body)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             message = self.redact(f"{type(error).__name__}: {error}")
+            if _is_tls(error):
+                raise MemlabError(f"no secure connection ({message})", where=self.where,
+                                  fix="export SSL_CERT_FILE=FILE with the certificate, if you trust it; or check "
+                                      f"{self.settings.slot}.url: http:// for a server without TLS") from None
             await self._wait_until_back(message)
             raise TemporaryFailure(message) from None
         except (TimeoutError, httpx.TimeoutException):
-            self._contact.made = True
+            answering().add(self.where)
             raise TemporaryFailure(f"no whole reply in {self.settings.timeout:g} s") from None
         except httpx.TransportError as error:
-            self._contact.made = True
+            answering().add(self.where)
             raise TemporaryFailure(self.redact(f"{type(error).__name__}: {error}")) from None
-        self._contact.made = True
+        answering().add(self.where)
         if reply.status == 200:
             try:
                 return read(reply)
             except ValueError as error:
                 raise TemporaryFailure(self.redact(f"the reply {error}")) from None
+        if 300 <= reply.status < 400:
+            raise MemlabError(f"the server redirects to {self.redact(reply.location) or 'nowhere'} (status "
+                              f"{reply.status}), and no redirect is followed", where=self.where,
+                              fix=f"{self.settings.slot}.url=ADDRESS of the server that answers, if you trust it")
         self.check_refusal(reply)
         message = self.redact(f"status {reply.status}: {reply.message}")
         kind = _REFUSALS.get(reply.status, "wrong")
         if kind == "key" and self._renew_key():
-            raise TemporaryFailure(message, retry_after="0")  # at once, with the new key
+            return await self._attempt(path, body, read)  # at once, with the new key
         if reply.status < 500 and reply.status not in _BUSY:
             error_class = MemlabError if kind == "wrong" else ServerUnavailable
             raise error_class(f"the {'key' if kind == 'key' else 'request'} is refused ({message})", where=self.where,
                               fix=await self._fix(kind))
         if reply.status in _AWAY:
             await self._wait_until_back(message)
-        if pause := min(retry_after_seconds(reply.retry_after, 0.0), LONGEST_WAIT):  # it is meant for all requests
+        if pause := min(retry_after_seconds(reply.retry_after), LONGEST_WAIT):  # it is meant for all requests
             self._pause_until = max(self._pause_until, time.monotonic() + pause)
         raise TemporaryFailure(message, reply.retry_after)
 
     def _wait(self, state: RetryCallState) -> float:
-        """Return the seconds before the next attempt: what the server asks for, or else a growing wait plus jitter."""
+        """Return the seconds before the next attempt: a growing wait plus jitter, or more where the server asks."""
         failure, first = state.outcome.exception() if state.outcome else None, self.settings.first_wait
         longer = (wait_exponential(multiplier=first, max=LONGEST_WAIT) if self.settings.waits == "double"
                   else wait_incrementing(first, first, LONGEST_WAIT))
-        growing = longer + wait_random(0, first)
-        return min(retry_after_seconds(getattr(failure, "retry_after", None), growing(state)), LONGEST_WAIT)
+        growing = (longer + wait_random(0, first))(state)
+        return min(max(growing, retry_after_seconds(getattr(failure, "retry_after", None))), LONGEST_WAIT)
 
     async def _wait_turn(self) -> None:
-        """Wait while the server is away or has asked for a pause, and until the rate limit allows one more request."""
+        """Wait while the server is away or has asked for a pause."""
         if self._probing.locked():
             async with self._probing:
                 pass
         while (remaining := self._pause_until - time.monotonic()) > 0:
             await asyncio.sleep(remaining)
-        if self._gap:
-            turn = max(self._next, time.monotonic())
-            self._next = turn + self._gap
-            await asyncio.sleep(turn - time.monotonic())
 
     async def _wait_until_back(self, message: str) -> None:
         """Return when the server answers: one request probes, the others wait; raise MemlabError after ``patience``."""
@@ -284,7 +282,7 @@ class Connection:
             if self._alive_at > failed_at:  # another request has probed meanwhile
                 return
             start, pause, announced = time.monotonic(), self.settings.first_wait, False
-            expected = self._contact.made or is_registered(self.settings.url)
+            expected = self.where in answering() or is_registered(self.settings.url)
             patience = min(self.settings.patience, math.inf if expected else UNREACHABLE_WAIT)
             while not await self.alive():
                 waited, fix = time.monotonic() - start, start_fix(self.settings)
@@ -333,15 +331,26 @@ class Connection:
         return self._key != old
 
 
-def retry_after_seconds(header: str | None, otherwise: float) -> float:
-    """Return the seconds that a Retry-After header asks for, as a number or a date."""
+def _is_tls(error: BaseException | None) -> bool:
+    """Return whether an error, or one that it came from, is of a secure connection, such as of a certificate."""
+    if error is None or isinstance(error, ssl.SSLEOFError | ssl.SSLWantReadError):  # it hangs up, or says nothing
+        return False
+    return isinstance(error, ssl.SSLError) or _is_tls(error.__cause__ or error.__context__)
+
+
+def retry_after_seconds(header: str | None) -> float:
+    """Return the seconds that a Retry-After header asks for, as a number or a date; 0 for any other header.
+
+    >>> retry_after_seconds("3"), retry_after_seconds("-3"), retry_after_seconds("nan"), retry_after_seconds(None)
+    (3.0, 0.0, 0.0, 0.0)
+    """
     if not header:
-        return otherwise
+        return 0.0
     try:
-        return max(0.0, float(header))
+        seconds = float(header)
     except ValueError:
-        pass
-    try:
-        return max(0.0, (parsedate_to_datetime(header) - datetime.now(UTC)).total_seconds())
-    except (ValueError, TypeError, OverflowError):
-        return otherwise
+        try:
+            seconds = (parsedate_to_datetime(header) - datetime.now(UTC)).total_seconds()
+        except (ValueError, TypeError, OverflowError):
+            return 0.0
+    return seconds if seconds > 0 and math.isfinite(seconds) else 0.0

@@ -60,7 +60,6 @@ class HttpModel(ServerSettings):
     max_characters: Annotated[int, Field(ge=1)] | None = None
     batch: Annotated[int, Field(ge=1)] = 100  # passages per request; a request holds one question
     parallel: Annotated[int, Field(ge=1)] = 4  # requests at a time
-    requests_per_minute: Annotated[float, Field(gt=0)] | None = None  # null: no limit
 
     wrong_fix: ClassVar[str] = "check model and dimensions, or send less at once (batch, max_characters)"
 
@@ -70,7 +69,7 @@ class HttpModel(ServerSettings):
         pending = iter(batches)
 
         async def work(emit: Emit[tuple[Ints, Floats]]) -> None:
-            async with Connection(self, self.requests_per_minute) as connection:
+            async with Connection(self) as connection:
 
                 async def ask(batch: Ints) -> Floats:
                     return await connection.post(path, body(batch), lambda reply: read(reply.content, len(batch)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -31,14 +32,15 @@ def _read_request(connection: socket.socket) -> bytes:
 
 
 @contextmanager
-def raw_server(behave: Behaviour) -> Iterator[str]:
+def raw_server(behave: Behaviour, context: ssl.SSLContext | None = None) -> Iterator[str]:
     """Yield the address of a server that calls ``behave(connection)`` after each request that it has read."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve(connection: socket.socket) -> None:
         with connection, suppress(OSError):
-            while _read_request(connection):
-                behave(connection)
+            speaking = context.wrap_socket(connection, server_side=True) if context else connection
+            while _read_request(speaking):
+                behave(speaking)
 
     def accept() -> None:
         with suppress(OSError):

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import socket
+import ssl
+import subprocess
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
-from tenacity import AsyncRetrying, RetryCallState
+from tenacity import AsyncRetrying, Future, RetryCallState
 
 from memlab.errors import MemlabError
-from memlab.models.connection import Connection, retry_after_seconds
+from memlab.models.connection import LONGEST_WAIT, Connection, TemporaryFailure, retry_after_seconds
 from memlab.models.http import HttpEmbedder
 from memlab.models.server import ServerSettings
 from tests.models.loopback import DIM, Loopback, serving
+from tests.models.rawserver import always, raw_server, reply
 
 
 @pytest.fixture
@@ -70,11 +75,57 @@ def test_retry_after_is_honoured(world: Loopback) -> None:
 
 
 def test_retry_after_reads_seconds_and_dates() -> None:
-    assert retry_after_seconds("3", 1.0) == 3.0
-    later = format_datetime(datetime.now(UTC) + timedelta(seconds=60), usegmt=True)
-    assert 50 < retry_after_seconds(later, 1.0) <= 60
-    assert retry_after_seconds("soon", 1.0) == 1.0
-    assert retry_after_seconds(None, 1.0) == 1.0
+    now = datetime.now(UTC)
+    assert retry_after_seconds("3") == 3.0
+    assert 50 < retry_after_seconds(format_datetime(now + timedelta(seconds=60), usegmt=True)) <= 60
+    past = format_datetime(now - timedelta(seconds=60), usegmt=True)
+    for header in ("0", "0.0", "-5", "nan", "inf", "soon", "", past, past.removesuffix(" GMT"), None):
+        assert retry_after_seconds(header) == 0.0
+
+
+@pytest.mark.parametrize("header", ["0", "-5", "nan", "Wed, 21 Oct 2015 07:28:00 GMT", "2", "3000"])
+def test_a_wait_is_never_shorter_than_the_growing_one(header: str) -> None:
+    connection = Connection(ServerSettings(url="http://127.0.0.1:9/v1", model="m", first_wait=1.0))
+    state = RetryCallState(AsyncRetrying(), None, (), {})
+    for attempt, growing in enumerate((1, 2, 4, 8), 1):
+        state.attempt_number = attempt
+        failure: Future = Future(attempt)
+        failure.set_exception(TemporaryFailure("busy", header))
+        state.outcome = failure
+        least = {"2": max(growing, 2), "3000": LONGEST_WAIT}.get(header, growing)
+        assert least <= connection._wait(state) <= max(least, growing + 1)
+
+
+def test_a_redirect_names_its_target() -> None:
+    head = b"HTTP/1.1 308 Go\r\nLocation: https://elsewhere.example/v1/embeddings\r\n"
+    with raw_server(lambda connection: connection.sendall(reply(b"", head=head))) as url:
+        model = HttpEmbedder(url=url, model="m", dimensions=DIM)
+        with pytest.raises(MemlabError, match=r"redirects to https://elsewhere\.example/v1/embeddings \(status 308\).*"
+                                              r"Fix: embedder\.url=ADDRESS"):
+            list(model.encode(["a"], "query"))
+
+
+def test_a_certificate_that_is_not_trusted_is_named_and_can_be_trusted(tmp_path: Path,
+                                                                       monkeypatch: pytest.MonkeyPatch) -> None:
+    certificate, key = tmp_path / "c.pem", tmp_path / "k.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate,
+                    "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"],
+                   check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    body = json.dumps({"data": [{"index": 0, "embedding": [1.0] * DIM}]}).encode()
+    with raw_server(always(body), context) as url:
+        url = url.replace("http://127.0.0.1", "https://localhost")
+        model = HttpEmbedder(url=url, model="m", dimensions=DIM, retries=0)
+        with pytest.raises(MemlabError, match=r"no secure connection .*CERTIFICATE_VERIFY_FAILED.*SSL_CERT_FILE=FILE"):
+            list(model.encode(["a"], "query"))
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        assert len(list(model.encode(["a"], "query"))) == 1
+
+
+def test_a_server_without_tls_behind_https_is_named(world: Loopback) -> None:
+    with pytest.raises(MemlabError, match="no secure connection .*http:// for a server without TLS"):
+        ask(world, url=world.url.replace("http:", "https:"))
 
 
 @pytest.mark.parametrize(("fault", "told"), [("500", "status 500"), ("cut off", "RemoteProtocolError"),
@@ -155,9 +206,3 @@ def test_a_password_and_a_query_in_the_address_are_not_shown() -> None:
 def test_the_query_of_an_address_is_sent(world: Loopback) -> None:
     ask(world, url=f"{world.url}/?api-version=1")
     assert world.paths == ["/v1/embeddings?api-version=1"]
-
-
-def test_the_rate_limit_spaces_requests(world: Loopback) -> None:
-    start = time.monotonic()
-    ask(world, 4, requests_per_minute=600.0)  # one every 0.1 s
-    assert time.monotonic() - start >= 0.29
