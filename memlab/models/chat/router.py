@@ -1,21 +1,18 @@
 """``chat.url=auto``: one run of prompts spread over all servers of a model that are up.
 
-The records are read again every few seconds, so that a server that comes up later takes part. The prompts of a lost
-server go to the others. Prompts with the same beginning go to the same server, for its prefix cache; a server without
-work takes prompts from the longest queue.
+The records are read again every few seconds, so that a server that comes up later takes part. Each server takes the
+next prompt when it has a free place; the prompts of a lost one go to the others.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import math
-import os
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -29,9 +26,6 @@ from memlab.runtime.progress import clock
 from memlab.runtime.terminal import print
 from memlab.servers import Server, reachable_servers
 
-PREFIX = 256
-"""Characters, after those that all prompts share, by which a prompt's server is chosen: 4 blocks of a prefix cache."""
-
 LOOK = 5.0
 """Seconds between two looks at the records; a new server takes a minute to load."""
 
@@ -39,45 +33,12 @@ SILENT = 4
 """Looks in a row that a server may miss before it counts as lost: a node without power does not reset connections,
 and a busy server may miss a look."""
 
-_STEP = 64  # the common beginning is rounded down to this, so that it mostly stays the same from call to call
-
 
 def chat_servers(model: str, revision: str | None = None) -> list[Server]:
     """List a model's chat servers that this machine reaches; revisions are compared if both sides name one."""
     return [server for server in reachable_servers()
             if server.task == "chat" and model in {server.model, *server.names}
             and (revision is None or server.revision in {None, revision})]
-
-
-def prefix_digests(prompts: Sequence[Prompt]) -> list[bytes]:
-    """Return a digest of each prompt's beginning, after the system message and the text that all prompts share.
-
-    >>> from memlab.models.protocols import Message
-    >>> one, two, three = prefix_digests([Prompt((Message("system", "Be brief."), Message("user", text)))
-    ...                                   for text in ("a" * 300 + "?", "a" * 300 + "!", "b")])
-    >>> one == two, one == three
-    (True, False)
-    """
-    texts = [next((m.content for m in prompt.messages if m.role != "system"), "") for prompt in prompts]
-    first, last = min(texts, default=""), max(texts, default="")
-    shared = len(os.path.commonprefix([first, last])) if first != last else 0
-    start = shared - shared % _STEP
-    return [_digest(text[start:start + PREFIX]) for text in texts]
-
-
-def choose(prefix: bytes, urls: Iterable[str]) -> str:
-    """Return the server for prompts with this prefix digest, by rendezvous hashing.
-
-    >>> urls = ["http://n1:1/v1", "http://n2:1/v1", "http://n3:1/v1"]
-    >>> chosen = choose(b"one", urls)
-    >>> all(choose(b"one", [url for url in urls if url != lost]) == chosen for lost in urls if lost != chosen)
-    True
-    """
-    return max(urls, key=lambda url: _digest(url, prefix))
-
-
-def _digest(text: str, key: bytes = b"") -> bytes:
-    return hashlib.blake2b(text.encode(errors="surrogatepass"), key=key, digest_size=8).digest()
 
 
 def start_advice(model: str) -> str:
@@ -105,43 +66,37 @@ async def route(settings: ChatSettings, revision: str | None, fits: Fits, prompt
     """Emit (position, completion) of every prompt, asked in roughly the given order; raises MemlabError."""
     try:
         async with contextlib.AsyncExitStack() as connections:
-            await Router(settings, revision, fits, prompts, list(order), emit, connections).run()
+            await Router(settings, revision, fits, prompts, order, emit, connections).run()
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None
 
 
 @dataclass(eq=False)
 class _Server:
-    """A server that takes part: its queue, its running requests, and the number of looks in a row that it missed."""
+    """A server that takes part: its running requests, and the number of looks in a row that it missed."""
 
     client: Client
-    queue: deque[int] = field(default_factory=deque)
     requests: dict[asyncio.Task[None], int] = field(default_factory=dict)
     silent: int = 0
-
-    @property
-    def url(self) -> str:
-        return self.client.settings.url
 
 
 class Router:
     """The servers that are up, and the prompts that each of them answers.
 
-    Every prompt is in one place: unassigned (no server is up), in a server's queue, in a running request, or answered.
+    Every prompt is in one place: waiting, in a running request, or answered.
     A prompt that failed at a server, or was running at a server that was lost, goes to another server, at most
     ``settings.retries`` times.
     """
 
     def __init__(self, settings: ChatSettings, revision: str | None, fits: Fits, prompts: Sequence[Prompt],
-                 order: Sequence[int], emit: Emit[tuple[int, Completion]],
+                 order: Iterator[int], emit: Emit[tuple[int, Completion]],
                  connections: contextlib.AsyncExitStack) -> None:
         # a server repeats a request once, after the wait that it asks for; the router makes further attempts
         self._settings = replace(settings, patience=0.0, retries=min(1, settings.retries))
         self._retries, self._patience, self._revision = settings.retries, settings.patience, revision
         self._fits, self._prompts, self._emit, self._connections = fits, prompts, emit, connections
-        self._rank = {position: rank for rank, position in enumerate(order)}
-        self._prefixes = dict(zip(order, prefix_digests([prompts[position] for position in order])))
-        self._unassigned, self._unanswered = list(order), len(order)
+        self._waiting = deque(order)
+        self._unanswered = len(self._waiting)
         self._failures: Counter[int] = Counter()
         self._failed_at: dict[int, _Server] = {}
         self._up: dict[str, _Server] = {}
@@ -200,7 +155,7 @@ class Router:
         """Let a server take part if it serves the model: its record may be stale, and its port another server's."""
         if await client.serves():
             self._up[client.settings.url] = _Server(client)
-            self._assign(())
+            self._start_requests()
             if announce:
                 print(f"{client.settings.url} takes part, {len(self._up)} in all", file=sys.stderr, flush=True)
 
@@ -210,17 +165,19 @@ class Router:
             self._lose(server, f"{server.client.where}: no sign of life")
 
     def _lose(self, server: _Server, reason: str) -> None:
-        """Assign a lost server's prompts to the others; raises MemlabError if a prompt was lost too often."""
-        if self._up.get(server.url) is not server:
+        """Give a lost server's prompts to the others; raises MemlabError if a prompt was lost too often."""
+        url = server.client.settings.url
+        if self._up.get(url) is not server:
             return
-        del self._up[server.url]
+        del self._up[url]
         print(f"a server is lost ({reason}); its {len(server.requests)} requests are asked "
               f"{f'of {len(self._up)} more' if self._up else 'when one is up'}", file=sys.stderr, flush=True)
         for task, position in server.requests.items():
             self._count_failure(position, reason)
             if task is not asyncio.current_task():
                 task.cancel()
-        self._assign([*server.requests.values(), *server.queue])
+        self._waiting.extendleft(server.requests.values())
+        self._start_requests()
         if not self._up:
             self._all_lost.set()
 
@@ -231,50 +188,25 @@ class Router:
                               where="chat.url=auto", fix="look into the servers' logs, then give the same line again: "
                                                          "what was answered is stored")
 
-    def _assign(self, positions: Iterable[int]) -> None:
-        """Queue these prompts, and all queued ones again, in order, each at the server of its prefix."""
-        servers = self._up.values()
-        pending = sorted([*positions, *self._unassigned, *(at for server in servers for at in server.queue)],
-                         key=self._rank.__getitem__)
-        self._unassigned = [] if self._up else pending
-        if not self._up:
-            return
-        for server in servers:
-            server.queue.clear()
-        prefixes = {self._prefixes[position] for position in pending}
-        server_of = {prefix: self._up[choose(prefix, self._up)] for prefix in prefixes}
-        for position in pending:
-            server_of[self._prefixes[position]].queue.append(position)
-        self._start_requests()
-
     def _start_requests(self) -> None:
-        """Give each free place to the server with the fewest requests: from its own queue, then from another's."""
-        for steal in (False, True):
-            while any(self._start(server, steal)
-                      for server in sorted(self._up.values(), key=lambda one: len(one.requests))):
-                pass
+        """Give each free place to the server with the fewest requests."""
+        while any(self._start(server) for server in sorted(self._up.values(), key=lambda one: len(one.requests))):
+            pass
 
-    def _start(self, server: _Server, steal: bool) -> bool:
+    def _start(self, server: _Server) -> bool:
         """Start a server's next request; returns whether there was a free place and a prompt for it."""
         if len(server.requests) >= self._settings.concurrency or self._is_full():
             return False
-        position = self._next(server, steal)
+        alone = len(self._up) == 1
+        position = next((at for at in self._waiting if alone or self._failed_at.get(at) is not server), None)
         if position is not None:
+            self._waiting.remove(position)
             server.requests[self._group.create_task(self._work(server, position))] = position
         return position is not None
 
     def _is_full(self) -> bool:
         """Return whether as many requests run as all servers together may have."""
         return sum(len(server.requests) for server in self._up.values()) >= (self._settings.in_all or math.inf)
-
-    def _next(self, server: _Server, steal: bool) -> int | None:
-        """Take a server's next prompt: its own, or the last of the longest queue unless that failed at this server."""
-        if server.queue:
-            return server.queue.popleft()
-        longest = max(self._up.values(), key=lambda one: len(one.queue))
-        if not steal or not longest.queue or self._failed_at.get(longest.queue[-1]) is server:
-            return None
-        return longest.queue.pop()
 
     async def _work(self, server: _Server, position: int) -> None:
         """Ask a server one prompt, then start what may be asked in its place, perhaps at another server."""
@@ -295,9 +227,8 @@ class Router:
         self._start_requests()
 
     async def _ask_elsewhere(self, server: _Server, position: int, reason: str) -> None:
-        """Put a prompt that failed at a running server at the head of another server's queue, if there is one."""
+        """Let a prompt that failed at a running server wait for another one, if there is one."""
         self._count_failure(position, reason)
         await asyncio.sleep(min(self._settings.first_wait * 2 ** self._failures[position], LONGEST_WAIT))
-        others = [other for other in self._up.values() if other is not server]
         self._failed_at[position] = server
-        min(others or [server], key=lambda one: len(one.queue)).queue.appendleft(position)
+        self._waiting.appendleft(position)

@@ -15,11 +15,11 @@ from memlab.errors import MemlabError
 from memlab.models import connection
 from memlab.models.chat import router
 from memlab.models.chat.openai import OpenAIChat
-from memlab.models.chat.router import choose, describe_records, prefix_digests
+from memlab.models.chat.router import describe_records
 from memlab.models.protocols import Message, Prompt
 from memlab.servers import running_servers
 from memlab.store import Store, completions
-from tests.models.chatserver import ChatServer, Gate, publish, serving
+from tests.models.chatserver import ChatServer, publish, serving
 
 
 @pytest.fixture(autouse=True)
@@ -58,53 +58,14 @@ def asked(*servers: ChatServer) -> list[str]:
     return [request["messages"][-1]["content"] for server in servers for request in server.requests]
 
 
-def halves(one: ChatServer, other: ChatServer, groups: int) -> tuple[list[Prompt], set[str]]:
-    """``groups`` groups of ten prompts for each of two servers, and the questions that are the first one's."""
-    candidates = prompts(1000)
-    urls = [one.url, other.url]
-    chosen: dict[str, list[list[Prompt]]] = {url: [] for url in urls}
-    for start, opening in zip(range(0, 1000, 10), prefix_digests(candidates)[::10]):
-        chosen[choose(opening, urls)].append(candidates[start:start + 10])
-    own = [prompt for group in chosen[one.url][:groups] for prompt in group]
-    others = [prompt for group in chosen[other.url][:groups] for prompt in group]
-    assert len(own) == len(others) == 10 * groups
-    return own + others, {prompt.messages[-1].content for prompt in own}
-
-
-def in_step(one: ChatServer, other: ChatServer, count: int) -> None:
-    """Let neither server reply to its n-th request before the other has n, or all ``count`` are asked."""
-    def gate(opposite: ChatServer) -> Gate:
-        return lambda number: len(opposite.requests) >= number or len(asked(one, other)) >= count
-
-    one.gate, other.gate = gate(other), gate(one)
-
-
-def test_what_begins_alike_goes_to_one_server_while_both_have_work(pair: tuple[ChatServer, ChatServer]) -> None:
-    wanted, own = halves(*pair, groups=12)
-    count = len(wanted)
-    in_step(*pair, count)
-    replies = dict(chat().complete(wanted))
-    assert all(replies[at].text.endswith(prompt.messages[-1].content) for at, prompt in enumerate(wanted))
-    assert len(replies) == len(set(asked(*pair))) == len(asked(*pair)) == count
-    assert all(server.most <= 4 for server in pair)
-    # elsewhere: up to 4 that began before both took part, and at the end as many and what 4 workers are ahead by
-    elsewhere = sum(text not in own for text in asked(pair[0])) + sum(text in own for text in asked(pair[1]))
-    assert elsewhere <= 3 * 4
-    assert min(len(server.requests) for server in pair) >= count / 2 - 2 * 4
-
-
-def test_a_server_takes_over_what_is_anothers_only_when_it_has_nothing_left(
-        pair: tuple[ChatServer, ChatServer]) -> None:
+def test_each_server_takes_the_next_prompt_when_it_has_a_free_place(pair: tuple[ChatServer, ChatServer]) -> None:
     quick, stuck = pair
-    wanted, own = halves(quick, stuck, groups=5)
-    count = len(wanted)
     quick.gate = lambda _: bool(stuck.requests)  # both take part
-    stuck.gate = lambda _: len(asked(*pair)) >= count
-    assert len(dict(chat().complete(wanted))) == len(set(asked(*pair))) == count
-    assert len(stuck.requests) == 4  # the rest was taken over
-    order = [text in own for text in asked(quick)]
-    assert order[:len(own)].count(False) <= 2 * 4  # 4 before both took part, 4 workers that overtake each other
-    assert order[len(own):].count(True) <= 2 * 4
+    stuck.gate = lambda _: len(asked(*pair)) >= 100
+    check(list(chat().complete(prompts(100))), 100)
+    assert (len(quick.requests), len(stuck.requests)) == (96, 4)
+    assert len(set(asked(*pair))) == 100
+    assert all(server.most <= 4 for server in pair)
 
 
 def test_one_that_is_lost_in_mid_run_costs_nothing_that_was_answered(
@@ -247,10 +208,9 @@ def test_leaving_early_ends_the_requests(pair: tuple[ChatServer, ChatServer]) ->
 
 
 def test_a_limit_over_all_servers_is_shared_by_them(pair: tuple[ChatServer, ChatServer]) -> None:
-    asked, _ = halves(*pair, 2)
     for server in pair:
         server.gate = lambda _: all(server.probes for server in pair)
-    answers = chat(in_all=2).complete(asked)
+    answers = chat(in_all=2).complete(prompts(40))
     found = [next(answers) for _ in range(20)]
     assert min(len(server.requests) for server in pair) > 5  # at the same time, not one behind the other
     found += answers
