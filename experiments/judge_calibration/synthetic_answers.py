@@ -7,6 +7,7 @@ whether they are right, so a judge's verdicts can be compared with them.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -162,7 +163,7 @@ def _shape(answer: str | None) -> str:
     """Return "date", "number" or "words": an answer of the same shape is plausible for the same question."""
     if any(month in str(answer) for month in MONTHS):
         return "date"
-    return "number" if any(t[0].isdigit() for t in answer_tokens(str(answer))) else "words"
+    return "number" if any(t.lstrip("+-")[:1].isdigit() for t in answer_tokens(str(answer))) else "words"
 
 
 def _is_unrelated(text: str, one: GoldQuestion) -> bool:
@@ -189,4 +190,4 @@ def _differs(text: str, one: GoldQuestion) -> bool:
 
 
 def _numbers(text: str) -> list[float]:
-    return [float(token) for token in answer_tokens(text) if token[0].isdigit()]
+    return [float(token) for token in answer_tokens(text) if re.fullmatch(r"[-+]?\d+(?:\.\d+)?", token)]

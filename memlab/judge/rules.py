@@ -16,7 +16,7 @@ from pydantic import Field
 
 from memlab.judge.cases import NO_GOLD, Case, RuleJudge, Verdict
 from memlab.stage import stage
-from memlab.text.normalise import accepted_answers, answer_tokens, locomo_stems
+from memlab.text.normalise import ARTICLES, accepted_answers, answer_tokens, is_unit, locomo_stems
 
 _DECLINED = ("no information available", "not mentioned")
 
@@ -104,14 +104,19 @@ def abstains(response: str) -> bool:
     return _DECLINES.search(plain) is not None
 
 
+_UNITS = {"percent": "%", "dollar": "$", "dollars": "$", "euro": "\u20ac", "euros": "\u20ac", "pounds": "\u00a3",
+          "degree": "\u00b0", "degrees": "\u00b0"}
+"""Words for symbols: "5 dollars" is "$5"."""
+
+
 def same(response: str, gold: str) -> bool:
     """Return whether the response is the gold answer, apart from case, punctuation, articles and number words.
 
-    >>> same("Four hours.", "4 hours"), same("About 4 hours", "4 hours")
-    (True, False)
+    >>> same("Four hours.", "4 hours"), same("About 4 hours", "4 hours"), same("5 degrees", "-5 degrees")
+    (True, False, False)
     """
-    words = answer_tokens(response)
-    return bool(words) and any(words == answer_tokens(one) for one in accepted_answers(gold))
+    pairs = (_tokens(response, one) for one in accepted_answers(gold))
+    return any(bool(wanted) and words == wanted for words, wanted in pairs)
 
 
 def within(response: str, gold: str) -> bool:
@@ -120,9 +125,27 @@ def within(response: str, gold: str) -> bool:
     >>> within("It took you 4 hours.", "Four hours"), within("It took you 14 hours.", "4 hours")
     (True, False)
     """
-    words = answer_tokens(response)
-    accepted = [tokens for answer in accepted_answers(gold) if (tokens := answer_tokens(answer))]
-    return any(words[i:i + len(tokens)] == tokens for tokens in accepted for i in range(len(words)))
+    return any(_within(response, one) for one in accepted_answers(gold))
+
+
+def _within(response: str, gold: str) -> bool:
+    words, wanted = _tokens(response, gold)
+    if {*wanted} <= {*ARTICLES}:  # the grade in "I got an A" is no article: it is written as the gold answer is
+        return same(response, gold) or gold.strip(" .!\"'") in re.split(r"[^\w+#-]+", response) != [""]
+    return any(words[i:i + len(wanted)] == wanted for i in range(len(words)))
+
+
+def _tokens(response: str, gold: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the tokens of a response and of a gold answer. Articles count where the gold answer has nothing else.
+
+    A symbol of money, percent or degrees, or a picture, that is only in the response does not count.
+    """
+    articles = not answer_tokens(gold)
+    words, wanted = (tuple(_UNITS.get(token, token) for token in answer_tokens(text, articles))
+                     for text in (response, gold))
+    if not any(map(is_unit, wanted)):
+        words = tuple(word for word in words if not is_unit(word))
+    return words, wanted
 
 
 @stage

@@ -1,7 +1,7 @@
-"""Normal forms in which answers are compared: LoCoMo's official one, words for matching, words for votes.
+"""Normal forms in which answers are compared: LoCoMo's official one, and words for matching and votes.
 
 LoCoMo's form makes "3.5" and "35" equal, as the official score does. The words for matching keep decimal points and
-turn number words into digits. The words for votes change as little as they can.
+turn number words into digits, and signs and symbols count.
 """
 
 from __future__ import annotations
@@ -40,9 +40,12 @@ COUNT_WORDS = "|".join(word for word, n in NUMBER_WORDS.items() if n > 1)
 _PORTER = Stemmer.Stemmer("porter")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _LOCOMO_ARTICLES = re.compile(r"\b(?:a|an|the|and)\b")
-_ARTICLES = ("a", "an", "the")
-_TOKEN = re.compile(r"\d+(?:\.\d+)?|[^\W\d_]+(?:'[^\W\d_]+)?")
-_VOTE_TOKEN = re.compile(r"\d+(?:[.,:]\d+)*|\w+")
+ARTICLES = ("a", "an", "the")
+_TOKEN = re.compile(
+    r"(?:(?<![\w)%.,\u00b0$\u20ac\u00a3\u00a5])[-+])?\d+(?:\.\d+)?(?:/\d+)*(?:\+(?!\w))?"  # -5, 1/2, 50+
+    r"|(?<!\w)[^\W\d_][-](?!\w)|[^\W\d_]+(?:'[^\W\d_]+)?(?:[+#]+)?|[^\w\s]")  # A-, C++, C#; a symbol
+_MONEY_FIRST = re.compile(r"([$\u20ac\u00a3\u00a5])\s?(\d[\d.]*)")
+_ALIKE = str.maketrans({"\u2019": "'", "\u2212": "-", "\u2044": "/"})
 _NUMBER_WORD = re.compile(rf"\b(?:{'|'.join(NUMBER_WORDS)})\b")
 _ACCEPTED = re.compile(r"(.{1,500}?)\.\s{1,9}(.{1,500}?)\s{0,9}(?:\([^)]{0,500}\))?\s{0,9}is also acceptable\.?",
                        re.DOTALL)
@@ -71,32 +74,44 @@ def locomo_stems(text: str) -> list[str]:
     return list(_PORTER.stemWords(normalise_locomo(text).split()))
 
 
-def answer_tokens(text: str) -> tuple[str, ...]:
-    """Return words and numbers for matching: no case, no articles, thousands joined, number words as digits.
+def answer_tokens(text: str, articles: bool = False) -> tuple[str, ...]:
+    """Return words, numbers and symbols for matching: no case, thousands joined, number words as digits.
 
-    >>> answer_tokens("Twenty-one days, or $1,350.50")
-    ('21', 'days', 'or', '1350.50')
+    A sign belongs to its number, + and # to their word, and a symbol of money follows its number. Punctuation is left
+    out, and so are articles unless ``articles`` is true.
+
+    >>> answer_tokens("Twenty-one days, or $1,350.50"), answer_tokens("The C++ of 50% at -5")
+    (('21', 'days', 'or', '1350.50', '$'), ('c++', 'of', '50', '%', 'at', '-5'))
 
     Without spaces each character is a word, so that an answer is found within a sentence.
 
     >>> answer_tokens("Tokyo 東京。")
     ('tokyo', '東', '京')
     """
-    folded = unicodedata.normalize("NFKC", text).casefold().replace("\u2019", "'")
+    folded = unicodedata.normalize("NFKC", text).casefold().translate(_ALIKE)
     folded = re.sub(r"(?<=\d),(?=\d{3})", "", folded)
     folded = _NUMBER_WORD.sub(lambda match: str(NUMBER_WORDS[match[0]]), folded)
-    return tuple(part for t in _TOKEN.findall(folded) if t not in _ARTICLES for part in characters(t))
+    tokens = _TOKEN.findall(_MONEY_FIRST.sub(r"\2 \1", re.sub(r"\bminus (?=\d)", "-", folded)))
+    kept = (t for t in tokens if len(t) > 1 or t.isalnum() or is_unit(t) or unicodedata.category(t) == "Sm" or t == "@")
+    return tuple(part for t in kept if articles or t not in ARTICLES for part in characters(t))
+
+
+def is_unit(word: str) -> bool:
+    """Return whether a token is a symbol of money, percent or degrees, or a picture such as an emoji.
+
+    >>> [is_unit(word) for word in ("%", "$", "\u00b0", "+", "c++")]
+    [True, True, True, False, False]
+    """
+    return word == "%" or unicodedata.category(word[0]) in ("Sc", "So")
 
 
 def normalise_vote(answer: str) -> str:
-    """Lower the case, drop punctuation, articles and commas within numbers.
+    """Return the words of an answer for votes: those of ``answer_tokens``, or the answer itself if it has none.
 
-    >>> normalise_vote("The 1,000 Cats."), normalise_vote("3.5 km"), normalise_vote("A")
-    ('1000 cats', '3.5 km', 'a')
+    >>> normalise_vote("The 1,000 Cats."), normalise_vote("-3.5 km"), normalise_vote("A")
+    ('1000 cats', '-3.5 km', 'a')
     """
-    folded = answer.casefold()
-    words = (word.replace(",", "") if word[0].isdigit() else word for word in _VOTE_TOKEN.findall(folded))
-    return " ".join(word for word in words if word not in _ARTICLES) or folded.strip()
+    return " ".join(answer_tokens(answer)) or answer.casefold().strip()
 
 
 def accepted_answers(gold: str) -> list[str]:

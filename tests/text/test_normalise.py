@@ -34,4 +34,5 @@ def test_stems_are_porters() -> None:
 
 def test_tokens_and_accepted() -> None:
     assert answer_tokens("A dog's 1,000.5 m and THE end") == ("dog's", "1000.5", "m", "and", "end")
+    assert answer_tokens("the -$5; (C#) ~ a^b", articles=True) == ("the", "-5", "$", "c#", "~", "a", "b")
     assert accepted_answers("Yes. It is also acceptable to wait.") == ["Yes. It is also acceptable to wait."]
