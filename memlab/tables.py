@@ -74,10 +74,8 @@ SCHEMAS: dict[str, Schema] = {
                 "seconds": _REAL, "dropped": _INT},
     # one row per (question, judge); score in [0, 1], null without a verdict (an unreadable reply, a type that the judge
     # does not cover); correct: whether the judge counts the answer as right; reply: the judge's own words; fault: why
-    # the reply is not complete (empty, cut off, withheld), null if it is; sent: what was sent in place of fields that
-    # the judge's server refuses
-    "verdicts": {"question": _INT, "judge": _STR, "score": _REAL, "correct": _BOOL, "reply": _STR, "fault": _STR,
-                 "sent": _STR},
+    # the reply is not complete (empty, cut off, withheld), null if it is
+    "verdicts": {"question": _INT, "judge": _STR, "score": _REAL, "correct": _BOOL, "reply": _STR, "fault": _STR},
     # why an answer was right or wrong; reached: the last stage that the evidence reached, null without evidence; cause:
     # found by intervention, where sampled; one row per view of when evidence counts as present (any piece, or all)
     "attribution": {"question": _INT, "view": _STR, "reached": _STR, "right": _BOOL, "sampled": _BOOL, "cause": _STR},

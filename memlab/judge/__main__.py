@@ -2,8 +2,8 @@
 
 FILE holds one ``{"question_id": ..., "hypothesis": ...}`` per line. Prints accuracy by question type with intervals,
 as LongMemEval's own scripts count it, and writes ``FILE.verdicts.jsonl``, with the ``fault`` of replies that are
-empty or cut off, and what was ``sent`` in place of fields that the judge's server refuses. Replies are stored, so a
-second run asks only for what is missing. ``--judge f1`` and other rules need no server.
+empty or cut off. Replies are stored, so a second run asks only for what is missing. ``--judge f1`` and other rules need
+no server.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _run(args: argparse.Namespace, fields: dict[str, str]) -> int:
     out = args.file.with_name(args.file.name + ".verdicts.jsonl")
     rows = [{"question_id": id_of[row["question"]], "hypothesis": file.hypotheses[row["question"]],
              "judge": row["judge"], "correct": row["correct"], "reply": row["reply"],
-             **{column: row[column] for column in ("fault", "sent") if row[column] is not None}}
+             **({} if row["fault"] is None else {"fault": row["fault"]})}
             for row in table.iter_rows(named=True)]
     # json.dumps writes ASCII, so that no text controls a terminal or fails to encode
     atomic_write(out, "".join(json.dumps(row) + "\n" for row in rows), other="move the hypotheses")
@@ -72,8 +72,6 @@ def _run(args: argparse.Namespace, fields: dict[str, str]) -> int:
         _report(name, accuracy.accuracy_table(answers, verdicts), len(question_of))
         for remark in accuracy.remarks(verdicts):
             print(f"  {sanitise(remark)}")
-        for words in sorted({part for sent in verdicts["sent"].drop_nulls() for part in sent.split("; ")}):
-            print(f"  sent: {sanitise(words)}")
         _report_unclear(judge, name, verdicts.filter(pl.col("fault").is_null())["reply"].to_list())
         for flag in judge_warnings([name], args.calibration):
             print(f"  {sanitise(flag)}")
@@ -95,15 +93,15 @@ def _report(name: str, rows: list[accuracy.AccuracyRow], questions: int) -> None
 
 
 def _report_unclear(judge: Any, name: str, replies: list[str]) -> None:
-    """Print how many replies start with neither yes nor no, and how many start with no but count as yes."""
+    """Print how many replies have no verdict, or another one, where they are read as the strict judge reads them."""
     judges = getattr(judge, "judges", (judge,))
     if not any(one.name == name and getattr(one, "counts_yes", False) for one in judges):
         return
     words = [(llm.contains_yes(reply), llm.first_word(reply)) for reply in replies]
     vague, opposed = sum(word is None for _, word in words), sum(word not in (None, rule) for rule, word in words)
     if vague or opposed:
-        print(f"  {vague} replies begin with neither yes nor no, and {opposed} contain 'yes' though they begin with "
-              "no; the official rule counts any reply that contains 'yes'. --judge strict reads the first word.")
+        print(f"  {vague} replies say neither yes nor no for certain, and {opposed} contain 'yes' though they say no; "
+              "the official rule counts any reply that contains 'yes'. --judge strict reads what they say.")
 
 
 def _report_agreement(judged: list[Case], right: dict[int, bool | None], labels: dict[str, bool]) -> None:

@@ -36,14 +36,13 @@ class Case(NamedTuple):
 class Verdict(NamedTuple):
     """Score in [0, 1], whether the answer counts as right, and the judge's words; both are null without a verdict.
 
-    ``fault`` says why a reply is not complete, and ``sent`` what was sent in place of fields that the server refuses.
+    ``fault`` says why a reply is not complete.
     """
 
     score: float | None
     correct: bool | None
     reply: str = ""
     fault: str | None = None
-    sent: str | None = None
 
 
 NO_GOLD = Verdict(None, None, "there is no gold answer")

@@ -6,12 +6,14 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from typing import Annotated, ClassVar, Literal
+from itertools import islice
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from memlab.judge.cases import NO_GOLD, READS, Case, Sample, Verdict, cases, verdicts
 from memlab.models.protocols import Chat, Completion, Message, Prompt
+from memlab.models.thinking import marks_thinking
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import Notes, Tables
@@ -59,10 +61,16 @@ _REFERENCE = {"preference": "DESCRIPTION", "abstention": "EXPLANATION"}
 TOKENS = 1024
 """Room for the thinking of a reasoning model; any other model stops after its verdict."""
 
-_VERDICT = re.compile(r"[\W_]*(?:(?:verdict|answer|correct|label|right|judgement|judgment)\b[\W_]*)?(yes|no)\b",
-                   re.IGNORECASE)
-_KEYS = ("verdict", "correct", "label", "right", "judgement", "judgment", "answer")
+_WORD = r"(?<![^\W_])(?<!\w-)(yes|no)(?![^\W_]|[-'\u2019]\w|\.\s?\d)"
+"""Yes or no as a word of its own: neither "no-one" nor "No. 5"."""
+
+_LABELLED = re.compile(r".*\bverdict(?:_|[^\w:\n]){0,9}(?:\([^()\n]{0,20}\))?(?:_|[^\w:\n]){0,9}:[\W_]{0,9}"
+                       + _WORD + r"(?!\s?(?:/|or\b)\s?(?:yes|no)\b)", re.IGNORECASE | re.DOTALL)
+_EITHER = re.compile(_WORD, re.IGNORECASE)
+_STATEMENT_ENDS = re.compile(r"[.!?:;\n]")
+_KEYS = ("verdict", "correct", "is_correct", "label", "right", "judgement", "judgment", "answer")
 _VALUES = {"yes": True, "true": True, "no": False, "false": False}
+_MOST_BRACES = 50  # of a reply, at which an object is looked for: each may be read to the reply's end
 _REFUSED = "(question, reference and response do not fit into the judge's window)"
 
 
@@ -104,23 +112,45 @@ def contains_yes(reply: str) -> bool:
 
 
 def first_word(reply: str) -> bool | None:
-    """Return the verdict of a reply that begins with yes or no, "Verdict: yes" or JSON; None for other replies.
+    """Return the verdict of a reply; None for a reply that gives none, or two that differ.
 
-    >>> first_word("**No**, that was yesterday."), first_word('{"verdict": "yes"}'), first_word("Yesterday")
-    (False, True, None)
+    JSON decides by the first of its keys that can hold a verdict. Other replies: the word behind the last "verdict:",
+    the only one of yes and no, or where both occur the one that is a statement of its own.
+
+    >>> first_word("**No**, that was yesterday."), first_word('{"answer": "No pets", "verdict": "yes"}')
+    (False, True)
+    >>> first_word("Yes/No: No"), first_word("Yes and no."), first_word("Yesterday")
+    (False, None, None)
     """
-    match = _VERDICT.match(reply)
-    if match:
-        return match[1].lower() == "yes"
-    start, end = reply.find("{"), reply.rfind("}")
-    if start == -1 or end < start:
-        return None
-    try:
-        values = json.loads(reply[start:end + 1])
-    except (ValueError, RecursionError):
-        return None
-    key = next((key for key in _KEYS if key in values), None)
-    return None if key is None else _VALUES.get(str(values[key]).strip().lower())
+    objects, words = _split_json(reply)
+    if keyed := [_keyed_verdict(one) for one in objects if any(key in one for key in _KEYS)]:
+        return keyed[0] if len({*keyed}) == 1 else None
+    if label := _LABELLED.match(words):
+        return _VALUES[label[1].lower()]
+    found = {word.lower() for word in _EITHER.findall(words)}
+    if len(found) == 2:
+        found &= {statement.strip().strip("*_\"'`()[] ").lower() for statement in _STATEMENT_ENDS.split(words)}
+    return _VALUES[found.pop()] if len(found) == 1 else None
+
+
+def _split_json(reply: str) -> tuple[list[dict[str, Any]], str]:
+    """Return the JSON objects in a reply, their keys in small letters, and the words outside them."""
+    objects, words, end = [], "", 0
+    for brace in islice(re.finditer(r"\{", reply), _MOST_BRACES):
+        if brace.start() < end:  # inside the last object
+            continue
+        try:
+            value, after = json.JSONDecoder().raw_decode(reply, brace.start())
+        except (ValueError, RecursionError):
+            continue
+        objects.append({key.lower(): entry for key, entry in value.items()})
+        words, end = f"{words}{reply[end:brace.start()]}\n", after
+    return objects, words + reply[end:]
+
+
+def _keyed_verdict(values: dict[str, Any]) -> bool | None:
+    value = next(values[key] for key in _KEYS if key in values)
+    return _VALUES.get(str(value).strip(" \n.!*").lower()) if isinstance(value, str | bool) else None
 
 
 @stage
@@ -129,7 +159,8 @@ class ChatJudge(ABC):
 
     The verdict is null if the prompt does not fit into the judge's window, if an answerable question has no gold
     answer, or if the reply is not complete (empty, nothing but thinking, cut off, withheld), since no rule reads what
-    was not said. What a model thinks before it replies is no part of its reply.
+    was not said. What a model thinks before it replies is no part of its reply; a reply in which marks of thinking are
+    left has no verdict.
     """
 
     reads: ClassVar = READS
@@ -164,8 +195,9 @@ class ChatJudge(ABC):
     def _verdict(self, reply: Completion) -> Verdict:
         if reply.finish == "refused":
             return Verdict(None, None, _REFUSED, reply.fault)
-        right = self.read(reply.answer) if reply.fault is None or self.counts_incomplete else None
-        return Verdict(None if right is None else float(right), right, reply.text, reply.fault, reply.sent or None)
+        whole = reply.fault is None and not marks_thinking(reply.answer)
+        right = self.read(reply.answer) if whole or self.counts_incomplete else None
+        return Verdict(None if right is None else float(right), right, reply.text, reply.fault)
 
 
 @stage
@@ -175,7 +207,7 @@ class LlmJudge(ChatJudge):
     ``longmemeval_style`` follows LongMemEval's rules: temperature 0, right if the reply contains "yes", even inside
     "yesterday", and wrong otherwise. The wording is ours, so its accuracies cannot be compared with
     published ones (``judge.official`` reads the published wording). ``strict`` requires every detail and ``lenient``
-    accepts a partly right response; both read the first word, and the verdict is null if it is neither yes nor no.
+    accepts a partly right response; both read yes or no as :func:`first_word` says, and the verdict is null without.
     """
 
     name: str = "longmemeval_style"

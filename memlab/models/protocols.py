@@ -9,13 +9,14 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+
+from memlab.models.thinking import without_thinking
 
 Role = Literal["query", "document"]
 Floats = NDArray[np.float32]
@@ -45,8 +46,6 @@ _FAULTS = {"refused": "were not asked for, since the prompt does not fit into th
            "length": "were cut off at max_tokens",
            "max_tokens": "were cut off at max_tokens", "model_length": "were cut off at the end of the window",
            "content_filter": "were withheld by the server's content filter", "declined": "were declined by the model"}
-_THINKING = re.compile(r"\s*[<\[](?:seed:)?(think|thinking|thought|reasoning)[>\]]", re.IGNORECASE)
-_THOUGHT = re.compile(r"(?:</|\[/)(?:seed:)?(?:think|thinking|thought|reasoning)[>\]]", re.IGNORECASE)
 
 
 @runtime_checkable
@@ -149,7 +148,6 @@ class Completion:
     finish: str = "stop"
     repaired: bool = False
     logprob: float | None = None
-    sent: str = ""  # what was sent in place of fields that the server refuses, in words
 
     @property
     def answer(self) -> str:
@@ -160,13 +158,7 @@ class Completion:
         >>> Completion("<think>The reference says", 0, 0, 0.0, "length").answer
         ''
         """
-        text, start = self.text, 0
-        while opening := _THINKING.match(text, start):
-            end = _THOUGHT.search(text, opening.end())
-            start = end.end() if end else len(text)
-        if not start and (end := _THOUGHT.search(text)):  # some chat templates write the opening mark themselves
-            start = end.end()
-        return text[start:].lstrip() if start else text
+        return without_thinking(self.text)
 
     @property
     def fault(self) -> str | None:

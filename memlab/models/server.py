@@ -144,7 +144,9 @@ class ServerSettings:
     slot: ClassVar[str] = "chat"
     """The slot whose settings messages name."""
 
-    wrong_fix: ClassVar[str] = "check the chat's settings, and the server's log"
+    wrong_fix: ClassVar[str] = (
+        "leave out what the server does not take: chat.temperature=null, chat.logprobs=false, chat.omit=[seed], or "
+        "chat.omit=[max_tokens] (the limit is then sent as max_completion_tokens); else see the server's log")
     """What to do about a request that the server finds wrong."""
 
     @property

@@ -72,9 +72,8 @@ _FIELDS = tuple(field.name for field in fields(Completion))
 def encode(key: str, completion: Completion) -> bytes:
     """Return the line of a completion."""
     row = asdict(completion)
-    for name in ("logprob", "sent"):  # what a reply does not have takes no room
-        if not row[name] and row[name] != 0.0:
-            del row[name]
+    if row["logprob"] is None:  # what a reply does not have takes no room
+        del row["logprob"]
     return encode_line({"key": key, **row})
 
 
@@ -102,7 +101,7 @@ def _usable(reply: Completion) -> bool:
             and all(type(number) in (int, float) and abs(number) < math.inf for number in numbers)
             and type(reply.repaired) is bool
             and all(type(text) is str and replace_surrogates(text) == text
-                    for text in (reply.text, reply.finish, reply.sent)))
+                    for text in (reply.text, reply.finish)))
 
 
 def lines(path: Path, start: int = 0) -> Iterator[tuple[int, bytes]]:

@@ -295,7 +295,6 @@ def _note(replies: Sequence[Completion], name: str, notes: Notes) -> None:
     counts["prompts were refused, since they do not fit into the window"] = sum(r.finish == "refused" for r in replies)
     counts["replies had to be mended, or asked for again, to be the JSON that was asked for"] = sum(
         r.repaired for r in replies)
-    counts.update(part for r in replies if r.sent for part in r.sent.split("; "))
     for what, number in counts.items():
         notes.add(number, len(replies), f"{name}: {what}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -14,14 +15,30 @@ from memlab.judge.rules import TokenF1
 from memlab.store import Store
 from tests.judge.worlds import judged, one, says, world
 
-REPLIES = [  # reply, official, by the first word
+REPLIES = [  # reply, official, as strict and lenient read it
     ("yes", True, True), ("Yes.", True, True), ("YES!", True, True), (" \n**Yes**", True, True), ("no", False, False),
     ("No.", False, False), ("No, that was yesterday.", True, False), ("Yesterday", True, None), ("eyes", True, None),
-    ("The response is right: yes", True, None), ("I cannot tell", False, None), ("", False, None),
+    ("The response is right: yes", True, True), ("I cannot tell", False, None), ("", False, None),
     ("Verdict: yes", True, True), ("Answer: no", False, False), ('{"verdict": "no"}', False, False),
     ('{"correct": true}', False, True), ('```json\n{"label": "yes"}\n```', True, True), ('{"x": "yes"}', True, None),
-    ("{broken yes}", True, None), ("Nothing of the kind", False, None), ("[1, 2]", False, None),
-    ("Yes and no", True, True),
+    ("{broken yes}", True, True), ("Nothing of the kind", False, None), ("[1, 2]", False, None),
+    # JSON comes before words, and the verdict before what else stands in it
+    ('{"answer": "No pets", "verdict": "yes"}', True, True),
+    ('{"answer": "yes, two dogs", "verdict": "no"}', True, False),
+    ('{"answer": "No.", "correct": true}', False, True), ('{"right": "no mistakes", "Verdict": "Yes."}', True, True),
+    ('No pets is {what it says}. {"verdict": "yes"}', True, True),
+    ('{"reason": "no {pets}", "verdict": "yes"}', True, True),
+    ('{"verdict": "yes"}\n{"verdict": "no"}', True, None), ('{"verdict": "yes"} {"verdict": "yes"}', True, True),
+    ('{"verdict": ["yes"]}', True, None), ('{"label": "CORRECT"}', False, None), ('{"verdict": 1}', False, None),
+    # a label comes before other words
+    ("Answer: No. 5 Main Street. Verdict: yes", True, True),
+    ("No errors found.\n**Verdict**: yes, no doubt", True, True),
+    ("Verdict: yes\nNo, wait. Verdict: no", True, False), ("Verdict (yes/no): no", True, False),
+    # one of the two, or one as a statement of its own
+    ("I would say yes.", True, True), ("No doubt: yes", True, True), ("Yes/No: No", True, False),
+    ("yes or no: no", True, False), ("Yes. There is no error.", True, True), ("No.\nYes was expected", True, False),
+    ("Yes and no", True, None), ("No, wait - yes.", True, None), ("yes.no", True, None), ("Yes. No.", True, None),
+    ("No-one said so", False, None), ("It is at No. 5", False, None),
 ]
 
 
@@ -30,6 +47,22 @@ def test_replies_are_read(reply: str, official: bool, first: bool | None) -> Non
     assert llm.contains_yes(reply) is official
     assert llm.contains_yes(reply) is ("yes" in reply.strip().lower())  # the rule of the official script
     assert llm.first_word(reply) is first
+
+
+@pytest.mark.parametrize("reply", ['{"a":' * 100_000, "{" * 1_000_000, '{"a": [' + '{"b": 1},' * 100_000,
+                                   "verdict" + " (" * 500_000, "verdict: " * 100_000, "no: " * 300_000])
+def test_long_replies_are_read_in_little_time(reply: str) -> None:
+    start = time.process_time()
+    llm.first_word(reply)
+    assert time.process_time() - start < 2.0
+
+
+def test_a_reply_in_which_thinking_is_left_has_no_verdict(tmp_path: Path) -> None:
+    for text, verdict in (("<mm:think>yes?</mm:think>no", False), ("It says yes. </think> no", None)):
+        for style in ("strict", "longmemeval_style"):
+            store = Store(tmp_path / text[:3])
+            ((_, correct, reply),) = judged(LlmJudge(chat=says(text), style=style), one("tea", "milk"), store)
+            assert (correct, reply) == (verdict, text)
 
 
 @pytest.mark.parametrize(("category", "abstain"), [

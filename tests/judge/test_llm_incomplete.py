@@ -136,19 +136,6 @@ def test_the_command_counts_them_beside_the_accuracy(data: Path,  # noqa: F811
             assert [row.get("fault") for row in verdicts(path)] == [None, *["are empty"] * 4]
 
 
-def test_the_command_says_what_was_sent(data: Path, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: F811
-    path = lines(data.parent / "h.jsonl", *ANSWERS)
-    with serving(rule=lambda _: "yes") as server:
-        refusal = {"message": "not supported", "param": "max_tokens", "code": "unsupported_parameter"}
-        server.refuses = lambda body: (400, {"error": refusal}) if "max_tokens" in body else None
-        sent = "max_completion_tokens: 1024 (the server refuses max_tokens)"
-        for _ in range(2):  # the second time from the store
-            assert main([str(path), *words(data, "--judge", "strict"), "--chat.model=tiny",
-                         f"--chat.url={server.url}"]) == 0
-            assert f"sent: {sent}" in capsys.readouterr().out
-            assert {row["sent"] for row in verdicts(path)} == {sent}
-
-
 def test_a_prompt_that_does_not_fit_is_named_with_its_remedy(tmp_path: Path) -> None:
     chat = says("yes", window=40)
     (remark,) = accuracy.remarks(LlmJudge(chat=chat).run(one("tea", "milk"), Store(tmp_path))["verdicts"])

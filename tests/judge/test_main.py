@@ -117,7 +117,7 @@ def test_the_official_rule_from_a_server_is_resumed(data: Path, capsys: pytest.C
         assert main([*chat, str(path), *words(data)]) == 0
         first = capsys.readouterr()
         assert [v["correct"] for v in verdicts(path)] == [True, True, False, False, False]
-        assert "1 contain 'yes' though they begin with no" in first.out
+        assert "1 contain 'yes' though they say no" in first.out
         assert len(server.requests) == 5
         assert all(r["temperature"] == 0 and r["max_tokens"] == 10 for r in server.requests)
         assert main([str(path), *words(data, *chat)]) == 0

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
-import pytest
-
-from memlab.models.protocols import Completion, models_in
+from memlab.models.protocols import models_in
 from memlab.rank.rerank import Rerank
 from memlab.search.dense import Dense
 from memlab.write.chunk import Levels, TurnChunker
@@ -39,10 +36,3 @@ def test_models_are_found_in_stages_and_the_stages_inside_them() -> None:
     assert list(models_in(Lazy())) == [Overlap()]
     assert list(models_in(Levels(chunkers=[TurnChunker()]))) == []
     assert list(models_in(None)) == []
-
-
-@pytest.mark.parametrize("text", ["<think></think>", "<think>", "<think>a</think>\n"])
-def test_thinking_without_end_is_read_in_linear_time(text: str) -> None:
-    start = time.process_time()
-    assert Completion(text * 400_000 + "yes", 0, 0, 0.0).answer in ("yes", "")
-    assert time.process_time() - start < 5

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field
 
 from memlab.errors import MemlabError
 from memlab.models.chat import replies
-from memlab.models.chat.replies import Refused, changes, check_refusal, fields_of
+from memlab.models.chat.replies import Refused, check_refusal, refused_schemas
 from memlab.models.chat.tokenizer import valid
 from memlab.models.connection import Connection, Reply
 from memlab.models.protocols import Completion, Message, Prompt
@@ -34,17 +34,18 @@ class ChatSettings(ServerSettings):
     url: Annotated[str, AfterValidator(lambda url: url if url == AUTO else check_address(url))] = (
         "http://127.0.0.1:8000/v1")
     # 0: the likeliest word each time, so that a run can be repeated; null: never sent, not for votes either, and the
-    # server's own default holds. A server that refuses it is asked without, and the run says so
+    # server's own default holds
     temperature: Annotated[float, Field(ge=0)] | None = 0.0
     seed: int = 0  # sent with every request, plus the number of the sample
-    # of a reply, the thinking of a reasoning model included; sent as max_completion_tokens where the server asks for it
+    # of a reply, the thinking of a reasoning model included
     max_tokens: Annotated[int, Field(ge=1)] = 256
     # how long a reasoning model thinks, e.g. medium; null: not sent, and the server's own default holds
     reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = None
     # further requests for a reply that does not fit its JSON schema
     repairs: Annotated[int, Field(ge=0)] = 1
-    # ask for the log-probability of each reply, kept with the answer; a server that has none is asked without
-    logprobs: bool = False
+    logprobs: bool = False  # ask for the log-probability of each reply, kept with the answer
+    # fields that the server refuses: no seed is sent, and the limit as max_completion_tokens in place of max_tokens
+    omit: Annotated[tuple[Literal["seed", "max_tokens"], ...], Field(strict=False)] = ()
     # requests at a time (auto: to each server); a vLLM server on a GPU takes 64 and more
     concurrency: Annotated[int, Field(ge=1)] = 16
     in_all: Annotated[int, Field(ge=1)] | None = None  # requests at a time to all servers together; null: no limit
@@ -75,7 +76,7 @@ class Client(Connection):
     def __init__(self, settings: ChatSettings, fits: Fits) -> None:
         super().__init__(settings)
         self.chat, self._fits = settings, fits
-        self._fields = fields_of(self.where, settings.model)
+        self._refused_schemas = refused_schemas(self.where, settings.model)
 
     def check_refusal(self, reply: Reply) -> None:
         """Raise Refused for a refusal that ``ask`` can handle."""
@@ -90,10 +91,11 @@ class Client(Connection):
 
     async def _reply_in_json(self, prompt: Prompt, schema: str) -> Completion | None:
         """Ask for JSON that the server binds to the schema; ask in words if the server refuses the schema."""
-        try:
-            return await self._reply(prompt, prompt.messages, schema)
-        except Refused:
-            self._fields.refuse_schema(schema)
+        if schema not in self._refused_schemas:
+            try:
+                return await self._reply(prompt, prompt.messages, schema)
+            except Refused:
+                self._refused_schemas.add(schema)
         return await self._reply(prompt, _ask_for_json(prompt.messages, schema))
 
     async def _repaired_reply(self, prompt: Prompt, schema: str, reply: Completion) -> Completion:
@@ -109,7 +111,7 @@ class Client(Connection):
         for _ in range(self.chat.repairs):
             request = Message("user", f"That does not fit: {fault}. {replies.request(schema)}")
             longer = (*prompt.messages, Message("assistant", last), request)
-            again = await self._reply(prompt, longer, schema if self._fields.takes_schema(schema) else None)
+            again = await self._reply(prompt, longer, None if schema in self._refused_schemas else schema)
             if again is None:
                 break
             text = replies.mend(again.answer, schema)
@@ -127,33 +129,28 @@ class Client(Connection):
         """Send one request until it is answered; None if it does not fit into our window or the server's."""
         if not self._fits(messages, prompt.max_tokens):
             return None
-        body = self._body(prompt, messages, schema)
-        async with self._fields.turn(*body, schema or ""):
-            while self._fields.takes_schema(schema):
-                sent = self._fields.adapt(body)
-                try:
-                    reply = await self.post("/chat/completions", sent, replies.parse_completion)
-                    return replace(reply, sent=changes(body, sent))
-                except Refused as refusal:
-                    if refusal.reason == "too long":
-                        return None
-                    if refusal.reason == "withheld":
-                        return Completion("", 0, 0, 0.0, "content_filter", sent=changes(body, sent))
-                    if refusal.reason == "schema" and schema is not None:
-                        raise
-                    if not self._fields.learn(refusal.names, sent):
-                        raise MemlabError(
-                            f"the request is refused ({self.redact(str(refusal))})", where=self.where,
-                            fix="check the chat's settings: a field that is null is not sent") from refusal
-        raise Refused("schema", "another request was refused with this schema")
+        try:
+            return await self.post("/chat/completions", self._body(prompt, messages, schema), replies.parse_completion)
+        except Refused as refusal:
+            if refusal.reason == "too long":
+                return None
+            if refusal.reason == "withheld":
+                return Completion("", 0, 0, 0.0, "content_filter")
+            if schema is not None:
+                raise
+            raise MemlabError(f"the request is refused ({self.redact(str(refusal))})", where=self.where,
+                              fix=self.chat.wrong_fix) from refusal
 
     def _body(self, prompt: Prompt, messages: Sequence[Message], schema: str | None) -> dict[str, Any]:
         settings = self.chat
         body: dict[str, Any] = {
-            "model": settings.model, "seed": settings.seed + prompt.sample,
+            "model": settings.model,
             "messages": [{"role": message.role, "content": valid(message.content)} for message in messages],
-            "max_tokens": prompt.max_tokens or settings.max_tokens,
+            "max_completion_tokens" if "max_tokens" in settings.omit else "max_tokens":
+                prompt.max_tokens or settings.max_tokens,
         }
+        if "seed" not in settings.omit:
+            body["seed"] = settings.seed + prompt.sample
         if settings.temperature is not None:
             body["temperature"] = settings.temperature if prompt.temperature is None else prompt.temperature
         if settings.reasoning_effort is not None:

@@ -54,6 +54,7 @@ class OpenAIChat(ChatSettings):
                 "seed": self.seed, "max_tokens": self.max_tokens, "window": self.window,
                 "counter": self._counter().name, **({"logprobs": True} if self.logprobs else {}),
                 **({"repairs": self.repairs} if self.repairs != 1 else {}),
+                **({"omit": sorted(self.omit)} if self.omit else {}),
                 **({"reasoning_effort": self.reasoning_effort} if self.reasoning_effort else {})}
 
     def count(self, text: str) -> int:

@@ -20,6 +20,7 @@ from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 from pydantic import ValidationError
 
+from memlab.config import choices
 from memlab.config.instantiate import CONF
 from memlab.errors import MemlabError
 from memlab.models import connection
@@ -455,6 +456,7 @@ def test_wrong_settings_are_refused(fields: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("slot", ["chat", "judge_chat"])
 def test_configurations_construct_with_settings_that_the_class_knows(slot: str) -> None:
+    choices.register(CONF, choices.stamps())
     names = names_of(slot)
     assert {"server", "embedded"} <= set(names)
     for name in names:
@@ -484,15 +486,6 @@ def test_log_probabilities_are_kept_where_the_server_gives_them() -> None:
         key, kept = decode(encode("k", reply)) or ("", None)
         assert kept == reply
         assert b"logprob" not in encode("k", silent)  # lines are as before
-
-
-def test_a_server_without_log_probabilities_is_asked_without() -> None:
-    with serving() as server:
-        server.faults = ["400:'logprobs' is not supported with this model"]
-        chat = OpenAIChat(model="tiny", url=server.url, window=4096, logprobs=True, concurrency=1)
-        replies = [reply for _, reply in chat.complete([prompt("one"), prompt("two")])]
-        assert [reply.logprob for reply in replies] == [None, None]
-        assert ["logprobs" in request for request in server.requests] == [True, False, False]
 
 
 @pytest.mark.parametrize("content", [None, [], [{"token": "a"}], "odd", [{"logprob": float("-inf")}]])

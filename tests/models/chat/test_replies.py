@@ -24,13 +24,16 @@ def test_json_is_read_out_of_words_and_only_if_it_fits() -> None:
 
     assert read('{"k": 3}') == read('Of course!\n```json\n{"k": 3}\n```') == {"k": 3}
     assert [read(t) for t in ("", "3", '{"k": "3"}', '{"k": 3', "{}")] == [None] * 5
+    fences = '```json\n{"k": 3}\n```\nor rather\n```json\n{"k": %s}\n```'
+    assert read(fences % "3") == {"k": 3}
+    assert read(fences % "8") is None  # which one is meant is not known
 
 
 def test_a_fault_in_every_item_takes_no_longer_than_in_a_few() -> None:
     start = time.process_time()
     message = fault(f"[{'0, ' * 200_000}0]", '{"type": "array", "items": {"type": "string"}}')
     assert message is not None
-    assert message.endswith("]: expected string")
+    assert message.endswith(']: expected type "string"')
     assert time.process_time() - start < 1.0
 
 

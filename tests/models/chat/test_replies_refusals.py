@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from memlab.errors import MemlabError
 from memlab.models.chat.openai import OpenAIChat
-from memlab.models.chat.replies import fields_of, refused_fields
+from memlab.models.chat.replies import refused_schemas
 from memlab.models.protocols import Message, Prompt
-from memlab.store import Store
-from memlab.store.completions import decode, encode
-from memlab.tables import Notes
 from tests.models.chatserver import ChatServer, serving
 
 SCHEMA = '{"type": "object", "properties": {"label": {"type": "string"}}, "required": ["label"]}'
@@ -70,7 +66,7 @@ def deepseek(body: dict[str, Any]) -> Error:
 @pytest.fixture(autouse=True)
 def nothing_known() -> None:
     """A server may get the port of an earlier one, whose refusals the process knows."""
-    fields_of.cache_clear()
+    refused_schemas.cache_clear()
 
 
 def chat(server: ChatServer, **fields: Any) -> OpenAIChat:
@@ -81,60 +77,37 @@ def prompts(count: int, **fields: Any) -> list[Prompt]:
     return [Prompt((Message("user", f"question {i}"),), **fields) for i in range(count)]
 
 
-@pytest.mark.parametrize(("api", "refusals", "kept", "gone"), [
-    (openai_reasoning, 3, {"seed", "max_completion_tokens"}, {"max_tokens", "temperature", "logprobs"}),
-    (mistral, 1, {"temperature", "max_tokens", "logprobs"}, {"seed"}),
-    (gemini, 1, {"temperature", "max_tokens"}, {"seed", "logprobs"}),
-    (anthropic, 1, {"max_tokens", "seed", "logprobs"}, {"temperature"}),
-    (kimi, 1, {"max_tokens", "seed", "logprobs"}, {"temperature"}),
-    (deepseek, 1, {"max_tokens", "seed", "temperature"}, {"logprobs"})])
-def test_what_a_server_refuses_is_not_sent_again(api: Any, refusals: int, kept: set[str], gone: set[str]) -> None:
+@pytest.mark.parametrize(("api", "named", "settings", "kept", "gone"), [
+    (openai_reasoning, "max_completion_tokens", {"temperature": None, "logprobs": False, "omit": ["max_tokens"]},
+     {"seed", "max_completion_tokens"}, {"max_tokens", "temperature", "logprobs"}),
+    (mistral, "Extra inputs", {"omit": ["seed"]}, {"temperature", "max_tokens", "logprobs"}, {"seed"}),
+    (gemini, "Unknown name", {"omit": ["seed"], "logprobs": False}, {"temperature", "max_tokens"},
+     {"seed", "logprobs"}),
+    (anthropic, "deprecated", {"temperature": None}, {"max_tokens", "seed", "logprobs"}, {"temperature"}),
+    (kimi, "only 1 is allowed", {"temperature": None}, {"max_tokens", "seed", "logprobs"}, {"temperature"}),
+    (deepseek, "logprobs", {"logprobs": False}, {"max_tokens", "seed", "temperature"}, {"logprobs"})])
+def test_a_refused_field_is_named_with_the_setting_that_leaves_it_out(
+        api: Any, named: str, settings: dict[str, Any], kept: set[str], gone: set[str]) -> None:
     with serving() as server:
         server.refuses = api
-        asked = prompts(12, max_tokens=33)
-        found = dict(chat(server, concurrency=12).complete(asked))
-        assert {reply.text for reply in found.values()} == {f"You said: question {i}" for i in range(12)}
-        assert len(server.requests) == 12 + refusals  # one request alone pays, though twelve are sent at a time
-        assert kept <= set(server.requests[-1])
-        assert not gone & set(server.requests[-1])
-        assert all(name in reply.sent for reply in found.values() for name in gone)
-        list(chat(server).complete(asked))  # a later stage of the same process knows it
-        assert len(server.requests) == 24 + refusals
-
-
-def test_the_limit_is_renamed_and_the_run_says_what_was_sent(tmp_path: Path) -> None:
-    with serving() as server:
-        server.refuses = openai_reasoning
-        model, notes = chat(server, logprobs=False), Notes()
-        Store(tmp_path).completions(model, prompts(3, max_tokens=16), notes)
-        assert server.requests[-1]["max_completion_tokens"] == 16
-        told = {what: number for what, number, _ in notes.table().rows()}
-        assert told == {"tiny: max_completion_tokens: 16 (the server refuses max_tokens)": 3,
-                        "tiny: temperature: not sent (refused by the server)": 3}
-        again, before = Notes(), len(server.requests)
-        Store(tmp_path).completions(model, prompts(3, max_tokens=16), again)  # from the store, and it still says so
-        assert len(server.requests) == before
-        assert again.table().rows() == notes.table().rows()
-
-
-def test_what_was_sent_is_stored_with_a_reply_and_old_lines_stay_as_they_are() -> None:
-    with serving() as server:
-        ((_, plain),) = chat(server).complete(prompts(1))
-        assert plain.sent == ""
-        assert b"sent" not in encode("k", plain)
-        server.refuses = kimi
-        ((_, reply),) = chat(server, temperature=0.5).complete(prompts(1))
-        assert decode(encode("k", reply)) == ("k", reply)
-        assert reply.sent == "temperature: not sent (refused by the server)"
+        with pytest.raises(MemlabError, match=rf"{named}.*chat\.temperature=null, .*chat\.omit=\[seed\]"):
+            list(chat(server).complete(prompts(1)))
+        model = chat(server, **settings)
+        found = dict(model.complete(prompts(3, max_tokens=33)))
+        assert {reply.text for reply in found.values()} == {f"You said: question {i}" for i in range(3)}
+        sent = server.requests[-1]
+        assert kept <= set(sent)
+        assert not gone & set(sent)
+        assert sent.get("max_completion_tokens", sent.get("max_tokens")) == 33
+        assert model.identity() != chat(server).identity()
 
 
 def test_no_temperature_is_sent_if_none_is_set() -> None:
     with serving() as server:
         server.refuses = openai_reasoning
-        model = chat(server, temperature=None, logprobs=False)
-        found = list(model.complete([*prompts(1, temperature=0.0), *prompts(1, temperature=0.7, sample=1)]))
+        model = chat(server, temperature=None, logprobs=False, omit=["max_tokens"])
+        list(model.complete([*prompts(1, temperature=0.0), *prompts(1, temperature=0.7, sample=1)]))
         assert not any("temperature" in request for request in server.requests)
-        assert all("temperature" not in reply.sent for _, reply in found)
         assert model.identity() != chat(server, logprobs=False).identity()
 
 
@@ -143,7 +116,9 @@ def test_a_schema_is_asked_for_in_words_where_the_server_binds_to_none() -> None
         server.refuses = deepseek
         found = dict(chat(server, logprobs=False, concurrency=8).complete(prompts(8, schema=SCHEMA)))
         assert {reply.text for reply in found.values()} == {'{"label": "yes"}'}
-        assert len(server.requests) == 9
+        assert len(server.requests) <= 16
+        list(chat(server, logprobs=False).complete(prompts(3, schema=SCHEMA)))  # the process knows it
+        assert not any("response_format" in request for request in server.requests[-3:])
 
 
 def test_a_value_out_of_range_is_an_error_of_the_user() -> None:
@@ -154,33 +129,6 @@ def test_a_value_out_of_range_is_an_error_of_the_user() -> None:
             with pytest.raises(MemlabError, match=message[:20]):
                 list(chat(server, logprobs=False).complete(prompts(1)))
             assert len(server.requests) == 1
-
-
-def test_a_field_that_means_something_is_not_dropped() -> None:
-    with serving() as server:
-        server.refuses = lambda body: (400, error("Unsupported value: 'reasoning_effort' does not support 'xhigh'.",
-                                                  "reasoning_effort", "unsupported_value")
-                                       ) if "reasoning_effort" in body else None
-        with pytest.raises(MemlabError, match="reasoning_effort"):
-            list(chat(server, reasoning_effort="xhigh").complete(prompts(1)))
-        server.refuses = lambda body: (400, error("Unsupported parameter", name, "unsupported_parameter")) if (
-            name := next((n for n in ("max_tokens", "max_completion_tokens") if n in body), None)) else None
-        with pytest.raises(MemlabError, match="refused"):  # no limit at all is another request
-            list(chat(server).complete(prompts(1)))
-
-
-def test_one_model_of_a_server_says_nothing_of_another() -> None:
-    with serving() as server:
-        server.refuses = lambda body: openai_reasoning(body) if body["model"] == "gpt-5" else None
-        list(chat(server, model="gpt-5").complete(prompts(1)))
-        list(chat(server, model="gpt-4o").complete(prompts(1)))
-        assert {"max_tokens", "temperature", "logprobs"} <= set(server.requests[-1])
-
-
-def test_fields_that_a_message_names() -> None:
-    assert refused_fields(None, None, "temperature and seed are not supported") == ("temperature", "seed")
-    assert refused_fields("messages[0].role", "unsupported_value", "'messages[0].role' does not support 'x'") == ()
-    assert refused_fields(None, None, "the model is overloaded") == ()
 
 
 def test_a_prompt_that_the_filter_refuses_has_no_answer_and_stops_no_other() -> None:
