@@ -9,7 +9,7 @@ from typing import Any, NotRequired, TypedDict
 
 import polars as pl
 
-from memlab.evaluate.contrast import ALPHA, OUTPUTS, Contrast, ContrastResult, identical, measure
+from memlab.evaluate.contrast import ALPHA, OUTPUTS, Contrast, ContrastResult, identical, measure, same_ranking
 from memlab.evaluate.curves import (
     CONSTANT,
     NAMES,
@@ -20,7 +20,7 @@ from memlab.evaluate.curves import (
     mean_points,
     with_heights,
 )
-from memlab.evaluate.evidence import judge_columns
+from memlab.evaluate.evidence import BUDGET, judge_columns
 from memlab.evaluate.statistics import holm
 from memlab.evaluate.summary import Estimate, headline, summary
 from memlab.evaluate.verbalise import grouping_in_words, sentence
@@ -82,7 +82,9 @@ class SameOutputs(TypedDict):
 class Comparison(TypedDict):
     """The content of comparison.json.
 
-    ``metric`` is the one that arms are ranked by, ``whole`` says that a memory fits into what is shown of it, and
+    ``budget`` are the tokens at which the verdict cuts rankings that differ. ``constant_k`` has metric -> points for
+    the ranking of each system, or of one where all have the same ranking. ``metric`` is the one that arms are ranked
+    by, ``whole`` says that a memory fits into what is shown of it, and
     ``smaller`` which smaller budget to try. What the run folders tell beside the frames is added by the report: these
     two, the seconds of the work that all arms share,
     and in ``act`` (label, words to copy).
@@ -90,6 +92,7 @@ class Comparison(TypedDict):
 
     experiment: str
     data: str
+    budget: int
     groups: int
     questions: int
     scored: int
@@ -99,7 +102,7 @@ class Comparison(TypedDict):
     exploratory: list[ContrastResult]
     noop: list[SameOutputs]
     answered: bool
-    constant_k: dict[str, list[CurvePoint]]
+    constant_k: dict[str, dict[str, list[CurvePoint]]]
     rule_curves: dict[str, dict[str, list[RulePoint]]]
     missing: list[str]
     broken: list[str]
@@ -113,30 +116,34 @@ class Comparison(TypedDict):
 
 def compare(experiment: str, data: str, arms: Mapping[str, ArmResult], contrasts: Sequence[Contrast], *,
             notes: Sequence[str] = (), missing: Sequence[str] = (), broken: Sequence[str] = (),
-            constant_k: Mapping[str, list[CurvePoint]] | None = None, seed: int = 0) -> Comparison:
+            constant_k: Mapping[str, Mapping[str, list[CurvePoint]]] | None = None, budget: int = BUDGET, seed: int = 0
+            ) -> Comparison:
     """Compare finished arms; return the content of comparison.json.
 
     ``missing`` names arms of the experiment without a finished run, ``broken`` says why run folders cannot be read.
+    ``constant_k`` has the curves of the arms' rankings, and the verdict cuts rankings at ``budget`` tokens.
     Holm's correction counts every declared contrast, with p = 1 for one that cannot be tested, so that a run that ends
-    later changes no other verdict for the worse.
+    later changes no other verdict for the worse. Rules that select from one ranking are compared over whole curves:
+    where no such contrast is declared, each with constant K, in a family of its own.
     """
     step = ALPHA / max(len(contrasts), 1)
     same_outputs = {(arm, other): outputs for arm, other in _pairs(arms, contrasts)
                     if (outputs := _identical(arms[arm], arms[other])) is not None}
-    declared = [_row(arms, c, step, seed) for c in contrasts]
-    for row, adjusted in zip(declared, holm([1.0 if row["p"] is None else row["p"] for row in declared])):
-        row["p_adjusted"] = None if row["p"] is None else adjusted
-        row["verdict"] = _verdict(row, arms, same_outputs)
-        row["words"] = sentence(row)
-    exploratory = [row for c in _exploratory(arms, contrasts)
+    one_ranking = _one_ranking(arms)
+    rules = _rules(arms) if one_ranking and not any(is_curve(c.metric) for c in contrasts) else []
+    declared = [row for family in (contrasts, rules) for row in _tested(family, arms, same_outputs, seed)]
+    families = [*contrasts, *rules]
+    exploratory = [row for c in _exploratory(arms, families)
                    if (row := _row(arms, c, ALPHA, seed, declared=False))["p"] is not None
                    and row["differing"]]
     for row in exploratory:
         row["verdict"] = "exploratory"
         row["words"] = sentence(row)
     named = {name for c in contrasts for name in (c.arm, c.against)} - set(NAMES)
+    systems = list(candidates(arms))
+    frames = candidates(arms) or {name: arm.questions for name, arm in arms.items()}
     comparison: Comparison = finite({
-        "experiment": experiment, "data": data, "groups": _groups(arms),
+        "experiment": experiment, "data": data, "budget": budget, "groups": _groups(arms),
         "questions": max((arm.questions.height for arm in arms.values()), default=0),
         "scored": max((int(arm.questions["scored"].sum()) for arm in arms.values()), default=0),
         "notes": [*notes, *_notes(arms, len(contrasts), step)],
@@ -145,30 +152,44 @@ def compare(experiment: str, data: str, arms: Mapping[str, ArmResult], contrasts
         "noop": [{"arm": a, "comparator": b, "identical": outputs} for (a, b), outputs in same_outputs.items()
                  if outputs],
         "answered": any(judge_columns(arm.questions.columns) for arm in arms.values()),
-        "constant_k": dict(constant_k or {}),
+        "constant_k": {name: (constant_k or {}).get(name, {}) for name in (systems[:1] if one_ranking else systems)},
         "rule_curves": {name: mean_points(arm.curve) for name, arm in arms.items() if arm.curve is not None},
         "missing": sorted({*missing, *named} - set(arms)), "broken": list(broken),
-        "verdict": recommend(arms, contrasts), "metric": _metric(arms, contrasts), "whole": None, "smaller": None,
+        "verdict": verdict(candidates(arms), families, _judges(frames), budget),
+        "metric": main_metric(frames, families, _judges(frames), budget), "whole": None, "smaller": None,
         "shared_seconds": 0.0, "act": [],
     })
     return comparison
+
+
+def _tested(contrasts: Sequence[Contrast], arms: Mapping[str, ArmResult],
+            same_outputs: Mapping[tuple[str, str], list[str]], seed: int) -> list[ContrastResult]:
+    """Return the rows of one family of contrasts, with Holm's correction over it."""
+    rows = [_row(arms, c, ALPHA / len(contrasts), seed) for c in contrasts]
+    for row, adjusted in zip(rows, holm([1.0 if row["p"] is None else row["p"] for row in rows])):
+        row["p_adjusted"] = None if row["p"] is None else adjusted
+        row["verdict"] = _verdict(row, arms, same_outputs)
+        row["words"] = sentence(row)
+    return rows
+
+
+def _one_ranking(arms: Mapping[str, ArmResult]) -> bool:
+    """Return whether two or more systems, and all of them, have one and the same ranking."""
+    rankings = [arms[name].ranking for name in candidates(arms)]
+    first = rankings[0] if len(rankings) > 1 else None
+    return first is not None and all(other is not None and same_ranking(first, other) for other in rankings[1:])
+
+
+def _rules(arms: Mapping[str, ArmResult]) -> list[Contrast]:
+    """Return the contrast of each system that has a curve with constant K over whole curves."""
+    curves = {name: arms[name].curve for name in candidates(arms)}
+    return [Contrast(name, CONSTANT, curve_metric(curve)) for name, curve in curves.items() if curve is not None]
 
 
 def candidates(arms: Mapping[str, ArmResult]) -> dict[str, pl.DataFrame]:
     """Return the frames of the arms that may be recommended: no oracles, tainted arms and token-matched baselines."""
     return {name: arm.questions for name, arm in arms.items()
             if not (arm.oracle or arm.tainted or name.endswith(".twin"))}
-
-
-def recommend(arms: Mapping[str, ArmResult], contrasts: Sequence[Contrast]) -> Recommendation | None:
-    """Recommend one of the arms."""
-    frames = candidates(arms)
-    return verdict(frames, contrasts, _judges(frames))
-
-
-def _metric(arms: Mapping[str, ArmResult], contrasts: Sequence[Contrast]) -> str | None:
-    frames = candidates(arms) or {name: arm.questions for name, arm in arms.items()}
-    return main_metric(frames, contrasts, _judges(frames))
 
 
 def _judges(frames: Mapping[str, pl.DataFrame]) -> list[str]:

@@ -41,23 +41,25 @@ def identical(ranking: pl.DataFrame, context: pl.DataFrame, other_ranking: pl.Da
     Scores are not compared. Contexts are the same if they show the same texts in the same order. Where neither arm
     has a reader, their answers count as the same.
     """
-    about = [c for c in ("level", "session", "turns") if c in ranking.columns and c in other_ranking.columns]
-    pairs = {
-        "ranking": [frame.filter(pl.col("rank") <= KEPT_RANKS).select("question", "rank", "unit", *about)
-                    for frame in (ranking, other_ranking)],
-        "selection": [frame.filter("selected").select("question", "unit", *about)
-                      for frame in (ranking, other_ranking)],
-        "context": [frame.select("question", "position", "text_id") for frame in (context, other_context)],
-    }
-    if answers is not None and other_answers is not None:
-        pairs["answers"] = [frame.select("question", "sample", "text") for frame in (answers, other_answers)]
-    no_reader = answers is None and other_answers is None
-    return [name for name in OUTPUTS if (_same(*pairs[name]) if name in pairs else no_reader)]
+    same = {
+        "ranking": same_ranking(ranking, other_ranking),
+        "selection": _same(ranking.filter("selected"), other_ranking.filter("selected"), ["question", "unit"]),
+        "context": _same(context, other_context, ["question", "position", "text_id"]),
+        "answers": answers is None and other_answers is None or answers is not None and other_answers is not None and
+        _same(answers, other_answers, ["question", "sample", "text"])}
+    return [name for name in OUTPUTS if same[name]]
 
 
-def _same(one: pl.DataFrame, other: pl.DataFrame) -> bool:
-    key = one.columns[:2]
-    return one.sort(key).equals(other.sort(key))
+def same_ranking(one: pl.DataFrame, other: pl.DataFrame) -> bool:
+    """Return whether two rankings have the same unit at every rank that a run folder keeps."""
+    kept = pl.col("rank") <= KEPT_RANKS
+    return _same(one.filter(kept), other.filter(kept), ["question", "rank", "unit"])
+
+
+def _same(one: pl.DataFrame, other: pl.DataFrame, columns: list[str]) -> bool:
+    about = [c for c in ("level", "session", "turns") if c in one.columns and c in other.columns]
+    rows, others = (frame.select(*columns, *about).sort(columns[:2]) for frame in (one, other))
+    return rows.equals(others)
 
 
 ALPHA = 0.05

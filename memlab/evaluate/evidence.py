@@ -9,6 +9,7 @@ side of a comparison alike.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from memlab.evaluate.retrieval import (
+    Level,
     Ranks,
     as_columns,
     holders,
@@ -56,6 +58,37 @@ def selection(tables: Tables) -> pl.DataFrame:
         columns |= within(matrix(unit_ranks(chosen, units, evidence, "turn"), questions), 1, "selected/turn")
     return as_columns(questions, columns).join(cost(tables, chosen, evidence), on="question", how="left",
                                                maintain_order="left")
+
+
+BUDGETS = (300, 1000, 3000)
+"""Tokens at which every ranking is cut, so that arms whose rankings differ compare at equal cost."""
+
+BUDGET = 1000
+"""That of the verdict where the arms declare no limit of tokens in common."""
+
+
+def within_tokens(tables: Tables, budgets: Iterable[int] = BUDGETS) -> pl.DataFrame:
+    """Return whether all evidence is in the head of each ranking that fits into so many tokens: one row per question.
+
+    The columns are ``within_1000/session/recall_all`` and, where evidence turns are known, ``within_1000/turn/...``.
+    The first unit that does not fit ends the head, so that an arm of long units may show nothing. Only ``question`` for
+    a ranking without tokens.
+    """
+    questions, ranking, evidence = tables["questions"]["question"], tables["ranking"], scored_evidence(tables)
+    columns: dict[str, Values] = {}
+    if "tokens" in ranking.columns:
+        spent = pl.col("tokens").fill_null(float("inf")).cum_sum().over("question")  # below the measured ranks: no end
+        heads = ranking.sort("question", "rank").with_columns(spent.alias("rank"))
+        levels: tuple[Level, ...] = ("session", "turn") if evidence["turn"].is_not_null().any() else ("session",)
+        for level in levels:
+            needed = matrix(unit_ranks(heads, tables["units"], evidence, level), questions)
+            columns |= {within_metric(budget, level): recall_all(needed, budget) for budget in budgets}
+    return as_columns(questions, columns)
+
+
+def within_metric(budget: int, level: Level) -> str:
+    """Return the name of a column of ``within_tokens``."""
+    return f"within_{budget}/{level}/recall_all"
 
 
 def with_evidence(tables: Tables, evidence: pl.DataFrame) -> pl.DataFrame:

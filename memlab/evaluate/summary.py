@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from memlab.data.dataset import GroupBy, groups
-from memlab.evaluate.evidence import answer_metrics, judge_columns, selection
+from memlab.evaluate.evidence import BUDGET, BUDGETS, answer_metrics, judge_columns, selection, within_tokens
 from memlab.evaluate.retrieval import official_metrics, retrieval
 from memlab.evaluate.statistics import Interval, bca, grouped_mean, mean, wilson
 from memlab.question_types import classes_of_type
@@ -107,17 +107,19 @@ ABOUT = ("question", "corpus", "group", "text", "answer", "category", "abstain",
 _standard, _official = by_order(retrieval), by_order(official_metrics)
 
 
-def per_question(tables: Tables, by: GroupBy = "auto") -> pl.DataFrame:
+def per_question(tables: Tables, by: GroupBy = "auto", budget: int | None = None) -> pl.DataFrame:
     """Return one row per question, by number: the columns of ``ABOUT``, then one Float64 column per metric.
 
-    ``by`` says which questions form a ``group``, that is, are not independent of each other.
+    ``by`` says which questions form a ``group``, that is, are not independent of each other. The rankings are cut at
+    ``BUDGETS``, and at ``budget``, the arm's own.
 
     A metric is null where it is undefined: the question does not count, or has no evidence at that level.
     """
     questions = tables["questions"]
     rows = with_text(questions, tables["texts"]).join(tables["gold"], on="question", how="left").join(
         groups(questions, tables["evidence"], tables["turns"], by), on="question", how="left").select(ABOUT)
-    for metrics in (_standard(tables), selection(tables), _official(tables), answer_metrics(tables)):
+    heads = within_tokens(tables, sorted({*BUDGETS, budget or BUDGET}))
+    for metrics in (_standard(tables), selection(tables), heads, _official(tables), answer_metrics(tables)):
         rows = rows.join(metrics, on="question", how="left")
     return rows.sort("question")
 

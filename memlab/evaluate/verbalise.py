@@ -33,7 +33,7 @@ def sentence(row: ContrastResult) -> str:
         facts.append(f"mean over {row['tokens'][0]:,.0f} to {row['tokens'][1]:,.0f} tokens")
     if in_groups := agreement(row):
         facts.append(in_groups)
-    facts.append(f"p {p_value(adjusted)}, corrected over the declared contrasts" if adjusted is not None
+    facts.append(f"p {p_value(adjusted)}, corrected" if adjusted is not None
                  else f"p {p_value(p)}, uncorrected")
     return f"{arm} {_finding(row, difference)} {other} ({'; '.join(facts)}): {_ending(row)}"
 

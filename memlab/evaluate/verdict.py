@@ -1,8 +1,12 @@
-"""The verdict of a comparison: which arm to use, how surely, and which cheaper arm is as good.
+"""The verdict of a comparison: which arm to use at equal cost, and how surely.
 
-Arms are ranked by one metric and put into tiers. A tier is led by its best arm; an arm belongs to it unless the leader
-is shown to be ahead, by the paired t-test over groups with Holm's correction over all arms that the leader is compared
-with. No arm is preferred where the best one is shown to be ahead of none. Rules that are compared over whole curves
+Arms whose rankings differ are compared by what the head of each ranking holds that fits into the same tokens for every
+question (``memlab.evaluate.evidence.within_tokens``). Another metric, declared or a judge's, decides only where the
+arms show nearly the same number of tokens by their own choice.
+
+Arms are put into tiers. A tier is led by its best arm; an arm belongs to it unless the leader is shown to be ahead, by
+the paired t-test over groups with Holm's correction over all arms that the leader is compared with. No arm is preferred
+where the best one is shown to be ahead of none. Rules that select from one ranking are compared over whole curves. They
 have no tiers: what a rule finds depends on its budget, and ``winner`` names the rule that wins. The verdict is put into
 words in ``memlab.report.opening``.
 """
@@ -13,12 +17,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
-import numpy as np
 import polars as pl
 
-from memlab.evaluate.contrast import ALPHA, PLANNED, Contrast, ContrastResult, measure
+from memlab.evaluate.contrast import ALPHA, Contrast, ContrastResult, measure
 from memlab.evaluate.curves import is_curve
-from memlab.evaluate.statistics import Assumptions, holm, interval_error, more_observations
+from memlab.evaluate.evidence import BUDGETS, within_metric
+from memlab.evaluate.retrieval import Level
+from memlab.evaluate.statistics import holm, interval_error, more_observations
 from memlab.evaluate.summary import COSTS, view
 
 
@@ -43,7 +48,7 @@ class RuleVerdict:
 
 
 def winner(contrasts: Sequence[ContrastResult]) -> RuleVerdict | None:
-    """Return which rule wins among the declared curve contrasts; None without such contrasts, or where none is defined.
+    """Return which rule wins among the curve contrasts; None without such contrasts, or where none is defined.
 
     A rule wins if all its contrasts are shown, other than those with a rule that wins without it, and no such rule is
     shown to be ahead of it. Of several, the one with the largest difference is named first.
@@ -81,23 +86,24 @@ def _rank(row: ContrastResult) -> int:
 
 
 MARGIN = 0.02
-"""A cheaper arm is as good if the 95 % interval of its difference excludes a loss of this size: 2 points."""
+"""Arms are level where the 95 % interval of their difference excludes a difference of this size: 2 points."""
 
-PRICE = 0.5
-"""A cheaper arm shows at most this share of the best arm's tokens."""
+SAME_COST = 0.9
+"""Arms cost the same where the one with the fewest mean tokens shows at least this share of the most."""
 
-CHOICES = ("selected/turn/recall_all", "selected/session/recall_all", "turn/ndcg@10", "session/ndcg@10")
-"""Metrics to rank arms by where no contrast is declared and no answer is judged, in this order."""
+DEFAULT = "best"
+"""The system that is taken among level ones where no contrast declares one of them."""
+
+LEVELS: tuple[Level, ...] = ("turn", "session")
 
 
 class Rival(TypedDict):
     """Another arm against the best one: its difference (rival less best), interval and p after Holm.
 
-    ``needed`` is how many more questions would show a difference of 3 points (``PLANNED``) in 80 % of runs.
+    ``needed`` is how many more questions would show the difference that was seen in 80 % of runs.
     """
 
     arm: str
-    tokens: float | None
     difference: float
     low: float | None
     high: float | None
@@ -111,15 +117,13 @@ class Place(TypedDict):
     arm: str
     tier: int
     value: float
-    tokens: float | None
 
 
-class Recommendation(TypedDict):
-    """The ranking by ``metric``, best first, and the comparison of the best arm with its rivals.
+class Standing(TypedDict):
+    """The ranking of arms by ``metric``, best first, and the comparison of the best arm with its rivals.
 
-    ``questions`` define the metric, in so many independent ``groups``. ``tied`` are those that it is
-    not shown to be ahead of, ``behind`` is the nearest of the others, ``cheaper`` the cheapest of the ``cheap`` arms
-    with at most half of its tokens that is as good.
+    ``questions`` define the metric, in so many independent ``groups``. ``tied`` are those that it is not shown to be
+    ahead of, ``behind`` is the nearest of the others.
     """
 
     metric: str
@@ -128,60 +132,95 @@ class Recommendation(TypedDict):
     ranking: list[Place]
     tied: list[Rival]
     behind: Rival | None
-    cheaper: Rival | None
-    cheap: int
 
 
-def verdict(frames: Mapping[str, pl.DataFrame], contrasts: Sequence[Contrast],
-            judged: Sequence[str] = ()) -> Recommendation | None:
+class Recommendation(Standing):
+    """The standing that the verdict goes by, and those within other ``BUDGETS``, by their tokens."""
+
+    elsewhere: dict[str, Standing]
+
+
+def verdict(frames: Mapping[str, pl.DataFrame], contrasts: Sequence[Contrast], judged: Sequence[str],
+            budget: int) -> Recommendation | None:
     """Rank the arms and test them against the best; None with fewer than two, no metric for all of them, or curves.
 
-    ``frames`` has the per-question frame of each candidate; ``judged`` names the judges' metrics. Ties in value are
-    broken by fewer tokens, then by name.
+    ``frames`` has the per-question frame of each candidate; ``judged`` names the judges' metrics. Of arms that are
+    level with the best, one that a contrast declares is taken as the best, or else the default system.
     """
-    if any(is_curve(c.metric) for c in contrasts):
+    metric = main_metric(frames, contrasts, judged, budget)
+    if metric is None or len(frames) < 2 or any(is_curve(c.metric) for c in contrasts):  # noqa: PLR2004  (a pair)
         return None
-    metric = main_metric(frames, contrasts, judged)
-    if metric is None or len(frames) < 2:  # noqa: PLR2004  (a comparison needs two)
-        return None
+    preferred = [*dict.fromkeys(c.arm for c in contrasts), DEFAULT]
+    beside = {tokens: name for tokens in BUDGETS for level in LEVELS if tokens != budget
+              and metric == within_metric(budget, level) and _defined(frames, name := within_metric(tokens, level))}
+    return {**_standing(frames, metric, preferred),
+            "elsewhere": {str(tokens): _standing(frames, name, preferred) for tokens, name in beside.items()}}
+
+
+def _standing(frames: Mapping[str, pl.DataFrame], metric: str, preferred: Sequence[str]) -> Standing:
     values = {name: _mean(frame, metric) or 0.0 for name, frame in frames.items()}
-    tokens = {name: _mean(frame, "context/tokens") for name, frame in frames.items()}
-    order = sorted(frames, key=lambda name: (-values[name], tokens[name] or 0.0, name))
+    order = sorted(frames, key=lambda name: (-values[name], name))
+    rivals = _against(order[0], order[1:], frames, metric)
+    level = {rival["arm"] for rival in rivals if rival["arm"] not in _apart(rivals) and is_level(rival)}
+    taken = next((name for name in preferred if name == order[0] or name in level), order[0])
+    others = [name for name in order if name != taken]
+    if taken != order[0] and _apart(rivals) <= _apart(own := _against(taken, others, frames, metric)):
+        order, rivals = [taken, *others], own
     ranking: list[Place] = []
-    waiting, rivals, tier = order, list[Rival](), 0
+    waiting, against, tier = order, rivals, 0
     while waiting:
-        leader, rest = waiting[0], waiting[1:]
         tier += 1
-        against = _against(leader, rest, frames, metric, tokens)
-        rivals = rivals or against
-        apart = {rival["arm"] for rival in against if rival["p"] is not None and rival["p"] <= ALPHA}
-        ranking += [{"arm": name, "tier": tier, "value": values[name], "tokens": tokens[name]}
-                    for name in waiting if name not in apart]
-        waiting = [name for name in rest if name in apart]
-    first_tier = {place["arm"] for place in ranking if place["tier"] == 1}
-    price = tokens[order[0]]
-    cheap = [] if price is None else [
-        rival for rival in rivals if rival["tokens"] is not None and rival["tokens"] <= PRICE * price]
-    good = [rival for rival in cheap if rival["low"] is not None and rival["low"] > -MARGIN]
-    sizes = _sizes(frames[order[0]], metric)
-    return {
-        "metric": metric, "questions": sizes[0], "groups": sizes[1], "ranking": ranking,
-        "tied": [r for r in rivals if r["arm"] in first_tier],
-        "behind": next((r for r in rivals if r["arm"] not in first_tier), None),
-        "cheaper": min(good, key=lambda r: (r["tokens"] or 0.0, r["arm"]), default=None), "cheap": len(cheap)}
+        apart = _apart(against)
+        ranking += [{"arm": name, "tier": tier, "value": values[name]} for name in waiting if name not in apart]
+        waiting = [name for name in waiting if name in apart]
+        against = _against(waiting[0], waiting[1:], frames, metric) if waiting else []
+    rows, column = view(frames[order[0]], metric)
+    rows = rows.filter(pl.col(column).is_not_null())
+    return {"metric": metric, "questions": rows.height, "groups": rows["group"].n_unique(), "ranking": ranking,
+            "tied": [rival for rival in rivals if rival["arm"] not in _apart(rivals)],
+            "behind": next((rival for rival in rivals if rival["arm"] in _apart(rivals)), None)}
 
 
-def main_metric(frames: Mapping[str, pl.DataFrame], contrasts: Sequence[Contrast],
-                judged: Sequence[str] = ()) -> str | None:
-    """Return the metric that arms are ranked by: the first that all have, of the declared, the judges', ``CHOICES``."""
-    return next((name for name in _metrics(contrasts, judged)
-                 if frames and all(_mean(frame, name) is not None for frame in frames.values())), None)
+def _apart(rivals: Sequence[Rival]) -> set[str]:
+    """Return the arms that the best one is shown to be ahead of."""
+    return {r["arm"] for r in rivals if r["p"] is not None and r["p"] <= ALPHA and r["difference"] <= 0}
 
 
-def _metrics(contrasts: Sequence[Contrast], judged: Sequence[str]) -> list[str]:
-    costs = tuple(f"/{cost}" for cost in COSTS)
-    return [m for m in dict.fromkeys([*(c.metric.removeprefix("curve/") for c in contrasts), *judged, *CHOICES])
-            if not m.removesuffix("_mean").endswith(costs) and m not in COSTS]
+def is_level(rival: Rival) -> bool:
+    """Return whether an arm has the best one's value, or an interval that excludes a difference of ``MARGIN``."""
+    low, high = rival["low"], rival["high"]
+    return rival["difference"] == 0 or low is not None and high is not None and -MARGIN < low <= high < MARGIN
+
+
+def main_metric(frames: Mapping[str, pl.DataFrame], contrasts: Sequence[Contrast], judged: Sequence[str],
+                budget: int) -> str | None:
+    """Return the metric that arms are ranked by: the first that all have.
+
+    Those of curves come first, then the declared and the judges' where the arms cost the same, then what rankings cut
+    at ``budget`` hold, which also takes the place of what arms show by their own choice. That is the last resort, for
+    rankings without tokens.
+    """
+    curves = [c.metric.removeprefix("curve/") for c in contrasts if is_curve(c.metric)]
+    equal = [within_metric(budget, level) for level in LEVELS]
+    own = {f"selected/{level}/recall_all": within for level, within in zip(LEVELS, equal)}
+    declared = [own.get(m, m) for m in (*(c.metric for c in contrasts if not is_curve(c.metric)), *judged)
+                if not _is_cost(m)]
+    wanted = [*curves, *declared, *equal] if _same_cost(frames) else [*curves, *equal, *declared]
+    return next((name for name in [*wanted, *own] if _defined(frames, name)), None)
+
+
+def _defined(frames: Mapping[str, pl.DataFrame], metric: str) -> bool:
+    return bool(frames) and all(_mean(frame, metric) is not None for frame in frames.values())
+
+
+def _is_cost(metric: str) -> bool:
+    return metric.removesuffix("_mean").endswith(tuple(f"/{cost}" for cost in COSTS)) or metric in COSTS
+
+
+def _same_cost(frames: Mapping[str, pl.DataFrame]) -> bool:
+    """Return whether the arms show nearly the same number of tokens by their own choice."""
+    tokens = [_mean(frame, "context/tokens") or 0.0 for frame in frames.values()]
+    return not tokens or min(tokens) >= SAME_COST * max(tokens)
 
 
 def _mean(questions: pl.DataFrame, metric: str) -> float | None:
@@ -190,33 +229,22 @@ def _mean(questions: pl.DataFrame, metric: str) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
 
-def _against(leader: str, others: Sequence[str], frames: Mapping[str, pl.DataFrame], metric: str,
-             tokens: Mapping[str, float | None]) -> list[Rival]:
+def _against(leader: str, others: Sequence[str], frames: Mapping[str, pl.DataFrame], metric: str) -> list[Rival]:
     rows: list[ContrastResult] = [
         measure(Contrast(other, leader, metric), frames[other], frames[leader], alpha=ALPHA, seed=0, declared=False)
         for other in others]
     adjusted = holm([1.0 if row["p"] is None else row["p"] for row in rows])
-    return [{"arm": row["arm"], "tokens": tokens[row["arm"]], "difference": row["difference"] or 0.0,
-             "low": row["low"], "high": row["high"], "p": None if row["p"] is None else p,
-             "needed": needed(row, ALPHA / max(len(others), 1))}
+    return [{"arm": row["arm"], "difference": row["difference"] or 0.0, "low": row["low"], "high": row["high"],
+             "p": None if row["p"] is None else p, "needed": needed(row, ALPHA / max(len(others), 1))}
             for row, p in zip(rows, adjusted)]
 
 
 def needed(row: ContrastResult, alpha: float) -> int | None:
-    """Return how many more questions would show the planned difference in 80 % of runs, at the spread observed.
+    """Return how many more questions would show the difference that was seen in 80 % of runs, at its spread.
 
-    Where the arms answer all alike, the spread that plans assume (``Assumptions``) takes its place. None where nothing
-    can be tested.
+    None where no difference was seen, or nothing can be tested.
     """
-    n, df, planned = row["n"], row["df"], row["planned"] or PLANNED
-    if df is None or n < 2:  # noqa: PLR2004  (one question has no spread)
+    difference, low, high, df = row["difference"], row["low"], row["high"], row["df"]
+    if not difference or low is None or high is None or df is None or low == high:
         return None
-    error = 0.0 if row["low"] is None or row["high"] is None else interval_error(row["low"], row["high"], df)
-    return more_observations(planned, error or Assumptions().error(np.ones(n), planned), df, n, alpha)
-
-
-def _sizes(questions: pl.DataFrame, metric: str) -> tuple[int, int]:
-    """Return the number of questions that define a metric, and of their groups."""
-    rows, column = view(questions, metric)
-    rows = rows.filter(pl.col(column).is_not_null())
-    return rows.height, rows["group"].n_unique()
+    return more_observations(abs(difference), interval_error(low, high, df), df, row["n"], alpha)

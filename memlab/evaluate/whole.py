@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypedDict
 
 SHARE = 0.25
@@ -13,6 +13,18 @@ few turns that answer a question still fit."""
 LIMITS = {"tokens": "tokens", "k": "turns"}
 """Setting of a selection -> the size of a memory that it limits. A unit holds a turn or more, so K units are K turns or
 more."""
+
+
+def budget(pipelines: Iterable[Mapping[str, Any]]) -> int | None:
+    """Return the limit of tokens that these pipelines' selections or packs all declare; None without one in common.
+
+    >>> budget([{"select": {"tokens": 500}}, {"select": {"k": 10}, "pack": {"max_tokens": 500}}])
+    500
+    """
+    limits = {next((one[name] for slot, name in (("select", "tokens"), ("pack", "max_tokens"))
+                    if isinstance(one := pipeline.get(slot), Mapping) and type(one.get(name)) is int), None)
+              for pipeline in pipelines}
+    return limits.pop() if len(limits) == 1 else None
 
 
 class Whole(TypedDict):

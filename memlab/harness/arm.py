@@ -22,6 +22,7 @@ from memlab.evaluate.contrast import KEPT_RANKS
 from memlab.evaluate.curves import constant_k
 from memlab.evaluate.export import write_answers, write_trec
 from memlab.evaluate.summary import averages, by_order, calibration_error, per_question
+from memlab.evaluate.whole import budget
 from memlab.harness import manifest
 from memlab.harness.run_files import write_manifest
 from memlab.harness.run_tables import Prunes, rule_curve, shown_curve, snippets, truncated_share
@@ -171,7 +172,7 @@ class Arm:
         total = time.perf_counter() - start + (sum(ranked.seconds.values()) if ranked else 0.0)
         matched = self._run_baseline(tables, store, ranked) if self.adaptive() and tables["ranking"].height else None
         start = time.perf_counter()
-        questions = per_question(tables, self.dataset.grouping())
+        questions = per_question(tables, self.dataset.grouping(), budget([spec(self.pipeline)]))
         curve = self._curve(tables, questions, store)
         seconds["evaluate"] = time.perf_counter() - start
         self._write(folder, tables, questions, curve)

@@ -1,7 +1,8 @@
 """Reports from finished runs: ``memlab report RUNS``, RUNS a data folder or one above several.
 
 ``--wandb entity/project`` also sends those compared arms to W&B that are not there yet, and publishes each report
-there as a W&B Report; the local report is complete without an account.
+there as a W&B Report; the local report is complete without an account. ``--csv`` and ``--latex`` write the table of
+arms beside each report, as ``report.csv`` with numbers as numbers, and as ``report.tex`` with intervals.
 """
 
 from __future__ import annotations
@@ -12,10 +13,15 @@ from collections.abc import Sequence
 from memlab.errors import MemlabError
 from memlab.report.build import ReportFiles, build
 from memlab.report.console import print_comparison
+from memlab.report.export import csv, latex
+from memlab.runtime.files import atomic_write
 from memlab.runtime.help_text import Parser
 from memlab.runtime.machine import enough_memory
 from memlab.runtime.paths import no_runs, path_argument
 from memlab.runtime.terminal import print
+
+WRITERS = {"csv": (".csv", csv), "latex": (".tex", latex)}
+"""Option -> the end of the file's name beside the report, and what makes its content."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -23,6 +29,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = Parser(prog="memlab report", description=__doc__)
     parser.add_argument("runs", type=path_argument, help="runs/<experiment>/<data>, or a folder above")
     parser.add_argument("--seed", type=int, default=0, help="seed of the resamples behind the intervals (default 0)")
+    for name in WRITERS:
+        parser.add_argument(f"--{name}", action="append_const", const=name, dest="tables",
+                            help="write the table of arms beside the report as well")
     parser.add_argument("--wandb", metavar="ENTITY/PROJECT", help="publish there as a W&B Report as well")
     options = parser.parse_args(argv)
     entity, _, project = (options.wandb or "").partition("/")
@@ -38,6 +47,10 @@ def main(argv: Sequence[str] | None = None) -> int:
                 report = build(folder, seed=options.seed)
             print_comparison(report.comparison)
             print(f"report: {report.html}")
+            for name in options.tables or ():
+                suffix, write = WRITERS[name]
+                atomic_write(path := report.html.with_suffix(suffix), write(report.comparison))
+                print(f"{name}: {path}")
             if entity:
                 print(f"W&B report: {_publish(report, entity, project)}")
         except MemlabError as error:

@@ -19,8 +19,8 @@ import polars as pl
 from memlab.errors import DiskFault, MemlabError
 from memlab.evaluate.compare import ArmResult, Comparison, VerdictCounts, compare
 from memlab.evaluate.contrast import Contrast
-from memlab.evaluate.evidence import PREFIX
-from memlab.evaluate.whole import smaller, whole
+from memlab.evaluate.evidence import BUDGET, PREFIX
+from memlab.evaluate.whole import budget, smaller, whole
 from memlab.harness.arm import Arm
 from memlab.harness.results import ArmRun, failure_file, finished_arms
 from memlab.harness.staleness import own_source
@@ -165,12 +165,23 @@ def build(folder: Path, contrasts: Sequence[Contrast] | None = None, expected: I
         comparison["notes"].insert(0, f"Left out, since they ran with other data settings: {names}.")
     older = [path.name for path in runs.older]
     files = ReportFiles(comparison, folder / "comparison.json", folder / "report.html", folder / "report.md")
+    _set_aside(files)
     with disk_faults(folder):
         (folder / RECORD).unlink(missing_ok=True)  # who recorded it built another report
     _write(files.html, page(comparison, runs.arms, older))
     _write(files.markdown, document(comparison, runs.arms, older))
     _write(files.json, json.dumps(comparison, indent=1, allow_nan=False) + "\n")
     return files
+
+
+def _set_aside(files: ReportFiles) -> None:
+    """Keep the report of another budget in the folder, under the name of its budget: ``report.300_tokens.html``."""
+    folder = files.json.parent
+    with suppress(OSError, ValueError, KeyError, TypeError):  # there is none, or it is damaged
+        if (before := read_json(files.json)["budget"]) != files.comparison["budget"]:
+            for path in (*folder.glob("report.[a-z]*"), files.json):
+                if path.name.count(".") == 1:
+                    path.replace(path.with_suffix(f".{int(before)}_tokens{path.suffix}"))
 
 
 def _unchanged_arms(folder: Path, last: Mapping[str, str]) -> dict[str, str]:
@@ -191,14 +202,15 @@ def comparison_of(folder: Path, arms: Sequence[ArmRun], contrasts: Sequence[Cont
     """Compare the arms' frames, and warn of judges that are not calibrated."""
     results = {arm.name: ArmResult(arm.questions, arm.ranking, arm.context, arm.answers, arm.curve, arm.folder.name,
                                    arm.seconds, arm.oracle, arm.tainted) for arm in arms}
-    first, curve = arms[0].manifest, curve_arm(arms, contrasts)
+    first = arms[0].manifest
+    systems = [arm for arm in arms if not arm.oracle and not arm.name.endswith(".twin")]
     comparison = compare(
-        first["experiment"], first["dataset"], results, contrasts, notes=_notes(arms, curve),
-        missing=[name for name in expected if name not in results], broken=broken,
-        constant_k=curve.manifest["constant_k"] if curve else None, seed=seed)
+        first["experiment"], first["dataset"], results, contrasts, notes=_notes(arms),
+        missing=[name for name in expected if name not in results], broken=broken, seed=seed,
+        constant_k={arm.name: arm.manifest["constant_k"] for arm in arms},
+        budget=budget(arm.manifest["pipeline"] for arm in systems) or BUDGET)
     for name, base in oracle_bases(arms).items():
         comparison["arms"][name]["oracle_of"] = base
-    systems = [arm for arm in arms if not arm.oracle and not arm.name.endswith(".twin")]
     selections = [arm.manifest["pipeline"].get("select") for arm in systems]
     comparison["whole"], comparison["smaller"] = whole(selections, first["haystack"]), smaller(selections)
     comparison["shared_seconds"] = sum(arm.shared_seconds for arm in arms)
@@ -223,13 +235,6 @@ def verdict_counts(verdicts: pl.DataFrame | None) -> dict[str, VerdictCounts]:
             for judge, n, without, incomplete in counts.iter_rows() if without or incomplete}
 
 
-def curve_arm(arms: Sequence[ArmRun], contrasts: Sequence[Contrast]) -> ArmRun | None:
-    """Choose the arm whose ranking the constant-K curve belongs to: the first contrast's, else the first system."""
-    measured = [arm for arm in arms if arm.manifest["constant_k"]]
-    compared = {name for c in contrasts[:1] for name in (c.arm, c.against)}
-    return next((arm for arm in measured if arm.name in compared), next((a for a in measured if not a.oracle), None))
-
-
 def declared_contrasts(arms: Sequence[ArmRun]) -> list[Contrast]:
     """Read the contrasts that the newest arm's config.yaml declares."""
     newest = max(arms, key=lambda arm: arm.manifest["finished"])
@@ -240,7 +245,7 @@ def declared_contrasts(arms: Sequence[ArmRun]) -> list[Contrast]:
                           fix="each needs arm, comparator and metric") from error
 
 
-def _notes(arms: Sequence[ArmRun], curve: ArmRun | None) -> list[str]:
+def _notes(arms: Sequence[ArmRun]) -> list[str]:
     notes = list(dict.fromkeys(note for arm in arms for note in arm.manifest["notes"]))
     data = {json.dumps(arm.manifest["data"], sort_keys=True, default=str) for arm in arms}
     for differ, versions in ((_differ(arms), "versions of memlab's source"), (len(data) > 1, "versions of the data")):
@@ -262,8 +267,6 @@ def _notes(arms: Sequence[ArmRun], curve: ArmRun | None) -> list[str]:
         if (verdicts := arm.verdicts) is not None:
             notes += [f"{arm.name}, judge {one_line(judge)}: {remark}" for judge in verdict_counts(verdicts)
                       for remark in remarks(verdicts.filter(judge=judge))]
-    if curve is not None and len(arms) > 1:
-        notes.append(f"The constant-K curve is that of the ranking of {curve.name}.")
     return [*notes, *_count_sentences(arms)]
 
 

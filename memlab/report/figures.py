@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 from memlab.evaluate.compare import Comparison
+from memlab.evaluate.curves import CurvePoint
 from memlab.evaluate.summary import calibration_error, complete_bins
 from memlab.harness.results import ArmRun
 from memlab.report import units
@@ -31,10 +33,12 @@ class Chart:
 
 
 def evidence_against_tokens(comparison: Comparison, opening: Opening) -> Chart | None:
-    """Draw the verdict's metric against mean context tokens: arms as points, constant K and each rule's settings as
-    lines; the winner and what it was compared with are coloured. None without tokens or the metric.
+    """Draw what arms show against mean context tokens: arms as points, constant K and each rule's settings as lines.
+
+    The winner and what it was compared with are coloured. The grey line has one meaning in all reports: constant K on
+    the one ranking that all arms share. None without tokens or the metric.
     """
-    metric = units.base(opening.metric or "")
+    metric = drawn_metric(opening)
     marks = _marks(comparison, opening, metric)
     if not marks:
         return None
@@ -84,15 +88,35 @@ def _role(name: str, opening: Opening) -> str:
     return "winner" if name == opening.winner else "comparator" if name == opening.comparator else ""
 
 
+def constant_k(comparison: Comparison, opening: Opening) -> dict[str, list[CurvePoint]]:
+    """Return arm -> what its ranking holds at each constant K, in the metric of the picture.
+
+    "" is the one ranking that all arms share. Where rankings differ, they are those of the winner and of the arm that
+    it was compared with.
+    """
+    lines, metric = comparison["constant_k"], drawn_metric(opening)
+    found = dict(zip([""], lines.values())) if len(lines) == 1 else {
+        name: lines[name] for name in (opening.winner, opening.comparator) if name in lines}
+    return {name: points[metric] for name, points in found.items() if metric in points}
+
+
+def drawn_metric(opening: Opening) -> str:
+    """Return the metric that the picture draws: what arms show where the verdict cuts their rankings."""
+    return re.sub(r"^within_\d+/", "selected/", units.base(opening.metric or ""))
+
+
 def _curves(comparison: Comparison, opening: Opening, metric: str) -> list[Polyline]:
-    constant: list[Point] = [(p["tokens"], p["value"]) for p in comparison["constant_k"].get(metric, [])
-                             if p["value"] is not None]
-    role = "comparator" if opening.winner and opening.comparator == f"{opening.winner}.twin" else ""
-    curves = [Polyline("constant K", constant, role, named=True)] if constant else []
-    for name, drawn in comparison["rule_curves"].items():
-        points: list[Point] = [(p["tokens"], p["value"]) for p in drawn.get(metric, [])]
-        if points:
-            curves.append(Polyline(f"{name}, all settings", points, _role(name, opening), dashed=True))
+    curves = []
+    for name, drawn in constant_k(comparison, opening).items():
+        points = [(p["tokens"], p["value"]) for p in drawn if p["value"] is not None]
+        label = f"{name}, constant K" if name else "constant K"
+        twin = opening.winner and opening.comparator == f"{opening.winner}.twin"
+        role = _role(name, opening) if name else "comparator" if twin else ""
+        curves += [Polyline(label, points, role, named=True)] if points else []
+    for name, rule in comparison["rule_curves"].items():
+        line: list[Point] = [(p["tokens"], p["value"]) for p in rule.get(metric, [])]
+        if line:
+            curves.append(Polyline(f"{name}, all settings", line, _role(name, opening), dashed=True))
     return curves
 
 

@@ -9,7 +9,7 @@ from memlab.evaluate.compare import Comparison
 from memlab.evaluate.curves import CurvePoint
 from memlab.evaluate.summary import calibration_error
 from memlab.harness.results import ArmRun
-from memlab.report import arm_settings, costs, differing, effects, published, sections, units, view_model
+from memlab.report import arm_settings, costs, differing, effects, figures, published, sections, units, view_model
 from memlab.report.opening import Opening, opening
 from memlab.text.display import EMPTY, clean, format_count, format_number, one_line
 
@@ -62,9 +62,11 @@ def document(comparison: Comparison, arms: Sequence[ArmRun], older: Sequence[str
     parts = [f"# {escape(effects.title(comparison, found))}",
              f"{escape(comparison['experiment'])} on {escape(comparison['data'])}. {escape(found.data)}",
              "## Verdict", _verdict(comparison, found)]
-    if curve := comparison["constant_k"].get(units.base(found.metric or "")):
-        parts += ["## Evidence against tokens", f"What a constant K shows, on {code(units.base(found.metric or ''))}:",
-                  _curve(units.base(found.metric or ""), curve)]
+    drawn = figures.drawn_metric(found)
+    if curves := figures.constant_k(comparison, found):
+        parts += ["## Evidence against tokens", *(text for name, curve in curves.items() for text in (
+            f"What a constant K shows{' of the ranking of ' * bool(name)}{escape(name)}, on {code(drawn)}:",
+            _curve(drawn, curve)))]
     parts += ["## All arms", _arms(comparison, found)]
     if chosen and (differ := _questions(arms, chosen)):
         parts += ["## Where they differ", differ]
@@ -187,7 +189,8 @@ def _arms(comparison: Comparison, found: Opening) -> str:
         body.append([name, *("".join(sign for sign, _ in c.marks) + " " * bool(c.marks) + c.text
                              + (f" ({c.detail})" if c.detail else "") for c in row.cells)])
     legend = ("In brackets the 95 % interval. ▲ ▼ higher or lower in a declared contrast (corrected p &lt; .05), "
-              "△ ▽ exploratory. Tokens and K are means per question; time is that of the arm's own stages.")
+              "△ ▽ in another, before any correction: a hint alone. "
+              "Tokens and K are means per question; time is that of the arm's own stages.")
     if compared := view_model.compared_arms(comparison):
         legend += f" Compared: {escape(compared)}."
     head = ["arm", *(code(name) if "/" in name else name for name, _ in arms.heads)]

@@ -26,6 +26,7 @@ from memlab.harness.results import ArmRun, finished_arms, read_arm
 from memlab.report import view_model
 from memlab.report.build import comparison_of, declared_contrasts
 from memlab.report.console import print_comparison
+from memlab.report.export import latex
 from memlab.report.opening import opening
 from memlab.text.display import format_number, html_table, paragraphs, plural
 
@@ -101,6 +102,10 @@ class ComparedRuns:
         texts = ("arm", "comparator", "metric", "verdict", "words")
         return pl.DataFrame([{name: row.get(name) for name in columns} for row in rows],
                             schema={name: pl.String if name in texts else pl.Float64 for name in columns}, strict=False)
+
+    def to_latex(self) -> str:
+        """Return the table of arms as LaTeX, with 95 % intervals in brackets."""
+        return latex(self.comparison)
 
     def __repr__(self) -> str:
         from memlab.runtime.console import Console

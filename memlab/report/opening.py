@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-import math
 import re
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memlab.config.comments import first_sentence
 from memlab.config.instantiate import CONF
 from memlab.evaluate.compare import Comparison
-from memlab.evaluate.contrast import PLANNED, ContrastResult
+from memlab.evaluate.contrast import ContrastResult
 from memlab.evaluate.evidence import ANSWER_WORDS, PREFIX
 from memlab.evaluate.verbalise import interval, opponent, p_value
-from memlab.evaluate.verdict import MARGIN, Place, Recommendation, Rival, RuleVerdict, needed, winner
+from memlab.evaluate.verdict import (
+    MARGIN,
+    Place,
+    Recommendation,
+    Rival,
+    RuleVerdict,
+    Standing,
+    is_level,
+    needed,
+    winner,
+)
+from memlab.report import units
 from memlab.text.display import format_signed, plural
 
 FAIR = 0.5
 """A contrast with less power than this for the difference planned for is named in the opening."""
-
-UNEQUAL = 1.5
-"""Ratio of the best arm's tokens to the median of the others from which costs are said to differ."""
-
-CHEAPER = 0.9
-"""Where no difference is shown, an arm with less than this share of the best one's tokens is offered in its place."""
 
 COMPLETE = 0.99
 """Share of questions with all evidence above which a smaller budget is advised."""
@@ -90,27 +93,43 @@ def _verdict(comparison: Comparison) -> tuple[str, list[str]]:
         return _rules_words(rules, comparison)
     if found is None:
         return _alone(comparison)
+    if len(comparison["constant_k"]) == 1 and _tokens(found["metric"]):
+        return (f"No winner on {plural(found['questions'], 'question')}: the arms show more or less of one ranking, so "
+                "at equal tokens they are the same.",
+                ["More tokens find more; the picture and the table say what each number of units costs. A rule that "
+                 "chooses it by question would be compared with them: rank/select=gap, marginal or another."])
     words = _tie(found) if found["behind"] is None else _preference(found, found["behind"])
-    return words[0], [*words[1], *_too_easy(comparison), *_shown_contrasts(found, comparison["contrasts"]),
-                      *_cheaper(found), *_weak(comparison["contrasts"])]
+    return words[0], [*words[1], *_cut(found), *_too_easy(comparison),
+                      *_shown_contrasts(found, comparison["contrasts"]), *_weak(comparison["contrasts"])]
 
 
 def _preference(found: Recommendation, behind: Rival) -> tuple[str, list[str]]:
     best, tied, others = found["ranking"][0], found["tied"], len(found["ranking"]) - 1
-    rest, finds = others - len(tied), f"it {_does(found['metric'], best['value'])}"
+    rest, finds = others - len(tied), _does(found["metric"], best["value"])
+    equal = "at equal tokens " if _tokens(found["metric"]) else ""
     ahead = f"Shown to be ahead of {_number(rest)} of {_number(others)} others; the nearest is " if tied and rest > 1 \
         else f"Shown to be ahead of {'both' if rest == 2 else 'all ' + _number(rest)}; the nearest is " if rest > 1 \
         else "Shown to be ahead of "
     sure = f"{ahead}{behind['arm']}: {_lead(behind, others)}."
     if not tied:
-        return f"Use {best['arm']}: {finds}, {-100 * behind['difference']:.1f} points above {behind['arm']}.", [sure]
+        return (f"Use {best['arm']}: {equal}it {finds}, {-100 * behind['difference']:.1f} points above "
+                f"{behind['arm']}.", [sure])
+    better = f"{equal}it is shown to be better than {_and_more(behind['arm'], rest - 1)}"
+    return (f"Use {best['arm']}: {'; '.join([better, *_groups(best['arm'], tied)])}.",
+            [f"It {finds}.", sure, *_tied_words(tied, others), *_settled_by(found)])
+
+
+def _groups(best: str, tied: Sequence[Rival]) -> list[str]:
+    """Return who is level with the best, and of whom that is open.
+
+    >>> rival = {"difference": 0, "low": None, "high": None}
+    >>> _groups("best", [{**rival, "arm": "oltramem"}, {**rival, "arm": "plain", "difference": -.08}])
+    ['best and oltramem are level', 'plain is open']
+    """
     level, unsettled = (_and_more(some[0]["arm"], len(some) - 1) if some else "" for some in _by_level(tied))
-    better = _and_more(behind["arm"], rest - 1)
-    against = (f"it is shown to be better than {better}, and level with {level}" if not unsettled else
-               f"it is shown to be better than {better}; whether it beats {unsettled} is open" if not level else
-               f"shown better than {better}, level with {level}, open against {unsettled}")
-    return (f"Use {best['arm']}: {against}.",
-            [f"I{finds[1:]}{_at(best['tokens'])}.", sure, *_tied_words(tied, others), _settled_by(found)])
+    one = sum(not is_level(rival) for rival in tied) == 1
+    return ([f"{best}{',' if ' and ' in level else ' and'} {level} are level"] if level else []) + (
+        [f"{unsettled} {'is' if one else 'are'} open"] if unsettled else [])
 
 
 def _and_more(name: str, more: int) -> str:
@@ -123,45 +142,24 @@ def _and_more(name: str, more: int) -> str:
 
 
 def arm_to_offer(found: Recommendation) -> Place:
-    """Return the arm that is offered where none is shown to be ahead: the best, or one that is clearly cheaper."""
-    best, level = found["ranking"][0], [place for place in found["ranking"] if place["tier"] == 1]
-    cheapest = min(level, key=lambda place: (_price(place), -place["value"], place["arm"]))
-    return cheapest if _price(cheapest) < CHEAPER * _price(best) else best
-
-
-def _price(place: Place) -> float:
-    return math.inf if place["tokens"] is None else place["tokens"]
+    """Return the arm that is offered where none is shown to be ahead: the first of the level ones."""
+    return found["ranking"][0]
 
 
 def _tie(found: Recommendation) -> tuple[str, list[str]]:
     """Return the verdict where the best arm is shown to be ahead of no other."""
-    best, rivals, n = found["ranking"][0], found["tied"], found["questions"]
-    names = f"{best['arm']} and {rivals[0]['arm']}" if len(rivals) == 1 else f"all {_number(len(rivals) + 1)}"
-    sentence = f"No winner: {names} are level on {plural(n, 'question')}." if all(map(_is_level, rivals)) else (
-        f"No winner: no difference between {names} is shown on {plural(n, 'question')}.")
-    offer = arm_to_offer(found)
-    cheapest = all(_price(offer) <= _price(place) for place in found["ranking"] if place["tier"] == 1)
-    reason = "the cheapest of them" if cheapest else "the highest value, and no other is clearly cheaper"
-    sure = [f"To copy: {offer['arm']}, {reason}; it {_does(found['metric'], offer['value'])}"
-            f"{_at(offer['tokens'])}."]
+    best, rivals, n = found["ranking"][0], found["tied"], plural(found["questions"], "question")
+    leads = [] if any(map(is_level, rivals)) else [f"{best['arm']} leads"]
+    words = "; ".join([*leads, *_groups(best["arm"], rivals)])
     if all(place["value"] == best["value"] for place in found["ranking"]):
-        sure.append("All have the same value.")
-    else:
-        sure += [] if offer is best else [f"The highest value: {best['arm']} {_does(found['metric'], best['value'])}"
-                                          f"{_at(best['tokens'])}."]
-        sure += _tied_words(rivals, len(rivals))
-    return sentence, [*sure, _settled_by(found)]
-
-
-def _is_level(rival: Rival) -> bool:
-    """Return whether an arm has the best one's value, or an interval that excludes a difference of ``MARGIN``."""
-    low, high = rival["low"], rival["high"]
-    return rival["difference"] == 0 or low is not None and high is not None and -MARGIN < low <= high < MARGIN
+        words += ", with the same value"
+    return f"No winner on {n}: {words}.", [f"To copy: {best['arm']}; it {_does(found['metric'], best['value'])}.",
+                                           *_tied_words(rivals, len(rivals)), *_settled_by(found)]
 
 
 def _by_level(rivals: Sequence[Rival]) -> tuple[list[Rival], list[Rival]]:
     """Return the arms that are level with the best, and those of which this is open."""
-    return [r for r in rivals if _is_level(r)], [r for r in rivals if not _is_level(r)]
+    return [r for r in rivals if is_level(r)], [r for r in rivals if not is_level(r)]
 
 
 def _tied_words(rivals: Sequence[Rival], others: int) -> list[str]:
@@ -178,16 +176,43 @@ def _names(rivals: Sequence[Rival], others: int) -> str:
                      for rival in rivals[:NAMED]) + more
 
 
-def _shown_contrasts(found: Recommendation, contrasts: Sequence[ContrastResult]) -> list[str]:
-    """Return why a contrast may be shown though the verdict leaves it open; nothing where none is."""
-    best, tied = found["ranking"][0]["arm"], {rival["arm"] for rival in found["tied"]}
-    names = [row["comparator"] for row in contrasts if row["verdict"] == "shown" and row["arm"] == best
-             and row["metric"] == found["metric"] and row["comparator"] in tied]
-    if not names:
+def _cut(found: Recommendation) -> list[str]:
+    """Return at how many tokens rankings are cut, and who leads at other budgets; nothing for other metrics."""
+    if not (tokens := _tokens(found["metric"])):
         return []
-    return [f"Ahead of {' and '.join(names)} in a contrast that was declared before the run, corrected over "
-            f"the {_number(len(contrasts))} declared. The verdict names the best of all afterwards, so it corrects "
-            "over more."]
+    return [f"Equal tokens: each ranking is cut at {tokens:,} tokens for every question; the first unit that does not "
+            "fit ends it. What an arm shows by its own choice is a column of the table.",
+            *(f"Within {int(budget):,} tokens: {_leads(standing)}." for budget, standing in found["elsewhere"].items())]
+
+
+def _leads(found: Standing) -> str:
+    """Return who leads at another budget, and how surely."""
+    best, behind, tied = found["ranking"][0], found["behind"], found["tied"]
+    value = f"{best['arm']} {100 * best['value']:.1f} %"
+    if behind and not tied:
+        return f"{value}, {-100 * behind['difference']:.1f} points above {behind['arm']}"
+    better = [f"better than {behind['arm']}"] if behind else []
+    return "; ".join([value, *better, *_groups(best["arm"], tied)])
+
+
+def _tokens(metric: str) -> int | None:
+    """Return the tokens at which a metric cuts rankings; None for another metric.
+
+    >>> _tokens("within_1000/turn/recall_all"), _tokens("turn/ndcg@10")
+    (1000, None)
+    """
+    match = re.match(r"within_(\d+)/", metric)
+    return int(match[1]) if match else None
+
+
+def _shown_contrasts(found: Recommendation, contrasts: Sequence[ContrastResult]) -> list[str]:
+    """Return which declared contrasts are shown between arms that the verdict leaves level or open."""
+    together = {found["ranking"][0]["arm"], *(rival["arm"] for rival in found["tied"])}
+    shown = [f"{row['arm']} {units.difference(row['metric'], row['difference'])} against {row['comparator']} in "
+             f"{units.label(row['metric'])}" for row in contrasts
+             if row["verdict"] in ("shown", "opposite") and {row["arm"], row["comparator"]} <= together]
+    return [f"Yet shown by a contrast that was declared before the run: {'; '.join(shown)}. It asks about one pair and "
+            "one metric; the verdict names the best of all afterwards, so it corrects over more."] if shown else []
 
 
 def too_easy(comparison: Comparison) -> str:
@@ -205,29 +230,31 @@ def _too_easy(comparison: Comparison) -> list[str]:
             f"apart here: compare again with less, such as {setting}."]
 
 
-def _settled_by(found: Recommendation) -> str:
-    """Return what would tell the best arm from all that it is not shown to be ahead of."""
-    most = max((rival["needed"] for rival in found["tied"] if rival["needed"] is not None), default=None)
-    return _settle(found["groups"], found["questions"], most, PLANNED)
+def _settled_by(found: Standing) -> list[str]:
+    """Return what would tell the best arm from those of which it is open whether it is ahead."""
+    unsettled = _by_level(found["tied"])[1]
+    if not unsettled and found["groups"] > 1:
+        return []
+    most = max(unsettled, key=lambda rival: rival["needed"] or 0, default=None)
+    return [_settle(found["groups"], found["questions"], most and most["needed"], most["difference"] if most else 0.0,
+                    most["arm"] if most else "")]
 
 
-def _settle(groups: int, n: int, more: int | None, planned: float) -> str:
-    """Return what would settle an open verdict.
+def _settle(groups: int, n: int, more: int | None, seen: float, other: str) -> str:
+    """Return what would settle an open verdict: how many more questions show the difference that was seen.
 
-    >>> _settle(40, 40, 1312, .03)
-    'What would settle it: about 1,300 more questions; they show a difference of 3 points in 80 % of runs.'
+    >>> print(_settle(40, 40, 1312, .031, "plain"))
+    What would settle it: about 1,300 more questions, if the true difference to plain is the 3.1 points seen here.
     """
     if groups < 2:  # noqa: PLR2004  (one group gives no measure of chance)
         return ("What would settle it: questions that share no evidence with these, or of other conversations; all of "
                 "these belong to one group, which gives no measure of chance.")
-    points = f"a difference of {100 * planned:g} points"
-    if more is None:
-        return f"More questions like these would hardly show {points}."
-    if more == 0:
-        return f"These questions show {points} in 80 % of runs or more, so the true one is likely to be smaller."
+    points = f"{abs(100 * seen):.1f} points"
+    if not more:
+        return f"More questions like these would hardly show a difference as small as that to {other}, {points}."
     kind = f", in {max(1, round(more * groups / n)):,} more conversations or groups" if groups < n else ""
-    return (f"What would settle it: about {float(f'{more:.2g}'):,.0f} more questions{kind}; they show {points} in 80 % "
-            "of runs.")
+    return (f"What would settle it: about {float(f'{more:.2g}'):,.0f} more questions{kind}, if the true difference to "
+            f"{other} is the {points} seen here.")
 
 
 def _rules_words(rules: RuleVerdict, comparison: Comparison) -> tuple[str, list[str]]:
@@ -250,14 +277,14 @@ def _rules_words(rules: RuleVerdict, comparison: Comparison) -> tuple[str, list[
         sure.append(f"Also shown to beat what it is compared with: {', '.join(rules.also)}.")
     if not rules.wins:
         sure.append(_settle(near["groups"] or 0, near["n"], needed(near, .05 / max(len(comparison["contrasts"]), 1)),
-                            near["planned"] or PLANNED))
+                            near["difference"] or 0.0, other))
     return sentence, [*sure, *_weak(comparison["contrasts"])]
 
 
 def _margin(row: ContrastResult) -> str:
     facts = [f"{format_signed(100 * (row['difference'] or 0.0), 1)} points", *interval(row)]
     facts.append("nothing can be tested" if row["p_adjusted"] is None else
-                 f"p {p_value(row['p_adjusted'])}, corrected over the declared contrasts")
+                 f"p {p_value(row['p_adjusted'])}, corrected")
     return f"Against {opponent(row)}: {', '.join(facts)}{'' if row['verdict'] == 'shown' else ' (not shown)'}."
 
 
@@ -300,21 +327,6 @@ def _alone(comparison: Comparison) -> tuple[str, list[str]]:
             [*sure, "One arm alone does not say whether another is better."])
 
 
-def _cheaper(found: Recommendation) -> list[str]:
-    """Return whether an arm is as good at half the price, and a warning where more tokens may be what wins."""
-    sentences = []
-    if cheaper := found["cheaper"]:
-        sentences.append(f"As good at half the price: {cheaper['arm']}{_at(cheaper['tokens'])}, {_size(cheaper)}; the "
-                         f"interval excludes a loss of {100 * MARGIN:.0f} points.")
-    elif found["cheap"]:
-        sentences.append("No arm is as good at half the price.")
-    prices = [place["tokens"] for place in found["ranking"] if place["tokens"] is not None]
-    if len(prices) > 1 and prices[0] > UNEQUAL * statistics.median(prices[1:]):
-        sentences.append(f"Costs differ: the arms show {min(prices):,.0f} to {max(prices):,.0f} tokens, and more "
-                         "tokens find more. rank/select=budget compares them at equal tokens.")
-    return sentences
-
-
 def _weak(contrasts: Sequence[ContrastResult]) -> list[str]:
     """Return a warning that names the contrasts with too few questions."""
     weak = [c for c in contrasts if c["verdict"] in ("open", "likely") and c["power"] is not None and c["power"] < FAIR]
@@ -326,11 +338,11 @@ def _weak(contrasts: Sequence[ContrastResult]) -> list[str]:
 def _does(metric: str, value: float) -> str:
     """Return what a value means.
 
-    >>> _does("selected/turn/recall_all", .858), _does("answer/f1", .7)
+    >>> _does("within_1000/turn/recall_all", .858), _does("answer/f1", .7)
     ('finds all evidence turns for 85.8 % of the questions', 'scores 70.0 % by the judge f1')
     """
-    if level := {"selected/turn/recall_all": "turns", "selected/session/recall_all": "sessions"}.get(metric):
-        return f"finds all evidence {level} for {100 * value:.1f} % of the questions"
+    if match := re.fullmatch(r"(?:selected|within_\d+)/(turn|session)/recall_all", metric):
+        return f"finds all evidence {match[1]}s for {100 * value:.1f} % of the questions"
     return f"scores {100 * value:.1f} % by {'the judge ' * metric.startswith(PREFIX)}{metric.removeprefix(PREFIX)}"
 
 
@@ -356,7 +368,7 @@ def _size(rival: Rival) -> str:
 def _lead(rival: Rival, others: int) -> str:
     """Return by how much the best arm is ahead of a rival.
 
-    >>> _lead({"arm": "a", "tokens": None, "difference": -.15, "low": -.25, "high": -.05, "p": .004, "needed": 0}, 3)
+    >>> _lead({"arm": "a", "difference": -.15, "low": -.25, "high": -.05, "p": .004, "needed": 0}, 3)
     '+15.0 points, 95 % interval +5.0 to +25.0, p = .004, corrected over three comparisons'
     """
     low, high = rival["low"], rival["high"]

@@ -27,16 +27,18 @@ def label(metric: str) -> str:
 
     >>> label("selected/turn/recall_all"), label("session/recall_any@5"), label("turn/ndcg@10"), label("answer/f1")
     ('all evidence shown, turns', 'some evidence in top 5, sessions', 'nDCG@10, turns', 'answers right, f1')
+    >>> label("within_1000/turn/recall_all")
+    'all evidence within 1,000 tokens, turns'
     """
     if metric.startswith(PREFIX):
         return f"answers right, {metric.removeprefix(PREFIX)}"
-    match = re.fullmatch(r"(selected/)?(session|turn)/([a-z_]+)(?:@(\d+))?", base(metric))
-    if match is None or match[3] not in _LABELS:
+    match = re.fullmatch(r"(?:(selected)/|within_(\d+)/)?(session|turn)/([a-z_]+)(?:@(\d+))?", base(metric))
+    if match is None or match[4] not in _LABELS:
         return metric
-    selected, level, measure, k = match.groups()
+    selected, tokens, level, measure, k = match.groups()
     if measure in ("ndcg", "mrr"):
         return f"{_LABELS[measure]}{f'@{k}' if k else ''}, {level}s"
-    where = " shown" if selected else f" in top {k}" if k else ""
+    where = f" within {int(tokens):,} tokens" if tokens else " shown" if selected else f" in top {k}" if k else ""
     return f"{_LABELS[measure]}{where}, {level}s"
 
 

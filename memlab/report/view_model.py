@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from memlab.evaluate.compare import ArmSummary, Comparison, SameOutputs
 from memlab.evaluate.contrast import ALPHA, OUTPUTS, ContrastResult
-from memlab.evaluate.evidence import judge_columns
+from memlab.evaluate.evidence import BUDGETS, judge_columns
 from memlab.evaluate.verbalise import agreement
 from memlab.report import units
 from memlab.report.units import is_cost
@@ -49,13 +49,14 @@ _SIGNS = {("up", "contrasts"): "▲", ("down", "contrasts"): "▼",
 
 @dataclass(frozen=True)
 class Cell:
-    """A figure as text, its interval, its marks with their meaning, the number to sort by, and if it is the highest."""
+    """A figure as text, its interval, its marks with their meaning, its number, if it is the highest, and its ends."""
 
     text: str
     detail: str = ""
     marks: tuple[tuple[str, str], ...] = ()
     value: float | None = None
     best: bool = False
+    ends: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -100,11 +101,15 @@ def metric_columns(comparison: Comparison, first: str | None = None) -> list[str
     ['session/mrr', 'session/recall_any@5']
     """
     available = _metrics(comparison)
-    wanted = [units.base(m) for m in (first, *(c["metric"] for c in comparison["contrasts"])) if m]
+    cut, _, rest = (first or "").partition("/")
+    beside = [m for budget in BUDGETS if (m := f"within_{budget}/{rest}") in available and m != first] * (
+        cut.startswith("within_"))
+    own = [f"selected/{rest}"] * len(beside[:1])
+    wanted = [units.base(m) for m in (first, *beside, *own, *(c["metric"] for c in comparison["contrasts"])) if m]
     wanted += [*judge_metrics(comparison), *PREFERRED]
     chosen = [m for m in dict.fromkeys(wanted) if m in available and m not in APART]
     return (chosen or sorted(m for m in available if "=" not in m and m not in APART and not m.startswith("macro/"))
-            )[:COLUMNS]
+            )[:COLUMNS + len(beside)]
 
 
 def judge_metrics(comparison: Comparison) -> list[str]:
@@ -132,10 +137,13 @@ def tone(contrast: ContrastResult) -> str:
 
 
 def marks(comparison: Comparison, arm: str, metric: str) -> tuple[tuple[str, str], ...]:
-    """Mark a figure: ▲ ▼ a declared contrast that holds after correction, △ ▽ an exploratory one with p < .05."""
+    """Mark a figure: ▲ ▼ a declared contrast that holds after correction, △ ▽ an exploratory one with p < .05.
+
+    Of the verdict's metric the verdict says what is shown, after correction, so that it has no exploratory marks.
+    """
     signs: dict[str, list[str]] = {}
     lists: tuple[tuple[Listed, str], ...] = (("contrasts", "declared, corrected p"), ("exploratory", "exploratory, p"))
-    for listed, label in lists:
+    for listed, label in lists[:1 if metric == comparison["metric"] else 2]:
         for contrast in comparison[listed]:
             sign, difference = _SIGNS.get((tone(contrast), listed)), contrast["difference"]
             if sign and difference and contrast["arm"] == arm and contrast["metric"] == metric:
@@ -204,7 +212,9 @@ def arm_rows(comparison: Comparison, opening: Opening | None = None) -> list[Arm
             cells.append(Cell(units.write(metric, estimate["value"]),
                               units.write_interval(metric, estimate["low"], estimate["high"]),
                               marks(comparison, name, metric), estimate["value"],
-                              system and top.get(metric) == estimate["value"]) if estimate else Cell(EMPTY))
+                              system and top.get(metric) == estimate["value"],
+                              None if estimate["low"] is None or estimate["high"] is None else
+                              (estimate["low"], estimate["high"])) if estimate else Cell(EMPTY))
         cells += [Cell(write(value), value=value) for value, write in (
             (arm["tokens_mean"], format_count), (arm["selected_k_mean"], format_count),
             (arm["seconds"], format_duration))]
@@ -252,9 +262,9 @@ def gold_badge(arm: ArmSummary) -> str:
     """Describe an arm that looks at gold.
 
     >>> gold_badge({"oracle": True, "oracle_of": "plain"}), gold_badge({"oracle": True})
-    ('oracle of plain, looks at gold', 'looks at gold')
+    ('looks at gold: bounds plain alone', 'looks at gold: no system')
     """
-    return f"oracle of {arm['oracle_of']}, looks at gold" if "oracle_of" in arm else "looks at gold"
+    return "looks at gold: " + (f"bounds {arm['oracle_of']} alone" if "oracle_of" in arm else "no system")
 
 
 def verdict_badges(arm: ArmSummary) -> list[str]:

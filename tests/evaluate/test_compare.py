@@ -40,15 +40,15 @@ def arms(world) -> dict[str, ArmResult]:
 def test_the_shape_is_plain_json(arms) -> None:
     contrasts = [Contrast("gap", "twin", METRIC), Contrast("nothing", "fixed", "session/mrr")]
     made = compare("adaptive_k", "synthetic", arms, contrasts, notes=["a note"],
-                   constant_k={METRIC: [{"k": 1, "tokens": np.float64(3.0), "value": float("nan")}]})
+                   constant_k={"fixed": {METRIC: [{"k": 1, "tokens": np.float64(3.0), "value": float("nan")}]}})
     assert json.loads(json.dumps(made, allow_nan=False)) == made
-    assert set(made) == {"experiment", "data", "questions", "scored", "groups", "notes", "arms", "contrasts",
+    assert set(made) == {"experiment", "data", "budget", "questions", "scored", "groups", "notes", "arms", "contrasts",
                          "exploratory", "noop", "answered", "constant_k", "rule_curves", "missing", "broken",
                          "verdict", "metric", "whole", "smaller", "shared_seconds", "act"}
     assert made["arms"]["gap"]["metrics"]["session/mrr"].keys() == {"value", "low", "high", "n"}
     assert made["arms"]["gap"]["tokens_mean"] > 0
     assert made["arms"]["gap"]["seconds"] == 1.5
-    assert made["constant_k"][METRIC] == [{"k": 1, "tokens": 3.0, "value": None}]
+    assert made["constant_k"] == {"fixed": {METRIC: [{"k": 1, "tokens": 3.0, "value": None}]}}  # of all
     assert made["notes"][0] == "a note"
     for row in [*made["contrasts"], *made["exploratory"]]:
         assert set(row) >= SHAPE

@@ -81,3 +81,21 @@ def test_questions_without_known_turns_are_left_out() -> None:
 def test_a_range_that_is_none_is_refused() -> None:
     with pytest.raises(MemlabError, match="is no range"):
         Contrast("a", "constant", METRIC, tokens=[500, 100])
+
+
+def test_rules_that_select_from_one_ranking_are_compared_with_constant_k_without_a_setting() -> None:
+    ranking = pl.DataFrame({"question": [0, 0], "rank": [1, 2], "unit": [1, 2], "selected": [True, False]})
+    arms = {"rule": ArmResult(questions(), ranking, curve=curve(6.0)),
+            "weak": ArmResult(questions(), ranking, curve=curve(0.0)), "fixed": ArmResult(questions(), ranking)}
+    made = compare("e", "d", arms, [])
+    assert [(row["arm"], row["comparator"], row["verdict"]) for row in made["contrasts"]] == [
+        ("rule", "constant", "shown"), ("weak", "constant", "open")]
+    assert made["verdict"] is None
+    assert list(made["constant_k"]) == ["rule"]
+    declared = compare("e", "d", arms, [Contrast("rule", "constant", METRIC)])
+    assert len(declared["contrasts"]) == 1  # what is declared in its place
+    assert declared["contrasts"][0]["difference"] == made["contrasts"][0]["difference"]
+    answers = compare("e", "d", arms, [Contrast("rule", "fixed", "answer/f1")])  # a family of its own
+    assert answers["contrasts"][1:] == made["contrasts"]
+    other = {**arms, "fixed": ArmResult(questions(), ranking.with_columns(unit=pl.Series([2, 1])))}
+    assert compare("e", "d", other, [])["contrasts"] == []

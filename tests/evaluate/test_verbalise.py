@@ -15,7 +15,7 @@ def test_the_sentence_of_a_difference_that_is_open() -> None:
     assert sentence(ROW) == (
         "gap finds all evidence 3.1 points more often than its token-matched twin "
         "(selected/session/recall_all, 141 questions; 95 % interval −1.0 to +7.2; 12 wins, 5 losses; "
-        "p = .28, corrected over the declared contrasts): open; a true difference of 3.0 points, the size planned for, "
+        "p = .28, corrected): open; a true difference of 3.0 points, the size planned for, "
         "had a chance of 41 % to be found.")
 
 
@@ -31,7 +31,7 @@ def test_the_sentence_of_a_difference_that_is_open() -> None:
     ({"metric": "turn/ndcg@10"}, "gap scores 3.1 points higher than"),
     ({"metric": "selected/k", "difference": 2.0}, "gap selects 2.0 units more than"),
     ({"difference": 0.0}, "gap has the same selected/session/recall_all as"),
-    ({"verdict": "shown", "p_adjusted": .0001}, "p < .001, corrected over the declared contrasts): shown."),
+    ({"verdict": "shown", "p_adjusted": .0001}, "p < .001, corrected): shown."),
     ({"verdict": "opposite"}, "the opposite of what was claimed is shown."),
     ({"verdict": "no comparator"}, "gap cannot be compared: its token-matched twin has no finished run."),
     ({"verdict": "no arm"}, "gap cannot be compared: it has no finished run."),
@@ -43,7 +43,7 @@ def test_the_sentence_of_a_difference_that_is_open() -> None:
      "gap finds all evidence 3.1 points more often than its token-matched twin, but nothing can be tested: "
      "all 141 questions belong to one group"),
     ({"verdict": "likely"}, "likely: the interval excludes 0"),
-    ({"verdict": "open", "power": None}, "p = .28, corrected over the declared contrasts): open."),
+    ({"verdict": "open", "power": None}, "p = .28, corrected): open."),
 ])
 def test_every_verdict_and_kind_of_metric_has_its_words(change: dict, expected: str) -> None:
     assert expected in sentence({**ROW, **change})

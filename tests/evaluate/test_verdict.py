@@ -8,19 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.evaluate.compare import ArmResult, recommend
+from memlab.evaluate.compare import ArmResult, compare
 from memlab.evaluate.contrast import Contrast
+from memlab.evaluate.statistics import interval_error, t_power
 from memlab.evaluate.verdict import Recommendation
 
-METRIC = "selected/turn/recall_all"
+METRIC = "within_1000/turn/recall_all"
 
 
 def arm(values: Sequence[float], tokens: float = 100.0, *, groups: Sequence[int] | None = None,
-        **more: bool) -> ArmResult:
+        own: Sequence[float] = (), **more: bool) -> ArmResult:
     n = len(values)
     return ArmResult(pl.DataFrame({
-        "question": range(n), "group": list(groups or range(n)), "category": ["x"] * n, "label_error": [None] * n,
-        "scored": [True] * n, METRIC: np.asarray(values, float), "context/tokens": [tokens] * n},
+        "question": range(n), "corpus": [0] * n, "group": list(groups or range(n)), "category": ["x"] * n,
+        "label_error": [None] * n,
+        "scored": [True] * n, METRIC: np.asarray(values, float), "context/tokens": [tokens] * n,
+        "selected/turn/recall_all": np.asarray(own or values, float)},
         schema_overrides={"label_error": pl.String}), **more)
 
 
@@ -35,6 +38,10 @@ def of(arms: Mapping[str, ArmResult], contrasts: Sequence[Contrast] = ()) -> Rec
     return found
 
 
+def recommend(arms: Mapping[str, ArmResult], contrasts: Sequence[Contrast] = ()) -> Recommendation | None:
+    return compare("e", "d", arms, contrasts)["verdict"]
+
+
 def places(found: Recommendation) -> list[tuple[str, int]]:
     return [(place["arm"], place["tier"]) for place in found["ranking"]]
 
@@ -46,19 +53,6 @@ def test_arms_that_cannot_be_told_apart_share_a_tier() -> None:
     assert found["behind"] is not None
     assert found["behind"]["arm"] == "c"
     assert found["behind"]["difference"] == pytest.approx(-.30)
-
-
-def test_the_cheapest_arm_that_is_as_good_is_named_and_one_that_may_lose_two_points_is_not() -> None:
-    best, worse = share(.80), share(.80)
-    worse[0] = 0.0  # one question of 200: half a point, whose interval ends above two points
-    arms = {"best": arm(best, 1_000), "half": arm(worse, 500), "cheap": arm(worse, 300), "poor": arm(share(.7), 100)}
-    found = of(arms)
-    assert found["cheaper"] is not None
-    assert found["cheaper"]["arm"] == "cheap"
-    without = of({name: arms[name] for name in ("best", "poor")})
-    assert without["cheaper"] is None
-    assert without["cheap"] == 1
-    assert of({"best": arm(best, 1_000), "dear": arm(share(.7), 501)})["cheap"] == 0
 
 
 def test_what_looks_at_gold_is_no_candidate_and_twins_are_none() -> None:
@@ -76,28 +70,72 @@ def test_one_group_tests_nothing_so_all_share_a_tier() -> None:
     assert [rival["needed"] for rival in found["tied"]] == [None]  # one group gives no spread to plan with
 
 
-def test_more_questions_are_planned_from_the_spread_and_fewer_are_needed_where_arms_differ_less() -> None:
+def test_more_questions_are_those_that_show_the_difference_that_was_seen() -> None:
     rng = np.random.default_rng(3)
     first = rng.integers(0, 2, 40).astype(float)
-    near, far = first.copy(), rng.integers(0, 2, 40).astype(float)
-    near[:2] = 1 - near[:2]
-    needed = [of({"a": arm(first.tolist()), "b": arm(other.tolist())})["tied"][0]["needed"] for other in (near, far)]
-    assert needed[0] is not None
-    assert needed[1] is not None
-    assert 40 < needed[0] < needed[1]
-    alike = of({"a": arm([1.0, 0.0, 1.0]), "b": arm([1.0, 0.0, 1.0])})["tied"][0]["needed"]
-    assert alike is not None  # no spread was seen: that of plans is assumed
-    assert alike > 900
+    near, far = first.copy(), first.copy()
+    near[[np.flatnonzero(first)[0]]] = 0.0
+    far[np.flatnonzero(first)[:2]] = 0.0
+    needed = [of({"a": arm(first.tolist()), "b": arm(other.tolist())})["tied"][0] for other in (near, far)]
+    assert all(rival["difference"] and rival["needed"] for rival in needed)
+    for rival in needed:  # the same spread in n + more questions gives the difference a power of 80 %
+        assert rival["low"] is not None
+        assert rival["high"] is not None
+        error = interval_error(rival["low"], rival["high"], 39) / np.sqrt(1 + (rival["needed"] or 0) / 40)
+        assert t_power(abs(rival["difference"]), error, 39 + (rival["needed"] or 0), .05) == pytest.approx(.8, abs=.01)
+    alike = of({"a": arm([1.0, 0.0, 1.0]), "b": arm([1.0, 0.0, 1.0])})["tied"][0]
+    assert alike["needed"] is None  # no difference was seen
 
 
-def test_a_declared_metric_comes_first_and_curves_have_no_tiers() -> None:
-    arms = {"a": arm(share(.8), 50), "b": arm(share(.4))}
-    assert recommend(arms, [Contrast("a", "b", f"curve/{METRIC}")]) is None
+def test_rankings_that_differ_are_compared_at_equal_tokens_whatever_arms_show_by_their_own_choice() -> None:
+    """A sweep of systems, of which one shows twelve times the tokens: more is found by showing more."""
+    arms = {"best": arm(share(.80), 1_326, own=share(.60)), "opsem": arm(share(.50), 16_419, own=share(.95))}
+    assert places(of(arms)) == [("best", 1), ("opsem", 2)]
+    for declared in ("selected/turn/recall_all", "answer/f1", "session/mrr", "context/tokens"):
+        frames = {name: ArmResult(one.questions.with_columns(pl.col("selected/turn/recall_all").alias(m)
+                                                             for m in ("answer/f1", "session/mrr")))
+                  for name, one in arms.items()}
+        found = of(frames, [Contrast("best", "opsem", declared)])
+        assert (found["metric"], found["ranking"][0]["arm"]) == (METRIC, "best")
+
+
+def test_another_metric_decides_where_arms_cost_the_same() -> None:
+    arms = {"a": arm(share(.8), 950), "b": arm(share(.4), 1_000)}
+    ones = [pl.lit(1.0).alias(name) for name in ("session/mrr", "answer/f1")]
+    more = {name: ArmResult(one.questions.with_columns(ones)) for name, one in arms.items()}
+    assert of(more)["metric"] == "answer/f1"
+    assert of(more, [Contrast("a", "b", "session/mrr")])["metric"] == "session/mrr"
     assert of(arms, [Contrast("a", "b", "context/tokens", "less")])["metric"] == METRIC  # a cost ranks nothing
-    frames = {name: ArmResult(one.questions.with_columns(pl.lit(1.0).alias("session/mrr")))
-              for name, one in arms.items()}
-    assert of(frames, [Contrast("a", "b", "session/mrr")])["metric"] == "session/mrr"
-    assert recommend({name: ArmResult(one.questions.drop(METRIC)) for name, one in arms.items()}, []) is None
+    assert recommend(arms, [Contrast("a", "b", "curve/selected/turn/recall_all")]) is None
+    unmeasured = {name: ArmResult(one.questions.drop(METRIC, "selected/turn/recall_all")) for name, one in arms.items()}
+    assert recommend(unmeasured) is None
+
+
+def test_the_declared_budget_decides_and_the_others_stand_beside_it() -> None:
+    def at(*shares: float) -> ArmResult:
+        one = arm(share(shares[1]))
+        return ArmResult(one.questions.with_columns(*(pl.Series(f"within_{tokens}/turn/recall_all", share(value))
+                                                      for tokens, value in zip((300, 500, 1000, 3000), shares))))
+
+    arms = {"best": at(.6, .7, .8, .9), "sessions": at(0., .3, .9, 1.)}
+    found = compare("e", "d", arms, [], budget=500)["verdict"]
+    assert found is not None
+    assert (found["metric"], found["ranking"][0]["arm"]) == ("within_500/turn/recall_all", "best")
+    assert {tokens: one["ranking"][0]["arm"] for tokens, one in found["elsewhere"].items()} == {
+        "300": "best", "1000": "sessions", "3000": "sessions"}
+
+
+@pytest.mark.parametrize(("contrasts", "taken"), [
+    ([], "best"), ([Contrast("oltramem", "plain", METRIC)], "oltramem"),
+    ([Contrast("plain", "oltramem", METRIC)], "best")])
+def test_of_level_arms_the_declared_or_the_default_system_is_taken(contrasts: list[Contrast], taken: str) -> None:
+    level = share(.8, 2_000)
+    level[0] = 0.0
+    arms = {"oltramem": arm(share(.8, 2_000)), "best": arm(level), "plain": arm(share(.5, 2_000))}
+    found = of(arms, contrasts)
+    assert places(found)[0] == (taken, 1)
+    assert [tier for _, tier in places(found)] == [1, 1, 2]
+    assert found["behind"] is not None
 
 
 @given(st.lists(st.integers(0, 40), min_size=2, max_size=5), st.randoms())

@@ -135,12 +135,9 @@ def test_no_words_are_offered_that_would_make_another_pipeline() -> None:
     assert act(of(one), [one]) == []
 
 
-def test_of_level_arms_the_cheaper_one_is_offered() -> None:
-    arms = [run(name, "single", [f"rank/select={name}"], f"rank/select={name}") for name in ("fixed_5", "fixed_3")]
-    results = {"fixed_5": ArmResult(QUESTIONS),
-               "fixed_3": ArmResult(QUESTIONS.with_columns(pl.lit(5.0).alias("context/tokens")))}
-    lines = dict(act(compare("e", "d", results, []), arms))
-    assert lines["settings for memlab run"] == "rank/select=fixed_3"
+def test_of_level_arms_the_default_system_is_offered() -> None:
+    arms = [run(name, "single", [f"system={name}"], f"system={name}") for name in ("plain", "best")]
+    assert dict(act(of(*arms), arms))["settings for memlab run"] == "system=best"
 
 
 @pytest.mark.parametrize("folder", ["it's", 'say "hi"', "a, b=${x}", "C:\\\\new", "naïve [1]", "$HOME `x`",

@@ -195,3 +195,23 @@ def test_answers_without_a_verdict_stand_beside_the_figures(runs: Path) -> None:
         text = page.read_text()
         assert "2 of 3 answers without a verdict by strict" in text
         assert "2 of 3 verdicts from empty or cut replies of official" in text
+
+
+def test_a_report_of_another_budget_stays_beside_the_new_one(runs: Path) -> None:
+    for one in [*runs.glob("[!g]*-*")]:  # one arm is enough
+        shutil.rmtree(one)
+
+    def limited(tokens: int) -> None:
+        for one in runs.glob("*/manifest.json"):
+            seal(one.parent, pipeline={"select": {"is": "memlab.Budget", "tokens": tokens}})
+        build(runs)
+
+    limited(300)
+    before = {name: (runs / name).read_bytes() for name in ("report.html", "report.md", "comparison.json")}
+    limited(3000)
+    assert json.loads((runs / "comparison.json").read_text())["budget"] == 3000
+    kept = {path.name for path in runs.glob("*.300_tokens.*")}
+    assert kept == {"report.300_tokens.html", "report.300_tokens.md", "comparison.300_tokens.json"}
+    assert all((runs / name.replace(".", ".300_tokens.")).read_bytes() == text for name, text in before.items())
+    build(runs)  # the same budget: nothing is kept beside it
+    assert {path.name for path in runs.glob("*_tokens.*")} == kept

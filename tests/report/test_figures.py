@@ -112,6 +112,19 @@ def test_the_settings_of_the_winners_rule_are_a_line_of_its_colour(report: Repor
     assert "--edge" in lines["constant K"]
 
 
+def test_the_grey_line_is_constant_k_on_the_ranking_that_all_share_and_nothing_else(
+        report: ReportFiles, found: Opening) -> None:
+    assert list(figures.constant_k(report.comparison, found)) == [""]
+    (points,) = report.comparison["constant_k"].values()
+    lines = dict.fromkeys(report.comparison["arms"], points)  # rankings that differ
+    chart = figures.evidence_against_tokens({**report.comparison, "constant_k": lines}, found)
+    assert chart is not None
+    styles = {line[0].text: line.get("style", "") for line in ElementTree.fromstring(chart.wide).iter(f"{SVG}polyline")}
+    assert [name for name, style in styles.items() if "--edge" in style] == []
+    assert "--accent" in styles["fixed_10, constant K"]
+    assert "--other" in styles["gap, constant K"]
+
+
 def test_what_is_not_there_makes_no_chart(
         report: ReportFiles, arms: tuple[ArmRun, ...], found: Opening) -> None:
     assert figures.reliability([a for a in arms if a.name != "calibrated"], found) is None

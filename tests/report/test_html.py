@@ -87,7 +87,7 @@ def test_the_page_is_read_from_top_to_bottom(text: str, report: ReportFiles) -> 
     assert text.count("<details open") == 0
     assert "memlab run +exp=adaptive_k &lt;b&gt;</pre>" in text
     assert "budget has no finished run" in text
-    assert "looks at gold</span>" in text
+    assert "looks at gold: " in text
     for term in ("CR2", "sign-flip p", "power", "Holm"):
         assert term in text.partition('<dl class="terms">')[2].partition("</dl>")[0]
 

@@ -33,7 +33,9 @@ def test_an_arms_row_holds_the_means_of_its_questions(report: ReportFiles, arms:
 def test_a_declared_difference_is_marked_solid_an_exploratory_one_hollow(report: ReportFiles) -> None:
     metric = "selected/session/recall_all"
     assert [sign for sign, _ in view_model.marks(report.comparison, "gap", metric)] == ["▼"]
-    assert [sign for sign, _ in view_model.marks(report.comparison, "fixed_5", metric)] == ["▽"]
+    assert view_model.marks(report.comparison, "fixed_5", metric) == ()  # the verdict's metric: it says what is shown
+    other = {**report.comparison, "metric": "session/ndcg@10"}
+    assert [sign for sign, _ in view_model.marks(other, "fixed_5", metric)] == ["▽"]
     assert view_model.marks(report.comparison, "gap", "session/recall_any@5") == ()
 
 

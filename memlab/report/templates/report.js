@@ -77,22 +77,23 @@ const page = (function () {
     const marks = [...copy.querySelectorAll("abbr")].map((mark) => mark.textContent).join("");
     const small = copy.querySelector("small")?.textContent.trim() ?? "";
     copy.querySelectorAll("small, abbr").forEach((node) => node.remove());
-    const text = cell.scope === "row" && cell.dataset.sort !== undefined ? cell.dataset.sort : copy.textContent;
-    return { text: text.trim().replace(/\s+/g, " "), small, marks };
+    const value = cell.dataset.sort;
+    const text = cell.scope === "row" && value !== undefined ? value : copy.textContent;
+    return { text: text.trim().replace(/\s+/g, " "), small, marks, value, ends: cell.dataset.ends?.split(" ") };
   }
   const grid = (table) => [...table.rows].map((row) => [...row.cells].map(parts));
   function csv(table) {
     const rows = grid(table);
-    const printed = rows[0].map((_, i) => rows.slice(1).some((row) => row[i]?.small));
-    // Spreadsheets run what begins like a formula: unless it is a plain number, it gets an apostrophe.
+    const ended = rows[0].map((_, i) => rows.slice(1).some((row) => row[i]?.ends));
+    // A number is written without its unit. Spreadsheets run other text that begins like a formula: it gets an apostrophe.
     const field = (text) => {
-      const plain = text.replace(/^−(?=[\d.])/, "-");
-      const safe = /^[+-]?[\d.,]+( ?%| points| tokens| units)?$/.test(plain) ? plain : /^[\s"']*[=+\-@|＝＋－＠]/.test(text) ? `'${text}` : text;
+      const [, plain] = text.replace(/^−(?=[\d.])/, "-").match(/^([+-]?[\d.,]+(?:e-?\d+)?)(?: ?%| points| tokens| units)?$/) ?? [];
+      const safe = plain ? plain.replaceAll(",", "") : /^[\s"']*[=+\-@|＝＋－＠]/.test(text) ? `'${text}` : text;
       return `"${safe.replaceAll('"', '""')}"`;
     };
     return rows.map((row, at) => row.flatMap((cell, i) => {
-      const head = at === 0 && cell.small ? `${cell.text} (${cell.small})` : cell.text;
-      return printed[i] ? [head, at ? cell.small : `${head}: 95 % interval`] : [head];
+      const head = at === 0 && cell.small ? `${cell.text} (${cell.small})` : cell.value ?? cell.text;
+      return ended[i] ? [head, ...(at ? cell.ends ?? ["", ""] : [`${head} low`, `${head} high`])] : [head];
     }).map(field).join(",")).join("\r\n") + "\r\n";
   }
   const TEX = { "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}", "<": "$<$", ">": "$>$",
@@ -101,9 +102,9 @@ const page = (function () {
   function latex(table) {
     const rows = grid(table);
     const numeric = [...table.rows[0].cells].map((cell) => cell.classList.contains("num"));
-    const line = (row) => row.map((cell) => tex(cell.text) + (cell.marks ? `\\textsuperscript{${tex(cell.marks)}}` : "")).join(" & ") + " \\\\";
-    return ["% needs booktabs and amssymb; the intervals are in the CSV", `\\begin{tabular}{${numeric.map((is) => is ? "r" : "l").join("")}}`,
-      "\\toprule", line(rows[0]), "\\midrule", ...rows.slice(1).map(line), "\\bottomrule", "\\end{tabular}", ""].join("\n");
+    const line = (row, head) => row.map((cell) => tex(cell.text) + (cell.marks ? `\\textsuperscript{${tex(cell.marks)}}` : "") + (cell.small && head !== "head" ? ` {\\scriptsize [${tex(cell.small)}]}` : "")).join(" & ") + " \\\\";
+    return ["% needs booktabs and amssymb", `\\begin{tabular}{${numeric.map((is) => is ? "r" : "l").join("")}}`,
+      "\\toprule", line(rows[0], "head"), "\\midrule", ...rows.slice(1).map(line), "\\bottomrule", "\\end{tabular}", ""].join("\n");
   }
   for (const table of document.querySelectorAll("table.export")) {
     const name = table.dataset.name;
