@@ -66,7 +66,6 @@ class ArmSummary(TypedDict):
     selected_k_mean: float | None
     oracle: bool
     tainted: bool
-    seconds_per_question: NotRequired[float | None]
     oracle_of: NotRequired[str]
     verdicts: NotRequired[dict[str, VerdictCounts]]
 

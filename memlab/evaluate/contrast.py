@@ -20,7 +20,6 @@ from memlab.evaluate.statistics import (
     grouped_mean,
     sign_flip,
     smallest_detectable,
-    smallest_significant,
     t_power,
 )
 from memlab.evaluate.summary import COSTS, view
@@ -111,10 +110,9 @@ class Effect(TypedDict, total=False):
 
     Wins are questions where the arm does better in the contrast's direction. Questions of one group are not
     independent: of the ``groups``, ``differing`` have a difference other than 0, and ``agree`` have it in that
-    direction. ``p`` is two-sided; ``p_sign_flip`` checks it without t's assumption. With alpha the level of the first
-    step of Holm's correction, ``smallest_significant`` is the smallest difference that reaches it at the spread
-    observed, ``smallest_detectable`` the true one found in 80 % of runs like this one, ``power`` the chance to find
-    ``planned``; all three are None for a contrast that was not declared.
+    direction. ``p`` is two-sided; ``p_sign_flip`` checks it without t's assumption. ``smallest_detectable`` is the true
+    difference found in 80 % of runs like this one, at the level of the first step of Holm's correction, ``power`` the
+    chance to find ``planned``; both are None for a contrast that was not declared.
     """
 
     difference: float | None
@@ -130,7 +128,6 @@ class Effect(TypedDict, total=False):
     ties: int | None
     smallest_detectable: float | None
     power: float | None
-    smallest_significant: float | None
     planned: float | None
     groups: int | None
     differing: int | None
@@ -208,6 +205,5 @@ def _test(effect: GroupedMean, flipped: float | None) -> Effect:
 def _plan(effect: GroupedMean, planned: float | None, alpha: float) -> Effect:
     if not effect.error or effect.df is None:  # no spread to plan with
         return {}
-    return {"smallest_significant": smallest_significant(effect.error, effect.df, alpha),
-            "smallest_detectable": smallest_detectable(effect.error, effect.df, alpha),
+    return {"smallest_detectable": smallest_detectable(effect.error, effect.df, alpha),
             "power": None if planned is None else t_power(planned, effect.error, effect.df, alpha)}

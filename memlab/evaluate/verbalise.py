@@ -23,7 +23,7 @@ def sentence(row: ContrastResult) -> str:
     if difference is None:
         return f"{arm} cannot be compared with {other}: no question has {row['metric']} in both."
     if p is None:
-        return (f"{arm} {_finding(row, difference)} {other}, but nothing can be tested: all {row['n']:,} questions "
+        return (f"{arm} {finding(row, difference)} {other}, but nothing can be tested: all {row['n']:,} questions "
                 "belong to one group, which gives no measure of chance.")
     facts = [f"{row['metric']}, {plural(row['n'], 'question')}"]
     facts += interval(row)
@@ -35,7 +35,7 @@ def sentence(row: ContrastResult) -> str:
         facts.append(in_groups)
     facts.append(f"p {p_value(adjusted)}, corrected" if adjusted is not None
                  else f"p {p_value(p)}, uncorrected")
-    return f"{arm} {_finding(row, difference)} {other} ({'; '.join(facts)}): {_ending(row)}"
+    return f"{arm} {finding(row, difference)} {other} ({'; '.join(facts)}): {_ending(row)}"
 
 
 def agreement(row: ContrastResult) -> str:
@@ -68,7 +68,8 @@ _FINDINGS = {
 """Last part of a metric's name -> what a difference in it means, and the words for one above and below 0."""
 
 
-def _finding(row: ContrastResult, difference: float) -> str:
+def finding(row: ContrastResult, difference: float) -> str:
+    """Return what an arm does better or worse than its comparator, up to the comparator's name."""
     measure = row["metric"].rsplit("/", 1)[-1].split("@")[0].removesuffix("_mean")
     if difference == 0:
         return f"has the same {row['metric']} as"

@@ -204,17 +204,13 @@ def main_metric(frames: Mapping[str, pl.DataFrame], contrasts: Sequence[Contrast
     equal = [within_metric(budget, level) for level in LEVELS]
     own = {f"selected/{level}/recall_all": within for level, within in zip(LEVELS, equal)}
     declared = [own.get(m, m) for m in (*(c.metric for c in contrasts if not is_curve(c.metric)), *judged)
-                if not _is_cost(m)]
+                if not m.removesuffix("_mean").endswith(COSTS)]
     wanted = [*curves, *declared, *equal] if _same_cost(frames) else [*curves, *equal, *declared]
     return next((name for name in [*wanted, *own] if _defined(frames, name)), None)
 
 
 def _defined(frames: Mapping[str, pl.DataFrame], metric: str) -> bool:
     return bool(frames) and all(_mean(frame, metric) is not None for frame in frames.values())
-
-
-def _is_cost(metric: str) -> bool:
-    return metric.removesuffix("_mean").endswith(tuple(f"/{cost}" for cost in COSTS)) or metric in COSTS
 
 
 def _same_cost(frames: Mapping[str, pl.DataFrame]) -> bool:

@@ -20,18 +20,14 @@ from memlab.runtime.machine import enough_memory
 from memlab.runtime.paths import no_runs, path_argument
 from memlab.runtime.terminal import print
 
-WRITERS = {"csv": (".csv", csv), "latex": (".tex", latex)}
-"""Option -> the end of the file's name beside the report, and what makes its content."""
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Build one report for every folder with finished arms; exit status 1 if there is none or one fails."""
     parser = Parser(prog="memlab report", description=__doc__)
     parser.add_argument("runs", type=path_argument, help="runs/<experiment>/<data>, or a folder above")
     parser.add_argument("--seed", type=int, default=0, help="seed of the resamples behind the intervals (default 0)")
-    for name in WRITERS:
-        parser.add_argument(f"--{name}", action="append_const", const=name, dest="tables",
-                            help="write the table of arms beside the report as well")
+    parser.add_argument("--csv", action="store_true", help="write the table of arms as report.csv as well")
+    parser.add_argument("--latex", action="store_true", help="write the table of arms as report.tex as well")
     parser.add_argument("--wandb", metavar="ENTITY/PROJECT", help="publish there as a W&B Report as well")
     options = parser.parse_args(argv)
     entity, _, project = (options.wandb or "").partition("/")
@@ -47,10 +43,9 @@ def main(argv: Sequence[str] | None = None) -> int:
                 report = build(folder, seed=options.seed)
             print_comparison(report.comparison)
             print(f"report: {report.html}")
-            for name in options.tables or ():
-                suffix, write = WRITERS[name]
+            for suffix, write in [(".csv", csv)] * options.csv + [(".tex", latex)] * options.latex:
                 atomic_write(path := report.html.with_suffix(suffix), write(report.comparison))
-                print(f"{name}: {path}")
+                print(f"table: {path}")
             if entity:
                 print(f"W&B report: {_publish(report, entity, project)}")
         except MemlabError as error:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memlab.evaluate.compare import Comparison
-from memlab.evaluate.verbalise import opponent, p_value
 from memlab.report import units
 from memlab.report.opening import Opening
 from memlab.report.view_model import ContrastRow
@@ -40,33 +39,6 @@ class Bar:
     low: float
     high: float
     zero: float
-
-
-@dataclass(frozen=True)
-class Line:
-    """A contrast in one line: what is compared, its metric, difference, interval, outcome, tone and bar."""
-
-    arm: str
-    other: str
-    metric: str
-    difference: str
-    interval: str
-    outcome: str
-    tone: str
-    bar: Bar | None
-
-
-def lines(rows: Sequence[ContrastRow]) -> list[Line]:
-    """Return one line per contrast; the bars of rates share one scale, those of amounts another."""
-    return [Line(row.result["arm"], opponent(row.result), units.base(row.result["metric"]),
-                 units.difference(row.result["metric"], row.result["difference"]),
-                 units.difference_interval(row.result["metric"], row.result["low"], row.result["high"]),
-                 _outcome(row), row.tone, bar) for row, bar in zip(rows, bars(rows))]
-
-
-def _outcome(row: ContrastRow) -> str:
-    p, verdict = row.result["p"], row.result["verdict"]
-    return f"p {p_value(p)}" if verdict == "exploratory" and p is not None else verdict
 
 
 def bars(rows: Sequence[ContrastRow]) -> list[Bar | None]:

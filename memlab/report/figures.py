@@ -25,11 +25,10 @@ FEW = 3
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart as SVG for a screen and for a phone, with what it shows in a sentence."""
+    """A chart as SVG for a screen and for a phone."""
 
     wide: str
     narrow: str
-    words: str
 
 
 def evidence_against_tokens(comparison: Comparison, opening: Opening) -> Chart | None:
@@ -58,9 +57,8 @@ def evidence_against_tokens(comparison: Comparison, opening: Opening) -> Chart |
     named = [name for name in (opening.winner, opening.comparator) if name]
     words = f"{units.label(metric)} ({metric}) against context tokens, {len(marks)} arms"
     words += f"; coloured: {' and '.join(named)}" if named else ""
-    one, two = (plot(f"chart-{name}", size, x, y, curves, marks, words) for name, size in
-                (("wide", WIDE), ("narrow", NARROW)))
-    return Chart(one, two, words)
+    return Chart(*(plot(f"chart-{name}", size, x, y, curves, marks, words) for name, size in
+                   (("wide", WIDE), ("narrow", NARROW))))
 
 
 def _percent(value: float, span: float) -> str:

@@ -15,15 +15,15 @@ from functools import cache, partial
 from typing import Any
 
 from memlab.evaluate.compare import Comparison, finite
+from memlab.evaluate.verbalise import opponent
 from memlab.harness.results import ArmRun
 from memlab.report import (
     arm_settings,
-    costs,
+    details,
     differing,
     drill_down,
     effects,
     figures,
-    published,
     sections,
     units,
     view_model,
@@ -72,15 +72,12 @@ def page(comparison: Comparison, arms: Sequence[ArmRun], older: Sequence[str] = 
         before_after=_around(found.sentence, found.winner), table=table, tall=TALL,
         chart=figures.evidence_against_tokens(comparison, found), label=units.label, pair=pair,
         questions=differing.questions(arms, pair) if pair else [], listed=LISTED,
-        declared=declared, exploratory=exploratory, lines=effects.lines, terms=effects.TERMS,
+        declared=declared, exploratory=exploratory, bars=effects.bars, opponent=opponent, terms=effects.TERMS,
         pairing=effects.pairing(comparison), compared=view_model.compared_arms(comparison),
         notices=view_model.notices(comparison), notes=view_model.notes(comparison),
-        types=sections.type_tables(arms, columns), classes=sections.class_tables(arms),
-        turns=sections.turn_metrics(comparison), turn_columns=sections.COLUMNS, turn_legend=sections.TURNS,
-        published=published.report_tables(comparison), costs=costs.cost_tables(comparison, arms),
-        reliability=figures.reliability(arms, found), importances=sections.importance_tables(arms),
-        importance_legend=sections.GAINS, why=sections.causes(arms), reached=sections.reached(arms),
-        meanings=sections.VIEW_MEANINGS, settings=arm_settings.by_value(arms), shared=shared, differing=differ,
+        types=sections.type_tables(arms, columns), details=details.details(comparison, arms),
+        reliability=figures.reliability(arms, found), settings=arm_settings.by_value(arms), shared=shared,
+        differing=differ,
         commands=arm_settings.commands(arms), older=older,
         configs=[(arm.name, arm.folder.name, arm.config) for arm in arms],
         drill_data=_questions(arms, columns, pair), css=_raw(_template("design.css") + _template("report.css")),

@@ -9,9 +9,9 @@ from memlab.evaluate.compare import Comparison
 from memlab.evaluate.curves import CurvePoint
 from memlab.evaluate.summary import calibration_error
 from memlab.harness.results import ArmRun
-from memlab.report import arm_settings, costs, differing, effects, figures, published, sections, units, view_model
+from memlab.report import arm_settings, details, differing, effects, figures, sections, units, view_model
 from memlab.report.opening import Opening, opening
-from memlab.text.display import EMPTY, clean, format_count, format_number, one_line
+from memlab.text.display import clean, format_count, format_number, one_line
 
 LISTED = 25
 """Differing questions that are named; all of them lie in questions.parquet."""
@@ -79,18 +79,15 @@ def document(comparison: Comparison, arms: Sequence[ArmRun], older: Sequence[str
                   _contrasts(exploratory)]
     if kinds := sections.type_tables(arms, columns):
         parts += ["## By question type", *map(_types, kinds)]
-    if classes := sections.class_tables(arms):
-        parts += ["## Question classes", *map(_classes, classes)]
-    if turns := sections.turn_metrics(comparison):
-        parts += ["## Turns, as other benchmarks print them", table(["arm", *sections.COLUMNS], [
-            [escape(name), *cells] for name, cells in turns]) + "\n" + sections.TURNS]
-    if beside := published.report_tables(comparison):
-        parts += ["## Published figures", *map(plain, beside)]
-    parts += _learned_parts(arms)
-    if causes := sections.causes(arms):
-        parts += ["## Why answers are wrong", *map(_reach_table, sections.reached(arms)), *map(_causes, causes)]
-    if spent := costs.cost_tables(comparison, arms):
-        parts += ["## Cost and latency", *map(plain, spent)]
+    if bins := [(arm.name, b) for arm in arms for b in arm.manifest["reliability"]]:
+        errors = [(arm.name, calibration_error(arm.manifest["reliability"])) for arm in arms]
+        parts += ["## Reliability of learned estimates", "Expected calibration error: " + ", ".join(
+            f"{escape(name)} {format_number(error)}" for name, error in errors if error is not None) + ".", table(
+            ["arm", "estimated", "observed", "n"],
+            [[escape(name), *(format_number(b.get(key)) for key in ("estimated", "observed", "n"))]
+             for name, b in bins])]
+    for section in details.details(comparison, arms):
+        parts += [f"## {section.title}", *map(plain, section.tables), escape(section.hint)]
     if by_value := arm_settings.by_value(arms):
         parts += ["## Settings", "Those in which the arms differ:", table(
             ["setting", "value", "arms that have it"],
@@ -102,56 +99,6 @@ def document(comparison: Comparison, arms: Sequence[ArmRun], older: Sequence[str
               "\n".join(f"* **{term}**: {meaning}" for term, meaning in effects.TERMS),
               "\n".join(notes), "## Provenance", _provenance(arms, older)]
     return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
-
-
-def _learned_parts(arms: Sequence[ArmRun]) -> list[str]:
-    """Return the sections of learned estimates and learned fusion; none where nothing is learned."""
-    parts = []
-    if bins := [(arm.name, b) for arm in arms for b in arm.manifest["reliability"]]:
-        errors = [(arm.name, calibration_error(arm.manifest["reliability"])) for arm in arms]
-        parts += ["## Reliability of learned estimates", "Expected calibration error: " + ", ".join(
-            f"{escape(name)} {format_number(error)}" for name, error in errors if error is not None) + ".", table(
-            ["arm", "estimated", "observed", "n"],
-            [[escape(name), *(format_number(b.get(key)) for key in ("estimated", "observed", "n"))]
-             for name, b in bins])]
-    if importances := sections.importance_tables(arms):
-        parts += ["## Feature importances", *map(_importances, importances), sections.GAINS]
-    if reason := sections.example(arms):
-        parts.append(_reason(*reason))
-    return parts
-
-
-def _reach_table(reached: sections.ReachTable) -> str:
-    return f"{escape(reached.arm)}, {reached.view} evidence: how far it got.\n\n" + table(
-        ["evidence", "answered right", "wrong"], [[escape(step), str(n), str(m)] for step, n, m in reached.rows])
-
-
-def _classes(classes: sections.ClassTable) -> str:
-    head = ["type", *classes.classes, "fits", "n"]
-    return escape(classes.words) + ".\n\n" + table(head, [
-        [escape(kind), *map(str, counts), EMPTY if fit is None else str(fit), str(n)]
-        for kind, counts, fit, n in classes.rows])
-
-
-def _importances(importances: sections.ImportanceTable) -> str:
-    return escape(importances.arms) + ":\n\n" + table(
-        ["feature", "share of the gain"], [[escape(name), share] for name, share, _ in importances.rows])
-
-
-def _reason(arm: str, question: str, reason: sections.Reason) -> str:
-    head = ["feature", "in the first turn", "in the second", "adds to the lead"]
-    return (f"For one question of {escape(arm)}, “{escape(question)}”: {escape(reason.words)}.\n\n"
-            + table(head, [[escape(cell) for cell in row] for row in sections.cells(reason)]))
-
-
-def _causes(causes: sections.CauseTable) -> str:
-    head = ["cause", f"wrong answers, of {causes.wrong} sampled", f"right answers, of {causes.right} sampled"]
-    parts = [escape(causes.words) + ".", table(head, [[escape(c), str(n), str(m)] for c, n, m in causes.rows])]
-    if causes.by_type:
-        parts += ["Wrong answers by question type:", table(
-            ["cause", *(f"{escape(kind)} (n = {n})" for kind, n in causes.types)],
-            [[escape(cause), *map(str, counts)] for cause, counts in causes.by_type])]
-    return "\n\n".join(part.strip("\n") for part in parts)
 
 
 def _verdict(comparison: Comparison, found: Opening) -> str:

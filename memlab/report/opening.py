@@ -10,8 +10,8 @@ from memlab.config.comments import first_sentence
 from memlab.config.instantiate import CONF
 from memlab.evaluate.compare import Comparison
 from memlab.evaluate.contrast import ContrastResult
-from memlab.evaluate.evidence import ANSWER_WORDS, PREFIX
-from memlab.evaluate.verbalise import interval, opponent, p_value
+from memlab.evaluate.evidence import PREFIX
+from memlab.evaluate.verbalise import finding, interval, opponent, p_value
 from memlab.evaluate.verdict import (
     MARGIN,
     Place,
@@ -24,7 +24,7 @@ from memlab.evaluate.verdict import (
     winner,
 )
 from memlab.report import units
-from memlab.text.display import format_signed, plural
+from memlab.text.display import plural
 
 FAIR = 0.5
 """A contrast with less power than this for the difference planned for is named in the opening."""
@@ -104,19 +104,16 @@ def _verdict(comparison: Comparison) -> tuple[str, list[str]]:
 
 
 def _preference(found: Recommendation, behind: Rival) -> tuple[str, list[str]]:
-    best, tied, others = found["ranking"][0], found["tied"], len(found["ranking"]) - 1
-    rest, finds = others - len(tied), _does(found["metric"], best["value"])
+    best, tied = found["ranking"][0], found["tied"]
+    rest, finds = len(found["ranking"]) - 1 - len(tied), _does(found["metric"], best["value"])
     equal = "at equal tokens " if _tokens(found["metric"]) else ""
-    ahead = f"Shown to be ahead of {_number(rest)} of {_number(others)} others; the nearest is " if tied and rest > 1 \
-        else f"Shown to be ahead of {'both' if rest == 2 else 'all ' + _number(rest)}; the nearest is " if rest > 1 \
-        else "Shown to be ahead of "
-    sure = f"{ahead}{behind['arm']}: {_lead(behind, others)}."
+    sure = f"Shown to be ahead of {_and_more(behind['arm'], rest - 1)}{', the nearest' * (rest > 1)}: {_lead(behind)}."
     if not tied:
         return (f"Use {best['arm']}: {equal}it {finds}, {-100 * behind['difference']:.1f} points above "
                 f"{behind['arm']}.", [sure])
     better = f"{equal}it is shown to be better than {_and_more(behind['arm'], rest - 1)}"
     return (f"Use {best['arm']}: {'; '.join([better, *_groups(best['arm'], tied)])}.",
-            [f"It {finds}.", sure, *_tied_words(tied, others), *_settled_by(found)])
+            [f"It {finds}.", sure, *_tied_words(tied), *_settled_by(found)])
 
 
 def _groups(best: str, tied: Sequence[Rival]) -> list[str]:
@@ -154,7 +151,7 @@ def _tie(found: Recommendation) -> tuple[str, list[str]]:
     if all(place["value"] == best["value"] for place in found["ranking"]):
         words += ", with the same value"
     return f"No winner on {n}: {words}.", [f"To copy: {best['arm']}; it {_does(found['metric'], best['value'])}.",
-                                           *_tied_words(rivals, len(rivals)), *_settled_by(found)]
+                                           *_tied_words(rivals), *_settled_by(found)]
 
 
 def _by_level(rivals: Sequence[Rival]) -> tuple[list[Rival], list[Rival]]:
@@ -162,17 +159,17 @@ def _by_level(rivals: Sequence[Rival]) -> tuple[list[Rival], list[Rival]]:
     return [r for r in rivals if is_level(r)], [r for r in rivals if not is_level(r)]
 
 
-def _tied_words(rivals: Sequence[Rival], others: int) -> list[str]:
+def _tied_words(rivals: Sequence[Rival]) -> list[str]:
     """Return which of the arms that the best is not shown to be ahead of are level with it, and which are open."""
     level, unsettled = _by_level(rivals)
-    return [f"{heading}: {_names(some, others)}." for heading, some in (
+    return [f"{heading}: {_names(some)}." for heading, some in (
         (f"Level (the same value, or within {100 * MARGIN:.0f} points)", level),
         ("Open, since no difference is shown", unsettled)) if some]
 
 
-def _names(rivals: Sequence[Rival], others: int) -> str:
+def _names(rivals: Sequence[Rival]) -> str:
     more = f"; and {len(rivals) - NAMED} more" if len(rivals) > NAMED else ""
-    return "; ".join(f"{rival['arm']} ({_lead(rival, others) if rival['difference'] else 'the same value'})"
+    return "; ".join(f"{rival['arm']} ({_lead(rival) if rival['difference'] else 'the same value'})"
                      for rival in rivals[:NAMED]) + more
 
 
@@ -223,21 +220,16 @@ def too_easy(comparison: Comparison) -> str:
 
 
 def _too_easy(comparison: Comparison) -> list[str]:
-    smaller = comparison["smaller"]
-    if smaller is None or not (setting := too_easy(comparison)):
-        return []
+    setting, smaller = too_easy(comparison), comparison["smaller"]
     return [f"The best has everything within {smaller['limit']:,} {smaller['unit']}, so that little can tell systems "
-            f"apart here: compare again with less, such as {setting}."]
+            f"apart here: compare again with less, such as {setting}."] if smaller and setting else []
 
 
 def _settled_by(found: Standing) -> list[str]:
     """Return what would tell the best arm from those of which it is open whether it is ahead."""
-    unsettled = _by_level(found["tied"])[1]
-    if not unsettled and found["groups"] > 1:
-        return []
-    most = max(unsettled, key=lambda rival: rival["needed"] or 0, default=None)
-    return [_settle(found["groups"], found["questions"], most and most["needed"], most["difference"] if most else 0.0,
-                    most["arm"] if most else "")]
+    hardest = sorted(_by_level(found["tied"])[1], key=lambda rival: rival["needed"] or 0)[-1:]
+    return [_settle(found["groups"], found["questions"], one["needed"], one["difference"], one["arm"])
+            for one in hardest or found["tied"][:found["groups"] < 2]]  # a single group leaves all open
 
 
 def _settle(groups: int, n: int, more: int | None, seen: float, other: str) -> str:
@@ -261,16 +253,15 @@ def _rules_words(rules: RuleVerdict, comparison: Comparison) -> tuple[str, list[
     near = rules.nearest
     other, points = opponent(near).removesuffix(" at equal tokens"), 100 * (near["difference"] or 0.0)
     if rules.wins:
-        sentence = f"Use {rules.arm}: at equal tokens it {_gain(near['metric'], points)} {other}."
+        sentence = f"Use {rules.arm}: at equal tokens it {finding(near, points / 100)} {other}."
     else:
         side = "above" if points > 0 else "below"
         place = f"{abs(points):.1f} points {side}" if round(abs(points), 1) else "level with"
         sentence = (f"No rule is shown to beat what it is compared with at equal tokens; the nearest is {rules.arm}, "
                     f"{place} {other}.")
     sure = [_margin(row) for row in rules.rows]
-    summary = comparison["arms"].get(rules.arm)
-    shown = summary["metrics"].get("selected/turn/recall_all") if summary else None
-    if rules.wins and summary and shown:
+    summary = comparison["arms"][rules.arm]
+    if rules.wins and (shown := summary["metrics"].get("selected/turn/recall_all")):
         sure.append(f"As it is set here, {rules.arm} {_does('selected/turn/recall_all', shown['value'])}"
                     f"{_at(summary['tokens_mean'])}.")
     if rules.also:
@@ -282,21 +273,9 @@ def _rules_words(rules: RuleVerdict, comparison: Comparison) -> tuple[str, list[
 
 
 def _margin(row: ContrastResult) -> str:
-    facts = [f"{format_signed(100 * (row['difference'] or 0.0), 1)} points", *interval(row)]
-    facts.append("nothing can be tested" if row["p_adjusted"] is None else
-                 f"p {p_value(row['p_adjusted'])}, corrected")
+    facts = [units.difference(row["metric"], row["difference"]), *interval(row)]
+    facts.append("nothing can be tested" if row["p_adjusted"] is None else f"p {p_value(row['p_adjusted'])}, corrected")
     return f"Against {opponent(row)}: {', '.join(facts)}{'' if row['verdict'] == 'shown' else ' (not shown)'}."
-
-
-def _gain(metric: str, points: float) -> str:
-    """Return how much more a winning rule finds.
-
-    >>> _gain("curve/selected/turn/recall_all", 3.46), _gain("curve/shown/answer_words", 8.3)
-    ('finds all evidence 3.5 points more often than', "shows 8.3 points more of the answers' words than")
-    """
-    if metric.endswith(ANSWER_WORDS):
-        return f"shows {points:.1f} points more of the answers' words than"
-    return f"finds all evidence {points:.1f} points more often than"
 
 
 def _alone(comparison: Comparison) -> tuple[str, list[str]]:
@@ -318,12 +297,13 @@ def _alone(comparison: Comparison) -> tuple[str, list[str]]:
     kinds = {kind[1]: one["value"] for key, one in arm["metrics"].items()
              if (kind := re.fullmatch(rf"type=(.*)/{re.escape(metric)}", key, re.DOTALL))}
     if len(kinds) > 1:
-        low, high = min(kinds, key=lambda kind: (kinds[kind], kind)), max(kinds, key=lambda kind: (kinds[kind], kind))
+        low, *_, high = sorted(kinds, key=lambda kind: (kinds[kind], kind))
         sure.append(f"By type of question: lowest for {low} ({100 * kinds[low]:.1f} %), highest for {high} "
                     f"({100 * kinds[high]:.1f} %).")
     sure += [row["words"] for row in [*comparison["contrasts"], *comparison["exploratory"]]
              if row["comparator"] == f"{name}.twin" and row["metric"] == metric]
-    return (f"{name} {_does(metric, found['value'])}{_at(arm['tokens_mean'])}.",
+    cut = f" within {tokens:,} tokens" if (tokens := _tokens(metric)) else _at(arm["tokens_mean"])
+    return (f"{name} {_does(metric, found['value'])}{cut}.",
             [*sure, "One arm alone does not say whether another is better."])
 
 
@@ -354,28 +334,16 @@ def _number(n: int) -> str:
     return _NUMBERS[n] if n < len(_NUMBERS) else f"{n:,}"
 
 
-def _size(rival: Rival) -> str:
-    """Return a difference in points with its interval.
+def _lead(rival: Rival) -> str:
+    """Return by how much the best arm is ahead of a rival; p is corrected over all that it is compared with.
 
-    >>> _size({"arm": "a", "difference": -.0042, "low": -.015, "high": .0066})
-    '−0.4 points, 95 % interval −1.5 to +0.7'
+    >>> _lead({"arm": "a", "difference": -.15, "low": -.25, "high": -.05, "p": .004, "needed": 0})
+    '+15.0 points, 95 % interval +5.0 to +25.0, p = .004, corrected'
     """
-    ends = [] if rival["low"] is None or rival["high"] is None else [rival["low"], rival["high"]]
-    text = " to ".join(format_signed(100 * end, 1) for end in ends)
-    return f"{format_signed(100 * rival['difference'], 1)} points" + (f", 95 % interval {text}" if text else "")
-
-
-def _lead(rival: Rival, others: int) -> str:
-    """Return by how much the best arm is ahead of a rival.
-
-    >>> _lead({"arm": "a", "difference": -.15, "low": -.25, "high": -.05, "p": .004, "needed": 0}, 3)
-    '+15.0 points, 95 % interval +5.0 to +25.0, p = .004, corrected over three comparisons'
-    """
-    low, high = rival["low"], rival["high"]
-    mirrored: Rival = {**rival, "difference": -rival["difference"], "low": None if high is None else -high,
-                       "high": None if low is None else -low}
-    corrected = f", corrected over {_number(others)} comparisons" if others > 1 else ""
-    return _size(mirrored) + ("" if rival["p"] is None else f", p {p_value(rival['p'])}{corrected}")
+    low, high = (None if end is None else -end for end in (rival["high"], rival["low"]))
+    ends = units.difference_interval("", low, high)
+    return (f"{units.difference('', -rival['difference'])}{f', 95 % interval {ends}' if ends else ''}"
+            + ("" if rival["p"] is None else f", p {p_value(rival['p'])}, corrected"))
 
 
 def _data(comparison: Comparison) -> str:

@@ -17,7 +17,7 @@ from memlab.harness.results import ArmRun
 from memlab.question_types import VOCABULARY
 from memlab.report import units
 from memlab.report.arm_settings import slot_names
-from memlab.text.display import format_number, format_signed, is_number, one_line
+from memlab.text.display import EMPTY, format_number, format_signed, is_number, one_line
 
 
 @dataclass(frozen=True)
@@ -32,82 +32,41 @@ class PlainTable:
 
 
 DECLINE = "no evidence: to decline"
-VIEW_MEANINGS = {"any": "evidence counts as shown when any piece of it is", "all": "only when all of it is"}
+
+WHY = ("Under the view any, evidence counts as shown when any piece of it is, under all only when all of it is. A "
+       "cause is the first of these changes that turns the verdict: the same context read again, a second judge, the "
+       "tables, gold before the rest, gold alone. The same was tried on a sample of right answers.")
 
 
-@dataclass(frozen=True)
-class CauseTable:
-    """An arm's causes under one view: (cause, wrong answers, right answers that turn) and the sizes of the samples.
-
-    ``types`` are (question type, its wrong answers in the sample), ``by_type`` (cause, its wrong answers of each type);
-    both are empty where the questions have one type or none.
-    """
-
-    arm: str
-    view: str
-    rows: tuple[tuple[str, int, int], ...]
-    wrong: int
-    right: int
-    types: tuple[tuple[str, int], ...] = ()
-    by_type: tuple[tuple[str, tuple[int, ...]], ...] = ()
-
-    @property
-    def words(self) -> str:
-        """How many wrong answers had their evidence in the context: the basis of any rate of reasoning errors."""
-        lost = sum(n for cause, n, _ in self.rows if cause in STEPS)
-        return (f"{self.arm}, {self.view} evidence: {lost} of {self.wrong} wrong answers lack evidence, "
-                f"{self.wrong - lost} do not" if self.wrong else f"{self.arm}: no wrong answer was sampled")
+def attribution_tables(arms: Sequence[ArmRun]) -> list[PlainTable]:
+    """Tabulate how far evidence got, the causes, and those by type of question, of each arm with an attribution."""
+    return [table for arm in arms if arm.attribution is not None for view in VIEWS
+            for table in _attributed(f"{one_line(arm.name)}, {view} evidence", arm.attribution.filter(
+                pl.col("view") == view).join(arm.questions.select("question", "category"), on="question", how="left"))]
 
 
-def causes(arms: Sequence[ArmRun]) -> list[CauseTable]:
-    """Count the causes of every arm with an attribution, in the order in which they are tried."""
-    out = []
-    for arm in arms:
-        if arm.attribution is None:
-            continue
-        typed = arm.attribution.join(arm.questions.select("question", "category"), on="question", how="left")
-        for view in VIEWS:
-            sampled = typed.filter((pl.col("view") == view) & pl.col("sampled"))
-            wrong, right = (Counter(sampled.filter(pl.col("right") == r)["cause"]) for r in (False, True))
-            rows = tuple((c, wrong[c], right[c]) for c in CAUSES if wrong[c] or right[c])
-            out.append(CauseTable(one_line(arm.name), view, rows, wrong.total(), right.total(),
-                                  *_causes_by_type(sampled.filter(~pl.col("right")))))
-    return out
-
-
-def _causes_by_type(wrong: pl.DataFrame) -> tuple[tuple[tuple[str, int], ...], tuple[tuple[str, tuple[int, ...]], ...]]:
-    """Return ``types`` and ``by_type`` of a ``CauseTable`` from the wrong answers of a sample."""
-    sizes = Counter(wrong["category"].drop_nulls())
-    if len(sizes) < 2:
-        return (), ()
-    counts = Counter(wrong.select("cause", "category").iter_rows())
-    kinds = sorted(sizes)
-    rows = tuple((cause, tuple(counts[cause, kind] for kind in kinds)) for cause in CAUSES)
-    return tuple((one_line(kind), sizes[kind]) for kind in kinds), tuple(row for row in rows if any(row[1]))
-
-
-@dataclass(frozen=True)
-class ReachTable:
-    """How far the evidence of an arm's questions got under one view: (step, questions answered right, wrong)."""
-
-    arm: str
-    view: str
-    rows: tuple[tuple[str, int, int], ...]
-
-
-def reached(arms: Sequence[ArmRun]) -> list[ReachTable]:
-    """Count, for every arm with an attribution, the right and wrong answers by how far their evidence got."""
-    out = []
-    for arm in arms:
-        if arm.attribution is None:
-            continue
-        for view in VIEWS:
-            counts = Counter((reached or DECLINE, right) for reached, right in
-                             arm.attribution.filter(pl.col("view") == view).select("reached", "right").iter_rows())
-            rows = tuple((step, counts[step, True], counts[step, False]) for step in (*STEPS[::-1], DECLINE)
-                         if counts[step, True] or counts[step, False])
-            out.append(ReachTable(one_line(arm.name), view, rows))
-    return out
+def _attributed(heading: str, rows: pl.DataFrame) -> list[PlainTable]:
+    counts = Counter((reached or DECLINE, right) for reached, right in rows.select("reached", "right").iter_rows())
+    steps = tuple((step, str(counts[step, True]), str(counts[step, False])) for step in (*STEPS[::-1], DECLINE)
+                  if counts[step, True] or counts[step, False])
+    failed, passed = (rows.filter("sampled", pl.col("right") == right) for right in (False, True))
+    wrong, right = Counter(failed["cause"]), Counter(passed["cause"])
+    lost = sum(wrong[step] for step in STEPS)  # the basis of any rate of reasoning errors
+    words = (f"{heading}: {lost} of {failed.height} wrong answers lack evidence, {failed.height - lost} do not."
+             if failed.height else f"{heading}: no wrong answer was sampled.")
+    tables = [
+        PlainTable(f"{heading}: how far it got", ("evidence", "answered right", "wrong"), steps),
+        PlainTable(f"{heading}: causes", ("cause", f"wrong answers, of {failed.height} sampled",
+                                          f"right answers, of {passed.height} sampled"),
+                   tuple((c, str(wrong[c]), str(right[c])) for c in CAUSES if wrong[c] or right[c]), words)]
+    kinds = sorted(Counter(failed["category"].drop_nulls()).items())
+    by_kind = Counter(failed.select("cause", "category").iter_rows())
+    if len(kinds) > 1:
+        tables.append(PlainTable(
+            f"{heading}: wrong answers by question type",
+            ("cause", *(f"{one_line(kind)} (n = {n})" for kind, n in kinds)),
+            tuple((c, *(str(by_kind[c, kind]) for kind, _ in kinds)) for c in CAUSES if wrong[c])))
+    return tables
 
 
 def types(arms: Sequence[ArmRun]) -> list[tuple[str, int]]:
@@ -155,50 +114,36 @@ def type_tables(arms: Sequence[ArmRun], metrics: Sequence[str]) -> list[TypeTabl
     return out
 
 
-@dataclass(frozen=True)
-class ClassTable:
-    """One classifier's table; rows are (type, count per class, how many fit the type, n).
-
-    The third is None for a type that no class fits.
-    """
-
-    classifier: str
-    arms: tuple[str, ...]
-    classes: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[int, ...], int | None, int], ...]
-    right: int
-    n: int
-
-    @property
-    def words(self) -> str:
-        """The accuracy in a sentence."""
-        share = (f"{self.right:,} of {self.n:,} questions ({self.right / self.n:.0%}) have a class that fits their type"
-                 if self.n else "no type here has a class")
-        return f"{self.classifier} ({', '.join(self.arms)}): {share}"
+CLASSES = ("The classes of query/classify against the benchmark's own types, which are gold. No class fits a type that "
+           "is not a kind of question.")
 
 
-def class_tables(arms: Sequence[ArmRun]) -> list[ClassTable]:
+def class_tables(arms: Sequence[ArmRun]) -> list[PlainTable]:
     """Tabulate the classes of each classifier; arms whose questions have the same classes share one table.
 
-    Arms without classes, and questions without types, have none.
+    A row has a type's count of each class, how many fit it (a dash where no class does), and n. Arms without classes,
+    and questions without types, have none.
     """
     groups: dict[tuple[tuple[str, str, int], ...], list[ArmRun]] = {}
     for arm in arms:
         counts = confusion(arm.classes, arm.questions)
         if counts.height and not arm.classes.is_empty():
             groups.setdefault(tuple(counts.iter_rows()), []).append(arm)
-    return [_table(group, whole=len(group) == len(arms)) for group in groups.values()]
+    return [_class_table(group, whole=len(group) == len(arms)) for group in groups.values()]
 
 
-def _table(group: Sequence[ArmRun], whole: bool) -> ClassTable:
+def _class_table(group: Sequence[ArmRun], whole: bool) -> PlainTable:
     counts = confusion(group[0].classes, group[0].questions)
     names = tuple(name for name in VOCABULARY if name in set(counts["class"]))
     cells = {(kind, name): n for kind, name, n in counts.iter_rows()}
-    rows = tuple((one_line(kind), tuple(cells.get((kind, name), 0) for name in names), fit, n)
-                 for kind, fit, n in right_by_type(counts).iter_rows())
-    classifier = one_line(slot_names(group[0]).get("classify", "classes"))
-    arms = ("all arms",) if whole else tuple(one_line(arm.name) for arm in group)
-    return ClassTable(classifier, arms, names, rows, *accuracy(counts))
+    rows = tuple((one_line(kind), *(str(cells.get((kind, name), 0)) for name in names),
+                  EMPTY if fit is None else str(fit), str(n)) for kind, fit, n in right_by_type(counts).iter_rows())
+    right, n = accuracy(counts)
+    share = (f"{right:,} of {n:,} questions ({right / n:.0%}) have a class that fits their type" if n
+             else "no type here has a class")
+    having = "all arms" if whole else ", ".join(one_line(arm.name) for arm in group)
+    return PlainTable(f"{one_line(slot_names(group[0]).get('classify', 'classes'))} ({having}): {share}",
+                      ("type", *names, "fits", "n"), rows)
 
 
 COLUMNS = {
@@ -216,8 +161,8 @@ TURNS = ("nDCG@10, recall@10 (the share of the evidence), MRR@10 and hit@1 are m
           "compared here.")
 
 
-def turn_metrics(comparison: Comparison) -> list[tuple[str, list[str]]]:
-    """Return (arm, a cell for each of ``COLUMNS``) for the arms that rank turns; a missing figure is a dash.
+def turn_metrics(comparison: Comparison) -> list[PlainTable]:
+    """Tabulate the figures of ``COLUMNS`` of the arms that rank turns; a missing figure is a dash.
 
     Arms with the same cells share a row, so that rules that select from one ranking do not fill a table.
     """
@@ -228,20 +173,13 @@ def turn_metrics(comparison: Comparison) -> list[tuple[str, list[str]]]:
                      for metric in COLUMNS.values())
             rows.setdefault(tuple(cells), []).append(name)
     every = len(comparison["arms"])
-    return [(f"all {every} arms" if len(names) == every > 1 else ", ".join(names), list(cells))
-            for cells, names in rows.items()]
+    body = tuple((f"all {every} arms" if len(names) == every > 1 else ", ".join(names), *cells)
+                 for cells, names in rows.items())
+    return [PlainTable("Turn metrics", ("arm", *COLUMNS), body)] if body else []
 
 
 GAINS = ("Share of the gain in the loss of all splits, summed over the fits of the folds; the first 20 features. "
           "Features that say the same share their gain, so a small share is no proof that a feature could be left out.")
-
-
-@dataclass(frozen=True)
-class ImportanceTable:
-    """Importances of arms with the same fits: (feature, its share of all gain, width of its bar in percent)."""
-
-    arms: str
-    rows: tuple[tuple[str, str, float], ...]
 
 
 @dataclass(frozen=True)
@@ -265,16 +203,14 @@ class Reason:
                 f"{other_turn}: lead {format_signed(self.lead)}")
 
 
-def importance_tables(arms: Sequence[ArmRun]) -> list[ImportanceTable]:
-    """Return the importances that manifests hold; arms with the same ones share a table."""
-    names: dict[tuple[tuple[str, float], ...], list[str]] = {}
+def importance_tables(arms: Sequence[ArmRun]) -> list[PlainTable]:
+    """Tabulate the importances that manifests hold; arms with the same ones share a table."""
+    names: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for arm in arms:
-        rows = tuple((one_line(row["feature"]), float(row["share"])) for row in arm.manifest["importances"])
+        rows = tuple((one_line(row["feature"]), f"{100 * row['share']:.1f} %") for row in arm.manifest["importances"])
         if rows:
             names.setdefault(rows, []).append(one_line(arm.name))
-    return [ImportanceTable(", ".join(having), tuple(
-        (name, f"{100 * share:.1f} %", round(100 * share / max(rows[0][1], 1e-9), 1)) for name, share in rows))
-        for rows, having in names.items()]
+    return [PlainTable(", ".join(having), ("feature", "share of the gain"), rows) for rows, having in names.items()]
 
 
 def reasons(arm: ArmRun) -> dict[int, Reason]:
@@ -316,21 +252,19 @@ def packed_reasons(arms: Sequence[ArmRun]) -> tuple[list[str], dict[int, dict[st
     return list(features), out
 
 
-def example(arms: Sequence[ArmRun]) -> tuple[str, str, Reason] | None:
-    """Return (arm, question, reason) of the first question of the first arm that has reasons."""
+def example(arms: Sequence[ArmRun]) -> list[PlainTable]:
+    """Tabulate why the first turn is first, for the first question of the first arm that has reasons."""
     for arm in arms:
         if found := reasons(arm):
-            first = min(found)
+            question, reason = min(found.items())
             texts = dict(arm.questions.select("question", "text").iter_rows())
-            return arm.name, str(texts.get(first, "")), found[first]
-    return None
-
-
-def cells(reason: Reason) -> list[list[str]]:
-    """Return the rows of a reason as text: feature, its value in the first turn, in the second, what it adds."""
-    rows = [[name, format_number(value), format_number(other), format_signed(adds)]
-            for name, value, other, adds in reason.rows]
-    return [*rows, ["all others", "", "", format_signed(reason.others)]]
+            rows = tuple((name, format_number(value), format_number(other), format_signed(adds))
+                         for name, value, other, adds in reason.rows)
+            return [PlainTable(
+                f"For one question of {one_line(arm.name)}, “{one_line(texts.get(question, ''))}”: {reason.words}",
+                ("feature", "in the first turn", "in the second", "adds to the lead"),
+                (*rows, ("all others", "", "", format_signed(reason.others))))]
+    return []
 
 
 def _short(value: float | None) -> float | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from memlab.evaluate.compare import ArmSummary, Comparison, SameOutputs
 from memlab.evaluate.contrast import ALPHA, OUTPUTS, ContrastResult
 from memlab.evaluate.evidence import BUDGETS, judge_columns
-from memlab.evaluate.verbalise import agreement
+from memlab.evaluate.verbalise import agreement, p_value
 from memlab.report import units
 from memlab.report.units import is_cost
 from memlab.text.display import EMPTY, format_count, format_duration, format_number, format_p
@@ -43,8 +43,8 @@ APART = ("selected/k", "context/tokens", "selected/k_mean", "context/tokens_mean
 Listed = Literal["contrasts", "exploratory"]
 """The lists of contrasts in a comparison: those declared before the run, and all others."""
 
-_SIGNS = {("up", "contrasts"): "▲", ("down", "contrasts"): "▼",
-          ("up", "exploratory"): "△", ("down", "exploratory"): "▽"}
+_SIGNS = {("up", False): "▲", ("down", False): "▼", ("up", True): "△", ("down", True): "▽"}
+"""(Tone, whether a contrast was not declared) -> its mark."""
 
 
 @dataclass(frozen=True)
@@ -63,14 +63,14 @@ class Cell:
 class ArmRow:
     """One row of the arms table: the arm's name, its badges, and one cell per column.
 
-    ``role`` tells the winner, what it was compared with, and arms that look at gold. The systems from the row that is
-    ``apart`` on are shown to be behind the first.
+    ``role`` is winner, comparator (what it was compared with), gold for arms that look at it, or "". The systems from
+    the row that is ``apart`` on are shown to be behind the first.
     """
 
     name: str
     badges: tuple[str, ...]
     cells: tuple[Cell, ...]
-    role: Literal["winner", "comparator", "gold", ""] = ""
+    role: str = ""
     apart: bool = False
 
 
@@ -92,6 +92,12 @@ class ContrastRow:
     facts: tuple[tuple[str, str], ...]
     result: ContrastResult
 
+    @property
+    def outcome(self) -> str:
+        """The verdict, or of an exploratory contrast its p."""
+        p, verdict = self.result["p"], self.result["verdict"]
+        return f"p {p_value(p)}" if verdict == "exploratory" and p is not None else verdict
+
 
 def metric_columns(comparison: Comparison, first: str | None = None) -> list[str]:
     """Choose the metrics of the arms table: ``first``, those of the contrasts, then the preferred ones that exist.
@@ -102,10 +108,8 @@ def metric_columns(comparison: Comparison, first: str | None = None) -> list[str
     """
     available = _metrics(comparison)
     cut, _, rest = (first or "").partition("/")
-    beside = [m for budget in BUDGETS if (m := f"within_{budget}/{rest}") in available and m != first] * (
-        cut.startswith("within_"))
-    own = [f"selected/{rest}"] * len(beside[:1])
-    wanted = [units.base(m) for m in (first, *beside, *own, *(c["metric"] for c in comparison["contrasts"])) if m]
+    beside = [*(f"within_{budget}/{rest}" for budget in BUDGETS), f"selected/{rest}"] * cut.startswith("within_")
+    wanted = [units.base(m) for m in (first, *beside, *(c["metric"] for c in comparison["contrasts"])) if m]
     wanted += [*judge_metrics(comparison), *PREFERRED]
     chosen = [m for m in dict.fromkeys(wanted) if m in available and m not in APART]
     return (chosen or sorted(m for m in available if "=" not in m and m not in APART and not m.startswith("macro/"))
@@ -142,15 +146,14 @@ def marks(comparison: Comparison, arm: str, metric: str) -> tuple[tuple[str, str
     Of the verdict's metric the verdict says what is shown, after correction, so that it has no exploratory marks.
     """
     signs: dict[str, list[str]] = {}
-    lists: tuple[tuple[Listed, str], ...] = (("contrasts", "declared, corrected p"), ("exploratory", "exploratory, p"))
-    for listed, label in lists[:1 if metric == comparison["metric"] else 2]:
-        for contrast in comparison[listed]:
-            sign, difference = _SIGNS.get((tone(contrast), listed)), contrast["difference"]
-            if sign and difference and contrast["arm"] == arm and contrast["metric"] == metric:
-                p = contrast["p_adjusted"] if listed == "contrasts" else contrast["p"]
-                side = "above" if difference > 0 else "below"
-                signs.setdefault(sign, []).append(f"{units.difference(metric, difference)}: {side} "
-                                                  f"{contrast['comparator']} ({label} {format_p(p)})")
+    for contrast in [*comparison["contrasts"], *(comparison["exploratory"] if metric != comparison["metric"] else ())]:
+        explored, difference = contrast["verdict"] == "exploratory", contrast["difference"]
+        sign = _SIGNS.get((tone(contrast), explored))
+        if sign and difference and contrast["arm"] == arm and contrast["metric"] == metric:
+            p, side = contrast["p"] if explored else contrast["p_adjusted"], "above" if difference > 0 else "below"
+            signs.setdefault(sign, []).append(
+                f"{units.difference(metric, difference)}: {side} {contrast['comparator']} "
+                f"({'exploratory, p' if explored else 'declared, corrected p'} {format_p(p)})")
     return tuple((sign, "; ".join(meanings)) for sign, meanings in signs.items())
 
 
@@ -195,12 +198,12 @@ def arms_table(comparison: Comparison, opening: Opening) -> ArmsTable:
         f"Equal in all arms: {'; '.join(facts)}." if facts else "")
 
 
-def arm_rows(comparison: Comparison, opening: Opening | None = None) -> list[ArmRow]:
+def arm_rows(comparison: Comparison, opening: Opening) -> list[ArmRow]:
     """Return the rows of the arms table: the metric columns, then tokens, K and seconds.
 
-    With ``opening`` they are sorted by its metric, the winner first, and arms that look at gold last.
+    They are sorted by the opening's metric, the winner first, and arms that look at gold last.
     """
-    columns = metric_columns(comparison, opening.metric if opening else None)
+    columns = metric_columns(comparison, opening.metric)
     unchanged = {n["arm"]: n["comparator"] for n in comparison["noop"] if _alarming(n)}
     top, tiers, last = best_cells(comparison, columns), _tiers(comparison), 0
     rows: list[ArmRow] = []
@@ -222,19 +225,16 @@ def arm_rows(comparison: Comparison, opening: Opening | None = None) -> list[Arm
         badges += verdict_badges(arm)
         badges += [f"changed nothing against {unchanged[name]}"] if name in unchanged else []
         tier = tiers.get(name, last)
-        rows.append(ArmRow(name, tuple(badges), tuple(cells), _role(name, system, opening),
-                           opening is not None and tier > last == 1))
+        role = {opening.winner: "winner", opening.comparator: "comparator"}.get(name, "") if system else "gold"
+        rows.append(ArmRow(name, tuple(badges), tuple(cells), role, tier > last == 1))
         last = max(tier, last)
     return rows
 
 
-def _ordered(comparison: Comparison, opening: Opening | None, metric: Sequence[str]) -> list[str]:
-    if opening is None or not metric:
-        return list(comparison["arms"])
-
+def _ordered(comparison: Comparison, opening: Opening, metric: Sequence[str]) -> list[str]:
     def key(name: str) -> tuple[bool, bool, int, float, float]:
         arm = comparison["arms"][name]
-        value = arm["metrics"][metric[0]]["value"] if metric[0] in arm["metrics"] else -math.inf
+        value = max((arm["metrics"][name]["value"] for name in metric if name in arm["metrics"]), default=-math.inf)
         tokens = arm["tokens_mean"]
         return (name != opening.winner, arm["oracle"] or arm["tainted"], tiers.get(name, 0) if led else 0,
                 -value, math.inf if tokens is None else tokens)
@@ -248,14 +248,6 @@ def _tiers(comparison: Comparison) -> dict[str, int]:
     """Return arm -> its tier in the verdict's ranking; empty without a ranking."""
     found = comparison["verdict"]
     return {place["arm"]: place["tier"] for place in found["ranking"]} if found and comparison["whole"] is None else {}
-
-
-def _role(name: str, system: bool, opening: Opening | None) -> Literal["winner", "comparator", "gold", ""]:
-    if not system:
-        return "gold"
-    if opening is None or name not in (opening.winner, opening.comparator):
-        return ""
-    return "winner" if name == opening.winner else "comparator"
 
 
 def gold_badge(arm: ArmSummary) -> str:
@@ -281,14 +273,9 @@ def verdict_badges(arm: ArmSummary) -> list[str]:
     return badges
 
 
-def changed_nothing(same: SameOutputs) -> bool:
-    """Return whether two arms agree in every output; arms that differ in K alone share no more than a ranking."""
-    return set(OUTPUTS) <= set(same["identical"])
-
-
 def _alarming(same: SameOutputs) -> bool:
     """Return whether an arm changed nothing; to be its token-matched twin is to have a constant K, and no alarm."""
-    return changed_nothing(same) and same["comparator"] != f"{same['arm']}.twin"
+    return set(OUTPUTS) <= set(same["identical"]) and same["comparator"] != f"{same['arm']}.twin"
 
 
 def notices(comparison: Comparison) -> list[tuple[str, str]]:

@@ -181,7 +181,7 @@ def test_the_page_the_document_and_the_terminal_begin_with_the_verdict(report: R
 
 def test_the_highest_figure_of_a_column_is_bold_and_none_of_an_arm_that_looks_at_gold(report: ReportFiles) -> None:
     columns = view_model.metric_columns(report.comparison)
-    rows = {row.name: row for row in view_model.arm_rows(report.comparison)}
+    rows = {row.name: row for row in view_model.arm_rows(report.comparison, opening(report.comparison))}
     for at, metric in enumerate(columns):
         values = {name: arm["metrics"][metric]["value"] for name, arm in report.comparison["arms"].items()
                   if not arm["oracle"] and metric in arm["metrics"]}

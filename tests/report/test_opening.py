@@ -86,7 +86,7 @@ def test_a_verdict_is_one_short_sentence_and_names_what_is_there(name: str) -> N
      "are level.", "a", "b"),
     ("no winner", "No winner on 10 questions: a and c are level; b is open.", None, None),
     ("all the same", "No winner on 3 questions: a and b are level, with the same value.", None, None),
-    ("one arm", "best finds all evidence turns for 80.0 % of the questions at 100 tokens each.", None, None),
+    ("one arm", "best finds all evidence turns for 80.0 % of the questions within 1,000 tokens.", None, None),
     ("answers", "Use a: it scores 80.0 % by the judge f1, 40.0 points above b.", "a", "b"),
     ("gold alone", "Only arms that look at gold are here, so no system can be recommended.", None, None),
     ("a rule", "Use marginal: at equal tokens it finds all evidence 3.1 points more often than budget.", "marginal",

@@ -9,7 +9,7 @@ import polars as pl
 from memlab.evaluate.attribution import BEYOND, NOISE, STEADY
 from memlab.harness.results import read_arm
 from memlab.report.build import build
-from memlab.report.sections import DECLINE, causes, reached
+from memlab.report.sections import DECLINE, attribution_tables
 from memlab.tables import frame
 from tests.report.samples import make_runs
 from tests.sealing import seal
@@ -33,25 +33,29 @@ def test_the_page_the_markdown_and_the_tables_agree(tmp_path: Path) -> None:
     attribution().write_parquet(place / "attribution.parquet")
     seal(place)
     arm = read_arm(place)
-    found = causes([arm])
-    assert [(c.view, c.wrong, c.right) for c in found] == [("any", 3, 2), ("all", 3, 2)]
-    assert found[0].rows == ((NOISE, 1, 0), ("cut by K", 1, 1), (BEYOND, 1, 0), (STEADY, 0, 1))
-    assert found[1].words == "gap, all evidence: 1 of 3 wrong answers lack evidence, 2 do not"
-    far = reached([arm])
-    assert [(one.arm, one.view) for one in far] == [("gap", "any"), ("gap", "all")]
-    assert far[1].rows == (("shown", 1, 2), ("cut by K", 1, 1), (DECLINE, 0, 1))  # all six questions, once
+    tables = {one.caption.removeprefix("gap, "): one for one in attribution_tables([arm])}
+    assert [*tables] == [f"{view} evidence: {what}" for view in ("any", "all") for what in (
+        "how far it got", "causes", "wrong answers by question type")]
+    causes = tables["any evidence: causes"]
+    assert causes.head == ("cause", "wrong answers, of 3 sampled", "right answers, of 2 sampled")
+    assert causes.rows == ((NOISE, "1", "0"), ("cut by K", "1", "1"), (BEYOND, "1", "0"), (STEADY, "0", "1"))
+    words = tables["all evidence: causes"].remark
+    assert words == "gap, all evidence: 1 of 3 wrong answers lack evidence, 2 do not."
+    far = tables["all evidence: how far it got"]
+    assert far.rows == (("shown", "1", "2"), ("cut by K", "1", "1"), (DECLINE, "0", "1"))  # all six questions, once
     # wrong: 1 (how many marathons, multi-session), 2 (when, temporal), 4 (could you suggest, preference)
-    kinds = ("multi-session", "single-session-preference", "temporal-reasoning")
-    assert found[0].types == tuple((kind, 1) for kind in kinds)
-    assert found[0].by_type == ((NOISE, (0, 1, 0)), ("cut by K", (0, 0, 1)), (BEYOND, (1, 0, 0)))
+    kinds = tables["any evidence: wrong answers by question type"]
+    assert kinds.head[1:] == tuple(f"{kind} (n = 1)" for kind in (
+        "multi-session", "single-session-preference", "temporal-reasoning"))
+    assert kinds.rows == ((NOISE, "0", "1", "0"), ("cut by K", "0", "0", "1"), (BEYOND, "1", "0", "0"))
     built = build(folder)
     page = built.html.read_text(encoding="utf-8")
     assert "gap, any evidence: wrong answers by question type" in page
-    assert found[1].words in page
+    assert words in page
     text = built.markdown.read_text(encoding="utf-8").replace("\\", "")
-    assert found[1].words in text
+    assert words in text
     assert "| cut by K | 1 | 1 |" in text.partition("how far it got")[2]
-    assert "| cut by K | 0 | 0 | 1 |" in text.partition("Wrong answers by question type")[2]
+    assert "| cut by K | 0 | 0 | 1 |" in text.partition("wrong answers by question type")[2]
 
 
 def test_causes_of_questions_of_one_type_are_not_split(tmp_path: Path) -> None:
@@ -59,8 +63,10 @@ def test_causes_of_questions_of_one_type_are_not_split(tmp_path: Path) -> None:
     (place,) = folder.glob("gap-*")
     attribution().filter(question=2).write_parquet(place / "attribution.parquet")
     seal(place)
-    (_, found) = causes([read_arm(place)])
-    assert (found.rows, found.types, found.by_type) == ((("cut by K", 1, 0),), (), ())
+    tables = attribution_tables([read_arm(place)])
+    assert [one.caption for one in tables] == ["gap, any evidence: how far it got", "gap, any evidence: causes",
+                                               "gap, all evidence: how far it got", "gap, all evidence: causes"]
+    assert tables[-1].rows == (("cut by K", "1", "0"),)
 
 
 def test_without_attribution_there_is_no_section(tmp_path: Path) -> None:

@@ -11,19 +11,20 @@ from memlab.report import sections
 from memlab.report.build import ReportFiles
 from memlab.report.drill_down import drill_down
 from memlab.report.html import page
+from memlab.text.display import format_signed
 
 
 def of(arms: tuple[ArmRun, ...], name: str) -> ArmRun:
     return next(arm for arm in arms if arm.name == name)
 
 
-def test_arms_with_the_same_importances_share_a_table_and_bars_are_as_long_as_shares(arms: tuple[ArmRun, ...]) -> None:
+def test_arms_with_the_same_importances_share_a_table(arms: tuple[ArmRun, ...]) -> None:
     (table,) = sections.importance_tables(arms)
-    assert set(table.arms.split(", ")) == {"gap", "by_type"}
-    assert [row[1:] for row in table.rows] == [("50.0 %", 100.0), ("25.0 %", 50.0), ("5.0 %", 10.0)]
+    assert set(table.caption.split(", ")) == {"gap", "by_type"}
+    assert [row[1:] for row in table.rows] == [("50.0 %",), ("25.0 %",), ("5.0 %",)]
     assert "\u202e" not in table.rows[2][0]
     other = replace(of(arms, "gap"), name="other", manifest={"importances": [{"feature": "a", "share": 1.0}]})
-    assert [t.arms for t in sections.importance_tables([of(arms, "by_type"), other])] == ["by_type", "other"]
+    assert [t.caption for t in sections.importance_tables([of(arms, "by_type"), other])] == ["by_type", "other"]
 
 
 def test_a_manifest_without_importances_shows_none(arms: tuple[ArmRun, ...]) -> None:
@@ -37,7 +38,7 @@ def test_a_reason_adds_up_to_the_lead(arms: tuple[ArmRun, ...]) -> None:
     assert reason.turns == (ranking["session"][0], 0, ranking["session"][1], 0)
     expected = sum(ranking[signal][0] - ranking[signal][1] for signal in ("dense:turn", "lexical:session", "tokens"))
     assert reason.lead == pytest.approx(expected + .25, abs=1e-5)
-    assert [cell[0] for cell in sections.cells(reason)] == [*(row[0] for row in reason.rows), "all others"]
+    assert reason.words.endswith(f"lead {format_signed(reason.lead)}")
     assert sections.reasons(of(arms, "fixed_10")) == {}
 
 
@@ -74,13 +75,12 @@ def test_without_learned_fusion_there_is_no_section(report: ReportFiles, arms: t
     comparison = json.loads(json.dumps(report.comparison))
     comparison |= {"arms": {one.name: report.comparison["arms"][one.name]}, "contrasts": [], "exploratory": []}
     assert 'id="importances"' not in page(comparison, [one])
-    assert sections.example([one]) is None
+    assert sections.example([one]) == []
 
 
 def test_the_example_is_the_first_question(arms: tuple[ArmRun, ...]) -> None:
-    found = sections.example(arms)
-    assert found is not None
-    name, question, reason = found
-    assert name in ("gap", "by_type")
-    assert question == arms[0].questions.filter(pl.col("question") == 0)["text"].item()
-    assert reason == sections.reasons(of(arms, name))[0]
+    (table,) = sections.example(arms)
+    question = arms[0].questions.filter(pl.col("question") == 0)["text"].item()
+    reason = next(sections.reasons(of(arms, name))[0] for name in ("gap", "by_type") if f"of {name}," in table.caption)
+    assert f"“{question}”: {reason.words}" in table.caption
+    assert [row[0] for row in table.rows] == [*(row[0] for row in reason.rows), "all others"]

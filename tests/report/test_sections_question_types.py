@@ -32,13 +32,12 @@ SIX = ["factual", "counting", "temporal", "factual", "preference", "assistant"]
 def test_arms_with_the_same_classes_share_a_table(runs: Path) -> None:
     arms = classed(runs, fixed_10=SIX, gap=SIX, by_type=["general"])
     two, one = class_tables(arms)  # by_type comes first
-    assert one.arms == ("fixed_10", "gap")
-    assert one.classes == ("counting", "temporal", "preference", "assistant", "factual")
-    assert ("knowledge-update", (0, 0, 0, 0, 10), 0, 10) in one.rows
-    assert ("multi-session", (10, 0, 0, 0, 0), 10, 10) in one.rows
-    assert (one.right, one.n) == (50, 60)
-    assert (two.arms, two.classes, two.right, two.n) == (("by_type",), ("general",), 10, 60)
-    assert "50 of 60 questions (83%)" in one.words
+    assert one.caption.endswith("(fixed_10, gap): 50 of 60 questions (83%) have a class that fits their type")
+    assert one.head == ("type", "counting", "temporal", "preference", "assistant", "factual", "fits", "n")
+    assert ("knowledge-update", "0", "0", "0", "0", "10", "0", "10") in one.rows
+    assert ("multi-session", "10", "0", "0", "0", "0", "10", "10") in one.rows
+    assert "(by_type): 10 of 60 questions" in two.caption
+    assert two.head == ("type", "general", "fits", "n")
 
 
 def test_arms_without_classes_have_no_table(runs: Path) -> None:
@@ -50,7 +49,7 @@ def test_the_classifier_is_named_and_all_arms_are_one_word(runs: Path) -> None:
     gap = next(a for a in classed(runs, gap=SIX) if a.name == "gap")
     named = replace(gap, manifest={**gap.manifest, "pipeline": {"classify": {"is": "memlab.Rules"}}})
     (one,) = class_tables([named])
-    assert one.words.startswith("rules (all arms): 50 of 60")
+    assert one.caption.startswith("rules (all arms): 50 of 60")
     assert arm.classes.is_empty()
 
 
@@ -58,7 +57,7 @@ def test_html_and_markdown_tell_the_same_once(runs: Path, report) -> None:
     arms = classed(runs, fixed_10=SIX, gap=SIX)
     html, text = page(report.comparison, arms), document(report.comparison, arms)
     assert html.count('id="classes"') == 1
-    assert html.count("50 of 60 questions (83%)") == 1
+    assert html.count("<caption>classes (fixed_10, gap): 50 of 60 questions (83%)") == 1
     assert text.count("## Question classes") == 1
     assert "| knowledge-update | 0 | 0 | 0 | 0 | 10 | 0 | 10 |" in text
     bare = [arm for arm in arms if arm.classes.is_empty()]
@@ -73,8 +72,8 @@ def test_a_hostile_type_stays_text(runs: Path, report) -> None:
     seal(gap.folder)
     (again,) = [a for a in finished_arms(runs).arms if a.name == "gap"]
     (one,) = class_tables([again])
-    assert one.rows[0][2] is None  # a type that no class stands for
-    assert one.words.endswith("no type here has a class")
+    assert one.rows[0][-2] == "–"  # a type that no class stands for
+    assert one.caption.endswith("no type here has a class")
     assert "<script>x" not in page(report.comparison, [again])
     assert "| &lt;/td&gt;&lt;script&gt;x\\|y |" in document(report.comparison, [again])
 

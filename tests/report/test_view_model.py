@@ -23,9 +23,10 @@ def test_the_contrasts_metrics_come_first_and_amounts_have_their_own_columns(rep
 
 
 def test_an_arms_row_holds_the_means_of_its_questions(report: ReportFiles, arms: tuple[ArmRun, ...]) -> None:
-    rows = {row.name: row for row in view_model.arm_rows(report.comparison)}
+    rows = {row.name: row for row in view_model.arm_rows(report.comparison, opening(report.comparison))}
+    columns = view_model.metric_columns(report.comparison, opening(report.comparison).metric)
     for arm in arms:
-        for metric, cell in zip(view_model.metric_columns(report.comparison), rows[arm.name].cells):
+        for metric, cell in zip(columns, rows[arm.name].cells):
             assert cell.value == pytest.approx(arm.questions[metric].drop_nulls().mean())
             assert cell.text == (f"{100 * cell.value:.1f} %" if "recall" in metric else f"{cell.value:.3f}")
 
@@ -52,7 +53,7 @@ def test_the_same_outputs_everywhere_read_changed_nothing_and_never_no_effect(re
                           {"arm": "by_type", "comparator": "fixed_5", "identical": ["ranking"]}]
     headings = [heading for heading, _ in view_model.notices(comparison)]
     assert headings == ["Changed nothing", "Not here"]
-    assert [row.badges for row in view_model.arm_rows(comparison) if row.name == "gap"] == [
+    assert [row.badges for row in view_model.arm_rows(comparison, opening(comparison)) if row.name == "gap"] == [
         ("changed nothing against fixed_10",)]
     assert view_model.notes(comparison)[-1] == "Same ranking, different selection and context: by_type and fixed_5."
 
