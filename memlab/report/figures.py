@@ -47,8 +47,7 @@ def evidence_against_tokens(comparison: Comparison, opening: Opening) -> Chart |
         reach = 2 * max(x for x, _ in points)
         points += [point for curve in curves for point in curve.points if point[0] <= reach]
     heights = [y for _, y in points] + [end for m in marks if m.role for end in (m.low, m.high) if end is not None]
-    most = max(x for x, _ in points)
-    least = min(x for x, _ in points)
+    least, most = min(points)[0], max(points)[0]
     share = units.is_share(metric)
     start = 0 if least < 0.6 * most else around([least, most], 6, 0, most)[0]
     x = Axis(start, most or 1, "context tokens per question")

@@ -107,7 +107,8 @@ def _preference(found: Recommendation, behind: Rival) -> tuple[str, list[str]]:
     best, tied = found["ranking"][0], found["tied"]
     rest, finds = len(found["ranking"]) - 1 - len(tied), _does(found["metric"], best["value"])
     equal = "at equal tokens " if _tokens(found["metric"]) else ""
-    sure = f"Shown to be ahead of {_and_more(behind['arm'], rest - 1)}{', the nearest' * (rest > 1)}: {_lead(behind)}."
+    which = f"{_number(rest)} others; the nearest is " if rest > 1 else ""
+    sure = f"Shown to be ahead of {which}{behind['arm']}: {_lead(behind)}."
     if not tied:
         return (f"Use {best['arm']}: {equal}it {finds}, {-100 * behind['difference']:.1f} points above "
                 f"{behind['arm']}.", [sure])

@@ -113,7 +113,7 @@ def metric_columns(comparison: Comparison, first: str | None = None) -> list[str
     wanted += [*judge_metrics(comparison), *PREFERRED]
     chosen = [m for m in dict.fromkeys(wanted) if m in available and m not in APART]
     return (chosen or sorted(m for m in available if "=" not in m and m not in APART and not m.startswith("macro/"))
-            )[:COLUMNS + len(beside)]
+            )[:COLUMNS + len(beside) // 2]
 
 
 def judge_metrics(comparison: Comparison) -> list[str]:
