@@ -16,6 +16,7 @@ from memlab.cluster.slurm import Slurm
 from memlab.cluster.submit import submit
 from memlab.config.overrides import HELP, MULTIRUN
 from memlab.errors import Faults, MemlabError
+from memlab.harness.plan import print_left_out
 from memlab.harness.sweep import read
 from memlab.runtime.console import Console
 from memlab.runtime.help_text import page
@@ -41,6 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not isinstance(sweep.launcher, Slurm):
             raise MemlabError("this launcher runs the arms in the calling shell", where="hydra/launcher",
                               fix="memlab run with the same arguments, or a SLURM profile")
+        print_left_out(sweep, out)
         snapshot = submit(sweep.launcher, sweep.arms, arguments, sweep.settings.store, sweep.settings.shards, out)
     except MemlabError as error:
         out.print(f"[red]memlab:[/red] {escape(str(error))}")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from memlab.config import comments
+from hydra import compose, initialize_config_dir
+from omegaconf import DictConfig
+
+from memlab.config import choices, comments
 from memlab.config.choices import own_choices
 from memlab.config.instantiate import CONF
 
@@ -21,3 +24,10 @@ def names_of(slot: str) -> list[str]:
 def comment(choice: str) -> str:
     """The comment about a choice, in its file or table."""
     return "\n".join(comments.comment(choice, own_choices(CONF)[choice]))
+
+
+def composed(name: str | None, *overrides: str) -> DictConfig:
+    """What Hydra makes of a choice alone, or of no file, and these overrides; unresolved."""
+    choices.register(CONF, choices.stamps())
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        return compose(name, [*overrides])

@@ -136,9 +136,10 @@ def test_an_experiment_and_one_of_its_arms(tmp_path: Path, capsys: pytest.Captur
     alone = capsys.readouterr().out
     assert "adaptive_k on synthetic: 1 arm" in alone
     assert "• gap " in alone
-    assert "• by_type " in alone  # declared, and said to be missing
+    assert ("left out: marginal > constant, marginal > budget, by_type > constant_by_class, calibrated > constant "
+            "(contrasts of arms that these arguments leave out)\n") in alone
     one = json.loads((tmp_path / "runs/adaptive_k/synthetic/comparison.json").read_text())
-    assert {"marginal", "by_type", "calibrated"} <= set(one["missing"])
+    assert (one["missing"], [c["arm"] for c in one["contrasts"]]) == ([], ["gap"])
     assert main(words(tmp_path, "+exp=adaptive_k", "rank/select=fixed_10,by_type")) == 0
     told = capsys.readouterr().out
     assert ("adaptive_k on synthetic: 2 arms, 1 with a twin of constant K at the same tokens; an arm is one "
@@ -146,10 +147,9 @@ def test_an_experiment_and_one_of_its_arms(tmp_path: Path, capsys: pytest.Captur
     assert folders(tmp_path, "adaptive_k/synthetic") == ["by_type", "by_type.twin", "fixed_10", "gap", "gap.twin"]
     comparison = json.loads((tmp_path / "runs/adaptive_k/synthetic/comparison.json").read_text())
     tested = {c["arm"]: c["p"] for c in comparison["contrasts"]}
-    assert set(tested) == {"marginal", "by_type", "gap", "calibrated"}
+    assert set(tested) == {"by_type", "gap"}
     assert tested["by_type"] is not None
-    assert tested["gap"] is not None  # its twin was found among finished runs
-    assert tested["calibrated"] is None
+    assert tested["gap"] is not None  # it was found among finished runs
 
 
 def test_a_plan_runs_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

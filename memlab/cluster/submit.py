@@ -23,7 +23,7 @@ from memlab.cluster.worker import run_arm
 from memlab.errors import Faults, MemlabError
 from memlab.harness.arm import Arm, load
 from memlab.harness.gpu_searches import check_cards
-from memlab.harness.plan import Cost, cost, estimate, print_plan, print_whole, rates, remaining_costs
+from memlab.harness.plan import Cost, cost, estimate, print_left_out, print_plan, print_whole, rates, remaining_costs
 from memlab.harness.results import failure_file
 from memlab.harness.sweep import Sweep, read
 from memlab.report.build import publish, reported_runs, show
@@ -203,9 +203,7 @@ def _run(sweep: Sweep, arguments: list[str], out: Console) -> int:
               f"{f', {ready} finished before' if ready else ''}"
               f"{f', {twins} with a twin of constant K at the same tokens' if twins else ''}"
               f"{'; an arm is one configuration' * several}")
-    for why in dict.fromkeys(sweep.left_out.values()):
-        names = ", ".join(name for name, reason in sweep.left_out.items() if reason == why)
-        out.print(f"  [dim]left out: {escape(names)} ({escape(why)})[/dim]")
+    print_left_out(sweep, out)
     settings = sweep.settings
     if ready < len(sweep.arms):
         _check_cards(sweep)

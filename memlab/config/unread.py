@@ -96,13 +96,18 @@ def origin(place: Place) -> Path | None:
 
 
 def places_in_files(config: DictConfig) -> dict[Place, Path]:
-    """Return place -> file of all values that the chosen experiment and system set, if their files are not memlab's."""
+    """Return place -> file of all values that the chosen experiment and system set, if their files are not memlab's.
+
+    Those that the file itself refers to are left out: an arm reads them, whether it is chosen or not.
+    """
     found: dict[Place, Path] = {}
     for slot in ("exp", "system"):
         name = f"{slot}/{config.hydra.runtime.choices.get(slot)}"
         if choice := choices.more_choices().get(name):
+            own = _references(tuple(stamp for stamp in choices.stamps() if stamp[0] == str(choice.path)))
             found |= {place: choice.path for key, node in choice_settings(name).items()
-                      if key not in ("defaults", "hydra", ARMS) for place, _ in _leaves(node, (str(key),))}
+                      if key not in ("defaults", "hydra", ARMS) for place, _ in _leaves(node, (str(key),))
+                      if not any(place[:len(one)] == one for one in own)}
     return found
 
 

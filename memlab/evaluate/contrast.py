@@ -104,6 +104,11 @@ class Contrast:
         """The comparator's name."""
         return f"{self.arm}.twin" if self.comparator == "twin" else self.comparator
 
+    @property
+    def claim(self) -> str:
+        """Which arm is greater or less, as ``gap > gap.twin``."""
+        return f"{self.arm} {'>' if self.direction == 'greater' else '<'} {self.against}"
+
 
 class Effect(TypedDict, total=False):
     """The tested difference, arm less comparator; None where it is undefined.

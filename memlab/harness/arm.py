@@ -273,6 +273,11 @@ def importances(tables: Tables, most: int = 20) -> list[dict[str, str | float]]:
     return table.head(most).to_dicts()
 
 
+def has_finished(name: str, folder: Path) -> bool:
+    """Return whether an arm of this name, in whatever configuration, has a finished run among the arms of a folder."""
+    return any(folder.glob(f"{safe(name)}-{'[0-9a-f]' * 10}/manifest.json"))
+
+
 SAMPLED = 5
 """Haystacks whose tokens are counted, evenly spaced among all: counting those of a large benchmark takes minutes."""
 

@@ -53,8 +53,8 @@ def print_contrasts(contrasts: Sequence[Contrast], dataset: Dataset, out: Consol
     for contrast in contrasts:
         rows, metric = view(questions, contrast.metric)
         sizes = rows.filter("scored").group_by("group").agg(pl.len())["len"].to_numpy().astype(np.float64)
-        table.add_row(f"{contrast.arm} {'>' if contrast.direction == 'greater' else '<'} {contrast.against}",
-                      f"{int(sizes.sum()):,} in {len(sizes):,}", *_power(contrast, metric, sizes, alpha))
+        table.add_row(contrast.claim, f"{int(sizes.sum()):,} in {len(sizes):,}",
+                      *_power(contrast, metric, sizes, alpha))
     out.print(grouping_in_words(questions.filter("scored")))
     out.print(table)
     out.print(f"power: the chance of p <= {alpha:.4f}, the first step of Holm's correction over {len(contrasts)}, if "
@@ -249,8 +249,16 @@ def print_whole(arms: Sequence[Arm], out: Console) -> None:
             out.print(f"[bold yellow]{escape(fits(found))}[/bold yellow]")
 
 
+def print_left_out(sweep: Sweep, out: Console) -> None:
+    """Print in one line for each reason what is not run or not tested."""
+    for why in dict.fromkeys(sweep.left_out.values()):
+        names = ", ".join(name for name, reason in sweep.left_out.items() if reason == why)
+        out.print(f"  [dim]left out: {escape(names)} ({escape(why)})[/dim]")
+
+
 def print_plan(sweep: Sweep, store: Store, out: Console) -> None:
     """Print the cost of each arm and of all arms together, and first whether there is anything to choose."""
+    print_left_out(sweep, out)
     print_whole(sweep.arms, out)
     numbers = ("texts to\nencode", "characters", "pairs,\nat most", "replies,\nat most")
     table = Table(Column("arm", overflow="fold"), Column("state", no_wrap=True),

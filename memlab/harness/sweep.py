@@ -16,16 +16,17 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 from pydantic import ValidationError
 
 from memlab.config import ablation
+from memlab.config.choices import ARM
 from memlab.config.compose import ArmConfigs, compose, overrides_of
-from memlab.config.instantiate import part, resolve_plain
-from memlab.config.overrides import FOLDER, RUN_SETTINGS, groups, parse, try_parse, valid_overrides
+from memlab.config.instantiate import options, part, resolve_plain
+from memlab.config.overrides import FOLDER, RUN_SETTINGS, groups, jobs, parse, try_parse, valid_overrides
 from memlab.config.plugins import one_line
 from memlab.config.unread import known_places, places_in_files, read_places, settings_of, slots_with
 from memlab.data.dataset import Dataset
-from memlab.errors import Faults, MemlabError, MissingFiles
+from memlab.errors import Faults, MemlabError, MissingFiles, did_you_mean
 from memlab.evaluate.contrast import Contrast
-from memlab.evaluate.curves import is_curve
-from memlab.harness.arm import Arm, refusal
+from memlab.evaluate.curves import NAMES, is_curve
+from memlab.harness.arm import Arm, has_finished, refusal
 from memlab.harness.gpu_plan import setting_fault
 from memlab.harness.own_data import leave_untracked
 from memlab.pipeline import Pipeline
@@ -72,7 +73,7 @@ class Sweep:
     track: Any
     settings: DictConfig
     left_out: dict[str, str]
-    """Name of an ablation that is not run -> why."""
+    """Name of an ablation that is not run, or claim of a contrast that is not tested -> why."""
     launcher: Any = None
     """One of memlab.cluster; None for this process."""
     unready: dict[str, str] = field(default_factory=dict)
@@ -135,6 +136,14 @@ def read(arguments: Sequence[str], multirun: bool = False, without: Sequence[str
         left_out |= unchanged
         arms = [arm for arm in arms if arm.name not in unchanged]
         faults += _duplicates(arms, unready)
+    if not faults and "plan" not in without:
+        omitted = _omitted(contrasts, arms, {*left_out}, base, faults)
+        left_out |= {contrasts[i].claim: "contrasts of arms that these arguments leave out" for i in omitted}
+        kept = [i for i in range(len(contrasts)) if i not in omitted]
+        contrasts = [contrasts[i] for i in kept]
+        if omitted:
+            arms = [replace(arm, settings={**arm.settings, "contrasts": [arm.settings["contrasts"][i] for i in kept]})
+                    for arm in arms]
     if faults:
         raise Faults(faults)
     return Sweep(arms, contrasts, track, base, left_out, launcher, unready)
@@ -144,22 +153,21 @@ def _unread(arguments: Sequence[str], configs: ArmConfigs, without: Sequence[str
     """Return faults for arguments and files that set what nothing reads here; ``earlier`` are the faults so far."""
     arms = configs.arms
     bad = [argument for argument in arguments if any(fault.startswith(f"{argument}: ") for fault in earlier)]
-    keys = {argument: override.key_or_group for argument in valid_overrides(arguments, bad)
-            if (override := try_parse(argument))}
+    given = {argument: tuple(re.split("[./]", override.key_or_group))
+             for argument in valid_overrides(arguments, bad) if (override := try_parse(argument))}
+    faults = [f"{argument}: this command does not read {'.'.join(place)}, so that it changes nothing; leave it out"
+              for argument, place in given.items() if _within(".".join(place), without)]
     if not bad and not without:  # of files: swept values, and what an experiment or a system states
-        keys |= {key: key for key in configs.swept if key not in keys.values()}
-        keys |= {f"{path}, {'.'.join(place)}": ".".join(place)
-                 for arm in arms for place, path in places_in_files(arm).items()}
-    faults = [f"{argument}: this command does not read {key}, so that it changes nothing; leave it out"
-              for argument, key in keys.items() if _within(key, without)]
+        swept = {key: tuple(re.split("[./]", key)) for key in configs.swept}
+        given |= {key: place for key, place in swept.items() if place not in given.values()}
+        given |= {f"{path}, {'.'.join(place)}": place for arm in arms for place, path in places_in_files(arm).items()}
     if any(arm.ablate is not None for arm in arms):  # the baseline of the parts may read what the system does not
         return faults
     places = [*PLACES.values(), "data", "track", *(setting.name for setting in RUN_SETTINGS)]
     read = {place for arm in arms for place in read_places(arm, [one for one in places if not _within(one, without)])}
     firsts = {slot[0] for slot in known_places()[0]}
-    for argument, key in keys.items():
-        place = tuple(re.split("[./]", key))
-        if place[0] in firsts and not _within(key, (*without, *PLACES_OF_WORK)) and not any(
+    for argument, place in given.items():
+        if place[0] in firsts and not _within(".".join(place), (*without, *PLACES_OF_WORK)) and not any(
                 one[:len(place)] == place[:len(one)] for one in read):
             faults.append(f"{argument}: no part that these arguments choose reads {'.'.join(place)}, so that it "
                           "changes nothing; leave it out, or choose a part that reads it")
@@ -186,7 +194,7 @@ def _without_files(arms: list[Arm], faults: list[str]) -> dict[str, str]:
 def _contrasts(base: DictConfig, faults: list[str]) -> list[Contrast]:
     contrasts: list[Contrast] = []
     given = base.contrasts
-    listed: Any = OmegaConf.to_container(given) if isinstance(given, ListConfig) else given or []
+    listed: Any = OmegaConf.to_container(given, resolve=True) if isinstance(given, ListConfig) else given or []
     if not isinstance(listed, list):
         faults.append(f"contrasts: expected a list, given {str(listed)!r:.60}")
         return []
@@ -202,6 +210,39 @@ def _contrasts(base: DictConfig, faults: list[str]) -> list[Contrast]:
         faults.append(f"contrasts: {len(contrasts)} are declared, at most {most} may be; what else is "
                       "compared is shown as exploratory")
     return contrasts
+
+
+def _omitted(contrasts: Sequence[Contrast], arms: Sequence[Arm], left_out: set[str], base: DictConfig,
+             faults: list[str]) -> set[int]:
+    """Return the numbers of the contrasts of arms that neither these arguments run nor an earlier line has finished.
+
+    Where the experiment defines no such arm either, that is a fault.
+    """
+    run = {arm.name for arm in arms}
+    known = run | {f"{arm.name}.twin" for arm in arms if arm.adaptive()}
+    lacking = {(i, name) for i, one in enumerate(contrasts) for name in (one.arm, one.against)
+               if name not in known and not (name in NAMES and is_curve(one.metric))
+               and not any(has_finished(name, folder) for folder in {arm.arms_folder() for arm in arms})}
+    faults += [f"contrasts[{i}]: there is no arm '{name}' here; {did_you_mean(name, known)}"
+               for i, name in sorted(lacking) if (arm := name.removesuffix(".twin")) in run
+               or not (arm in left_out or experiment_arms(base).fullmatch(arm))]
+    return {i for i, _ in lacking}
+
+
+def experiment_arms(base: DictConfig) -> re.Pattern[str]:
+    """Return a pattern of the names that arms of the chosen experiment may have.
+
+    They are of the values that it sweeps, and of all techniques of a slot that it sweeps: some need a model, and are
+    chosen by a line.
+    """
+    group = f"{ARM}/{OmegaConf.select(base, 'hydra.runtime.choices.exp')}"
+    swept = base.hydra.sweeper.params or ({group: ",".join(options(group))} if group in groups() else {})
+    parts: list[str] = []
+    for key, values in ((key.lstrip("+"), values) for key, values in swept.items()):
+        names = {arm_name(base, [key], [f"{key}={job[key]}"]) for job in jobs([f"{key}={values}"])}
+        names |= {*options(group if key == ARM else key)}
+        parts += [f"({'|'.join(map(re.escape, names))})"] * (key not in IN_FOLDER)
+    return re.compile(r"\+".join(parts))
 
 
 def _find_unchanged(arms: list[Arm]) -> dict[str, str]:
@@ -268,8 +309,10 @@ def arm_of(config: DictConfig, swept: Sequence[str] = ()) -> Arm:
                hidden=tuple(differing_places(whole, safe)))
 
 
-def arm_name(config: DictConfig, swept: Sequence[str]) -> str:
+def arm_name(config: DictConfig, swept: Sequence[str], arguments: Sequence[str] | None = None) -> str:
     """Name an arm by the values that were swept, or, run alone, by what it changes of the defaults.
+
+    ``arguments`` stand in the place of those that the configuration was composed of.
 
     A setting is named by the end of its place, as much of it as no other setting of the arm ends with. A technique
     that is run alone is named with its slot if another slot has one of that name.
@@ -277,12 +320,12 @@ def arm_name(config: DictConfig, swept: Sequence[str]) -> str:
     ends = Counter(place[start:] for place in settings_of(OmegaConf.to_container(config, resolve=False))
                    for start in range(len(place)))
     parts: list[str] = []
-    for argument in overrides_of(config):
+    for argument in overrides_of(config) if arguments is None else arguments:
         override = parse(argument)
         key, value = override.key_or_group, _value(config, override)
         if key in IN_FOLDER or (key not in swept if swept else _within(key, NOT_IN_NAMES)):
             continue
-        if key in groups() or key == "ablate":
+        if key in groups() or key in (ARM, "ablate"):
             several = not swept and (value == "none" or (key != "system" and len(slots_with(value)) > 1))
             parts.append(f"{re.split('[./]', key)[-1]}={value}" if several else value.rsplit("/", 1)[-1])
         else:

@@ -13,8 +13,10 @@ import pytest
 from omegaconf import OmegaConf
 
 from memlab.config import choices, composition
-from memlab.config.compose import _compose_files, _hydra_alone, compose
+from memlab.config.compose import _compose_files, _hydra_alone, compose, compose_arm
 from memlab.config.instantiate import CONF, options
+from memlab.evaluate.curves import NAMES
+from memlab.harness.sweep import experiment_arms
 from memlab.runtime.files import encode_line
 
 GAP = "rank/select=gap"
@@ -73,11 +75,16 @@ def test_the_next_process_composes_nothing_and_has_the_same_arms(composed: list[
 
 @pytest.mark.slow
 @pytest.mark.parametrize("experiment", options("exp"))
-def test_each_experiment_is_kept_as_it_is_composed(experiment: str, composed: list[str]) -> None:
+def test_each_experiment_is_kept_as_it_is_composed_and_has_the_arms_of_its_contrasts(
+        experiment: str, composed: list[str]) -> None:
     made, again = (composition.composition(composition.CONFIG, [f"+exp={experiment}"]) for _ in range(2))
     assert len(composed) == 1
     assert made == again
     assert [*made] == [*again]  # in the same order
+    config, wrong = compose_arm([f"+exp={experiment}"])
+    assert (composed, wrong) == (["config", None], {})  # Hydra's own settings
+    named = {name for one in config.contrasts for name in (one.arm, one.comparator)} - {*NAMES, "twin"}
+    assert [name for name in named if not experiment_arms(config).fullmatch(name)] == []
 
 
 def edit(path: Path, old: str, new: str) -> None:

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from memlab.config.compose import compose
+from memlab.config.instantiate import CONF, options
 from memlab.errors import Faults
 from memlab.harness.sweep import preset, read
+from tests.examples import rest_at_night
 
 pytestmark = pytest.mark.slow
 
@@ -132,5 +134,36 @@ def test_a_file_that_sets_what_no_arm_reads_is_refused(tmp_path: Path, text: str
         read([word, "+exp=mine", "search/dense=none", "track=none"])
 
 
-def test_a_helper_of_an_arm_may_stand_in_its_experiment() -> None:
+def test_a_helper_of_an_arm_may_stand_in_its_experiment_whichever_arm_is_chosen(tmp_path: Path) -> None:
     assert len(compose(["+exp=learned"], False)[1]) == 0
+    word = put(tmp_path, exp__mine="# @package _global_\nlearn: {ranker: {model: m}, folds: all}\narms: {five: {"
+                                   "rank: {select: {k: 5}}, learn: {coverage: {depth: '${learn.ranker.model}'}}}}\n")
+    with pytest.raises(Faults) as raised:
+        read([word, "+exp=mine", "search/dense=none", "track=none"])
+    assert ["learn.folds" in fault for fault in raised.value.faults] == [True]
+
+
+@pytest.mark.parametrize("choice", rest_at_night(
+    [f"{slot}={name}" for slot in ("system", "+exp") for name in options(slot.lstrip("+"))], {"system=best"}))
+def test_a_shipped_preset_or_experiment_that_is_copied_under_another_name_is_the_same(
+        tmp_path: Path, choice: str) -> None:
+    slot, name = choice.lstrip("+").split("=")
+    word = put(tmp_path, **{f"{slot}__mine": (CONF / slot / f"{name}.yaml").read_text(encoding="utf-8")})
+
+    def arms(*arguments: str) -> list[object]:
+        try:
+            return [(arm.name.replace(name, "mine"), arm.pipeline, arm.dataset)
+                    for arm in read([*arguments, "plan=true", "track=none"]).arms]
+        except Faults as told:  # such as a chat model that is to be named
+            return [*told.faults]
+
+    assert arms(word, choice.replace(f"={name}", "=mine")) == arms(choice)
+
+
+def test_a_weight_is_changed_in_a_copy_of_best_and_on_its_command_line(tmp_path: Path) -> None:
+    text = (CONF / "system" / "best.yaml").read_text(encoding="utf-8")
+    changed = text.replace('"lexical:turn.user": 0.0', '"lexical:turn.user": 0.7')
+    assert changed != text
+    chosen = [put(tmp_path, system__mine=changed), "system=mine", "track=none"]
+    for more, weight in ((), .7), (("rank.score.weights={lexical\\:turn.user: 0.9}",), .9):
+        assert read([*chosen, *more]).arms[0].pipeline.score.weights["lexical:turn.user"] == weight

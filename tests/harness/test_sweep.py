@@ -161,7 +161,7 @@ def test_what_cannot_be_a_sweep_is_refused(words: list[str], multirun: bool, fau
 
 
 def test_at_most_three_contrasts_are_declared() -> None:
-    one = "{arm: a, comparator: b, metric: m}"
+    one = "{arm: 'dense=none', comparator: 'dense=none', metric: m}"
     assert len(read([f"contrasts=[{one},{one},{one}]", *LEXICAL]).contrasts) == 3
     with pytest.raises(Faults, match="4 are declared, at most 3"):
         read([f"contrasts=[{one},{one},{one},{one}]", *LEXICAL])

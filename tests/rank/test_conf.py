@@ -8,16 +8,14 @@ import pkgutil
 from pathlib import Path
 
 import pytest
-from hydra import compose, initialize_config_dir
 from hydra.utils import get_class, instantiate
 from omegaconf import OmegaConf
 
 import memlab.oracle
 import memlab.rank
-from memlab.config.instantiate import CONF
 from memlab.stage import Stage
 from memlab.tables import GOLD
-from tests.choices import choices_of
+from tests.choices import choices_of, composed
 
 GIVEN = ["+embedder._target_=memlab.models.local.embedder.SentenceEmbedder",
           "+cross_encoder._target_=memlab.models.local.late_interaction.LateInteraction",
@@ -36,9 +34,8 @@ def stages_of(package) -> list[type]:
 
 @pytest.mark.parametrize("name", choices_of("rank", "learn"))
 def test_a_choice_makes_its_stage_with_settings_of_its_class(name: str, tmp_path: Path) -> None:
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        given = [g for g in GIVEN if not g.startswith(f"++{'.'.join(name.split('/')[:2])}.")]
-        whole = compose(config_name=name, overrides=given)
+    given = [g for g in GIVEN if not g.startswith(f"++{'.'.join(name.split('/')[:2])}.")]
+    whole = composed(name, *given)
     node = OmegaConf.select(whole, ".".join(name.split("/")[:-1]))
     assert set(node) - {"_target_"} <= {f.name for f in dataclasses.fields(get_class(node["_target_"]))}
     if not OmegaConf.missing_keys(node):
@@ -56,7 +53,5 @@ def test_every_oracle_looks_at_gold(stage: type) -> None:
 
 
 def test_the_constant_k_curve_has_its_points() -> None:
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        for k in (1, 3, 5, 10, 20, 30, 40, 50):
-            node = compose(config_name=f"rank/select/fixed_{k}").rank.select
-            assert instantiate(node).k == k
+    for k in (1, 3, 5, 10, 20, 30, 40, 50):
+        assert instantiate(composed(f"rank/select/fixed_{k}").rank.select).k == k

@@ -5,12 +5,10 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 
-from memlab.config.instantiate import CONF
 from memlab.stage import Stage
-from tests.choices import choices_of
+from tests.choices import choices_of, composed
 
 
 def fields(thing: object) -> dict:
@@ -20,13 +18,10 @@ def fields(thing: object) -> dict:
 @pytest.mark.parametrize("name", choices_of("search"))
 def test_a_choice_makes_its_stage_with_settings_of_its_class(name: str) -> None:
     lane = name.split("/")[1]
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        config = compose(config_name=name,
-                         overrides=["+embedder._target_=memlab.models.local.embedder.SentenceEmbedder",
-                                    "+chat._target_=memlab.models.chat.openai.OpenAIChat", "+chat.model=some",
-                                    *([] if lane != "iterate" else
-                                      ["+search.lexical._target_=memlab.search.bm25.BM25",
-                                       "+search.dense._target_=memlab.search.bm25.BM25Okapi"])])
+    config = composed(name, "+embedder._target_=memlab.models.local.embedder.SentenceEmbedder",
+                      "+chat._target_=memlab.models.chat.openai.OpenAIChat", "+chat.model=some",
+                      *([] if lane != "iterate" else ["+search.lexical._target_=memlab.search.bm25.BM25",
+                                                      "+search.dense._target_=memlab.search.bm25.BM25Okapi"]))
     slot = config.search[lane]
     made = instantiate(config, _convert_="all")["search"][lane]
     assert isinstance(made, Stage)

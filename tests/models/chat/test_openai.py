@@ -16,12 +16,9 @@ from typing import Any
 
 import psutil
 import pytest
-from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 from pydantic import ValidationError
 
-from memlab.config import choices
-from memlab.config.instantiate import CONF
 from memlab.errors import MemlabError
 from memlab.models import connection
 from memlab.models.chat.openai import OpenAIChat
@@ -30,7 +27,7 @@ from memlab.models.connection import Reply
 from memlab.models.protocols import Chat, Completion, Message, Prompt
 from memlab.servers import Server, records_folder
 from memlab.store.completions import decode, encode
-from tests.choices import names_of
+from tests.choices import composed, names_of
 from tests.models.chatserver import ChatServer, echo, serving
 
 KEY = "sk-very-secret-0123456789"
@@ -460,8 +457,7 @@ def test_configurations_construct_with_settings_that_the_class_knows(slot: str) 
     names = names_of(slot)
     assert {"server", "embedded"} <= set(names)
     for name in names:
-        with initialize_config_dir(str(CONF), version_base=None):
-            node = compose(overrides=[f"+{slot}={name}", *([f"{slot}.model=m"] if name == "server" else [])])[slot]
+        node = composed(None, f"+{slot}={name}", *([f"{slot}.model=m"] if name == "server" else []))[slot]
         made = instantiate(node, _convert_="all")
         assert set(node) - {"_target_"} <= {f.name for f in dataclasses.fields(made)}
 
