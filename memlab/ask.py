@@ -47,7 +47,7 @@ from memlab.runtime.files import atomic_write
 from memlab.runtime.help_text import page
 from memlab.runtime.machine import enough_memory
 from memlab.runtime.paths import expand, home
-from memlab.runtime.terminal import clean_logs
+from memlab.runtime.terminal import clean_logs, own_words
 from memlab.store.store import store_at
 from memlab.text.display import plural, sanitise, sanitise_lines
 
@@ -88,8 +88,7 @@ class AskCommand:
         signals = SIGNALS in arguments
         arguments = [w for w in arguments if w != SIGNALS]
         settings = [w for w in arguments if _SETTING.match(w)]
-        own = {w.partition("=")[0]: w.partition("=")[2] for w in settings if w.partition("=")[0] in OWN}
-        others = [w for w in settings if w.partition("=")[0] not in OWN]
+        own, others = own_words(settings, OWN)
         questions = [w for w in arguments if w not in settings]
         faults = []
         if len(questions) != 1:
@@ -99,8 +98,6 @@ class AskCommand:
             faults.append("the question is blank")
         faults += [f"{w}: memlab ask has no such flag, only {', '.join((SIGNALS, *HELP))}"
                    for w in others if w.startswith("-")]
-        names = [w.partition("=")[0] for w in settings]
-        faults += [f"{name}: is given {names.count(name)} times; give it once" for name in own if names.count(name) > 1]
         if "memory" in own:
             faults += [f"{w.partition('=')[0]}: a live memory has no data set; leave this or memory= out"
                        for w in settings if re.match(r"(data|corpus)\b", w)]

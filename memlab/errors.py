@@ -69,7 +69,7 @@ _FAULTS = {
     **dict.fromkeys((errno.EACCES, errno.EPERM), ("permission denied", "allow reading and writing there")),
     **dict.fromkeys((errno.EEXIST, errno.ENOTDIR), ("a file is there, where a folder is needed", "move the file away")),
     errno.EISDIR: ("a folder is there, where a file is needed", "move the folder away"),
-    errno.ENOENT: ("its folder was removed meanwhile", "leave the folder there"),
+    errno.ENOENT: ("its folder is not there, and cannot be made", "make the folder"),
     errno.EROFS: ("the disk is read-only", "make it writable"),
     errno.EIO: ("the disk has an error", "check the disk"),
     errno.ESTALE: ("the network disk was changed meanwhile", "wait a moment"),
@@ -92,7 +92,8 @@ def disk_fault(error: BaseException, place: Path | None = None, problem: str = "
 
     Args:
         error: An exception of the system, or of a library that writes by itself.
-        place: What was being written. It is named in place of a file inside it, or of its temporary name.
+        place: What was being written. It is named in place of a file inside it, of its temporary name, or of a folder
+            above it that cannot be made.
         problem: What could not be done with the place.
         other: Another way out.
 
@@ -105,7 +106,8 @@ def disk_fault(error: BaseException, place: Path | None = None, problem: str = "
     named = error.filename2 or error.filename if isinstance(error, OSError) else None
     named = os.fsdecode(named) if isinstance(named, str | bytes | os.PathLike) else ""  # not the number of an open file
     own = () if place is None else (str(place), os.path.join(place.parent, f".{place.name}."))
-    if place is not None and (not named or named.startswith(own)):
+    if place is not None and (not named or named.startswith(own)
+                              or (number == errno.ENOENT and place.is_relative_to(named))):
         what, where = f"{problem}: ", str(place)
     elif number in _FULL or (isinstance(error, OSError) and number in _FAULTS and number != errno.ENOENT):
         what, where = "", named or "the output, or a file"

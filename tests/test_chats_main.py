@@ -145,6 +145,14 @@ def test_a_search_sees_nothing_that_was_said_later_than_the_day_of_its_question(
         assert {name for name in ("Nina", "Tomasz") if name in shown} == visible
 
 
+@pytest.mark.parametrize("words", [["--corpus", ""], ["--corpus", " \t"], ["--timezone", ""], ["--split", ""]])
+def test_a_blank_setting_writes_nothing(tmp_path: Path, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path, {"a.json": [LISBON]})
+    assert main(["a.json", "--out", "x", *words]) == 1
+    assert words[0].lstrip("-") in capsys.readouterr().err
+    assert not (tmp_path / "x").exists()
+
+
 def test_a_conversation_is_cut_where_the_day_changes_in_the_user_s_time_zone(tmp_path: Path) -> None:
     late = conversation("x", node("q", None, "user", "one", at=T + 13 * 3600), node("a", "q", "user", "two",
                         at=T + 15 * 3600), current="a")  # 22:40 and 00:40 UTC

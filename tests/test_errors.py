@@ -127,8 +127,16 @@ def test_a_folder_that_is_removed_meanwhile_is_told(tmp_path: Path) -> None:
             shutil.rmtree(tmp_path / "runs")
             (temporary / "a").write_text("x")
 
-    with pytest.raises(DiskFault, match=f"^{tmp_path / 'runs' / 'arm'}: cannot be written: its folder was removed"):
+    with pytest.raises(DiskFault, match=f"^{tmp_path / 'runs' / 'arm'}: cannot be written: its folder is not there"):
         lose()
+
+
+@pytest.mark.parametrize("write", [lambda place: atomic_write(place, "x"), lambda place: atomic_dir(place).__enter__()])
+@pytest.mark.parametrize("root", ["/proc/x", "/dev/null/x", "/sys/x"])
+def test_a_folder_that_cannot_be_made_is_a_fault_of_the_disk(root: str, write: Callable[[Path], object]) -> None:
+    with pytest.raises(DiskFault, match=f"^({root}|/dev/null)") as told:
+        write(Path(root) / "runs" / "arm")
+    assert "choose another place" in str(told.value)
 
 
 def test_other_files_and_other_errors_keep_their_names(tmp_path: Path) -> None:

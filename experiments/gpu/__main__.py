@@ -25,7 +25,7 @@ from memlab.runtime.files import disk_faults, make_folder, write_json
 from memlab.runtime.help_text import Parser
 from memlab.runtime.machine import package_version
 from memlab.runtime.paths import expand
-from memlab.runtime.terminal import print
+from memlab.runtime.terminal import own_words, print
 from memlab.serving.environment import driver_values
 
 from . import agreement, random_models, speed
@@ -158,14 +158,12 @@ def _save_models(encoder: Path, reranker: Path, sizes: speed.Sizes, device: str)
 
 def _words(given: Sequence[str]) -> dict[str, str]:
     """Return the words with defaults; raise MemlabError for an unknown one."""
-    words = dict(WORDS)
-    for word in given:
-        name, equals, value = word.partition("=")
-        if name not in WORDS:
-            raise MemlabError(f"there is no word '{word}'", fix=did_you_mean(name, WORDS))
-        if not equals or not value:
-            raise MemlabError(f"'{word}' has no value", fix=f"{name}={WORDS[name]}")
-        words[name] = value
+    own, others = own_words(given, WORDS)
+    for word in others:
+        raise MemlabError(f"there is no word '{word}'", fix=did_you_mean(word.partition("=")[0], WORDS))
+    if blank := [name for name, value in own.items() if not value]:
+        raise MemlabError(f"'{blank[0]}=' has no value", fix=f"{blank[0]}={WORDS[blank[0]]}")
+    words = WORDS | own
     if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", words["device"]):
         raise MemlabError(f"device={words['device']} is none of auto, cpu, cuda, cuda:0", fix="device=auto")
     if words["size"] not in ("auto", "real", "small"):

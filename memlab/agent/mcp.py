@@ -34,7 +34,7 @@ from memlab.harness.sweep import preset
 from memlab.memory import Memory
 from memlab.runtime.help_text import page
 from memlab.runtime.paths import expand
-from memlab.runtime.terminal import clean_logs, print
+from memlab.runtime.terminal import clean_logs, own_words, print
 from memlab.text.display import plural, sanitise_lines
 from memlab.text.transcript import NOTE, fence, without_items
 
@@ -170,13 +170,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not arguments or any(word in HELP for word in arguments):
         print(page(__doc__))
         return 0
-    own = {key: value for key, _, value in (word.partition("=") for word in arguments) if key in OWN}
     try:
+        own, others = own_words(arguments, OWN)
         if flags := [word for word in arguments if word.startswith("-")]:
             raise Faults([f"{flag}: memlab mcp has no such flag, only {', '.join(HELP)}" for flag in flags])
         if not own.get("memory"):
             raise Faults(["no memory is given; write memlab mcp memory=FOLDER"])
-        pipeline = preset(*(word for word in arguments if word.partition("=")[0] not in OWN))
+        pipeline = preset(*others)
         with Memory(expand(own["memory"]), pipeline, timezone=own.get("timezone")) as memory:
             server = server_of(MemoryTools(memory))
             print(f"memlab mcp: {memory.folder}, {plural(memory.count(), 'session')}", file=sys.stderr)

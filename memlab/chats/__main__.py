@@ -67,6 +67,8 @@ def _parser() -> argparse.ArgumentParser:
 def _import(options: argparse.Namespace) -> None:
     if options.timezone is not None:
         time_zone(options.timezone, "--timezone")
+    if options.corpus is not None and not options.corpus.strip():
+        raise MemlabError("the name of a corpus is blank", where="--corpus", fix="give a name, or leave --corpus out")
     if options.split is not None:
         parse_cut(options.split)
     if not 0 < options.max_mb < 1e6:

@@ -12,7 +12,7 @@ from memlab.harness.arm import Arm, load
 from memlab.harness.sweep import read
 from memlab.learn.fits import save
 from memlab.runtime.machine import OF_A_RUN, enough_memory
-from memlab.runtime.terminal import print
+from memlab.runtime.terminal import own_words, print
 from memlab.store import Store, store_at
 from memlab.tables import Tables
 
@@ -44,15 +44,15 @@ def fit_command(argv: Sequence[str] | None, fit: Callable[[Tables], Any], text: 
     if {"-h", "--help"} & {*arguments}:
         print(text)
         return 0
-    file = next((w.removeprefix("file=") for w in arguments if w.startswith("file=")), "")
 
     def action() -> str:
-        if not file:
+        own, others = own_words(arguments, ["file"])
+        if not own.get("file"):
             raise MemlabError("no file for the fit is given", fix="file=FIT.json")
-        arm, store = read_arm([w for w in arguments if not w.startswith("file=")])
+        arm, store = read_arm(others)
         with enough_memory(OF_A_RUN):
             tables = arm.pipeline.run(load(arm.dataset), store)
-            save(fit(tables), Path(file))
-        return f"fitted on {tables['questions'].height:,} questions of {arm.dataset.name}: {file}"
+            save(fit(tables), Path(own["file"]))
+        return f"fitted on {tables['questions'].height:,} questions of {arm.dataset.name}: {own['file']}"
 
     return report(action, failed=2)

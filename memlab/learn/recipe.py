@@ -28,7 +28,7 @@ from memlab.models.local.embedder import SentenceEmbedder
 from memlab.runtime.foreign import read_json
 from memlab.runtime.help_text import page
 from memlab.runtime.paths import bundled_encoder
-from memlab.runtime.terminal import print
+from memlab.runtime.terminal import own_words, print
 from memlab.stage import LocalPath, stage
 
 NO_RECIPE = ("out_model", "base", "adapter", "checkpoint_seconds", "device", "file", "pairs")
@@ -205,18 +205,15 @@ def split_words(words: Sequence[str], kind: type) -> tuple[dict[str, Any], list[
 
     names = [f.name for f in dataclasses.fields(kind)]
     settings: dict[str, Any] = {}
-    others, wrong = [], []
-    for word in words:
-        key = word.partition("=")[0]
-        if key in names:
-            try:
-                settings[key] = OverridesParser.create().parse_override(word).value()
-            except HydraException:
-                wrong.append(f"{word}: cannot be read as key=value")
-        elif any("there is no setting" in str(fault) for fault in faults([word])):
-            wrong.append(f"{word}: there is no setting '{key}'; {did_you_mean(key, [*names, 'data', 'store'])}")
-        else:
-            others.append(word)
+    own, others = own_words(words, names)
+    wrong = [f"{word}: there is no setting '{key}'; {did_you_mean(key, [*names, 'data', 'store'])}"
+             for word, key in ((word, word.partition("=")[0]) for word in others)
+             if any("there is no setting" in fault for _, fault in faults([word]))]
+    for key, value in own.items():
+        try:
+            settings[key] = OverridesParser.create().parse_override(f"{key}={value}").value()
+        except HydraException:
+            wrong.append(f"{key}={value}: cannot be read as key=value")
     if wrong:
         raise Faults(wrong)
     return settings, [*others, f"seed={settings['seed']}"] if "seed" in settings else others

@@ -72,7 +72,7 @@ def time_zone(name: object, where: str) -> tzinfo:
     try:
         return UTC if name == "UTC" else ZoneInfo(name)
     except (LookupError, ValueError, OSError):
-        names = {part.casefold(): zone for zone in sorted(available_timezones())
+        names = {part.casefold(): zone for zone in sorted(available_timezones().difference(UNNAMED_ZONES))
                  for part in (zone, zone.rpartition("/")[2])}
         close = get_close_matches(name.casefold(), names, n=1)
         fix = (f"did you mean {names[close[0]]}?" if close else "give a name such as Europe/Rome" if names

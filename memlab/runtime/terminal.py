@@ -12,9 +12,11 @@ import builtins
 import logging
 import sys
 import warnings
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TextIO
 
+from memlab.errors import Faults
 from memlab.runtime.pipe import end_output
 from memlab.runtime.redaction import redact
 from memlab.text.display import sanitise_lines
@@ -39,6 +41,21 @@ def _flag(word: str, flags: Mapping[str, str]) -> str:
     if equals and dot and f"{head}." in flags:
         return f"{flags[f'{head}.']}{field}={value}"
     return word
+
+
+def own_words(words: Sequence[str], names: Collection[str]) -> tuple[dict[str, str], list[str]]:
+    """Split a command line into the words NAME=VALUE of these names, as a mapping, and all others.
+
+    Raises Faults where a name is given twice.
+
+    >>> own_words(["memory=ann", "system=best"], ["memory", "timezone"])
+    ({'memory': 'ann'}, ['system=best'])
+    """
+    own = [word for word in words if "=" in word and word.partition("=")[0] in names]
+    counts = Counter(word.partition("=")[0] for word in own)
+    if twice := [f"{name}: is given {count} times; give it once" for name, count in counts.items() if count > 1]:
+        raise Faults(twice)
+    return dict(word.split("=", 1) for word in own), [word for word in words if word not in own]
 
 
 def printable(text: str) -> str:

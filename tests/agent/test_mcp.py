@@ -180,6 +180,7 @@ def test_a_wrong_command_line_is_refused(tmp_path: Path, capsys: pytest.CaptureF
                                          monkeypatch: pytest.MonkeyPatch) -> None:
     for words, problem in ((["search/dense=none"], "no memory is given; write memlab mcp memory=FOLDER"),
                            ([f"memory={tmp_path / 'ann'}", "--http"], "memlab mcp has no such flag"),
+                           ([f"memory={tmp_path / 'ann'}", "memory=b"], "memory: is given 2 times; give it once"),
                            ([f"memory={tmp_path / 'ann'}", "system=bestt"], "did you mean 'best'"),
                            ([f"memory={tmp_path / 'ann'}", "timezone=Mars"], "there is no time zone")):
         assert main(["mcp", *words]) in (1, 2)

@@ -17,6 +17,7 @@ from memlab.learn.sources import make_examples
 from memlab.store import Store
 from tests.faults.limits import largest_file
 from tests.learn.small_models import LEXICAL, lives, tiny
+from tests.small import with_words
 
 pytestmark = pytest.mark.slow
 
@@ -140,7 +141,7 @@ def test_the_command_line(base: Path, tmp_path: Path, capsys: pytest.CaptureFixt
              f"out_model={tmp_path / 'm'}", "fold=1/3", "limit=4", "batch=2", "epochs=1", f"store={tmp_path / 's'}"]
     assert reranker.main(words) == 0
     assert "6 questions held out" in capsys.readouterr().out
-    assert reranker.main([*words, "epochs=2"]) == 1  # the last word counts, and the folder is another model's
+    assert reranker.main(with_words(["epochs=2"], *words)) == 1  # the folder is another model's
     assert "delete this one" in capsys.readouterr().err
     assert reranker.main(["epocs=1", "data=locmo"]) == 2
     assert "did you mean 'epochs'" in capsys.readouterr().err

@@ -62,6 +62,14 @@ def test_the_first_and_last_moments_have_a_day_everywhere(zone: str, moment: str
         Clock().local(moment.replace("0002", "0001").replace("9998", "9999"), "")
 
 
+@pytest.mark.parametrize("name", ["/etc/localtime", "Localtime", "factory", "US/posixrules", "europe/rome", "Rom"])
+def test_a_time_zone_that_is_suggested_is_known(name: str) -> None:
+    with pytest.raises(MemlabError) as told:
+        time_zone(name, "")
+    if suggested := told.value.fix.removeprefix("did you mean ").removesuffix("?"):
+        assert time_zone(suggested.removeprefix("give a name such as "), "") is not None
+
+
 def test_a_refused_time_leaves_the_clock_as_it_was() -> None:
     clock = Clock(ROME)
     clock.local("2025-05-20", "a date")

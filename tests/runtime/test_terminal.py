@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import io
 import warnings
+from pathlib import Path
 
 import pytest
 from rich.table import Table
 from rich.text import Text
 
+from memlab.__main__ import main
 from memlab.runtime.console import Console
 from memlab.runtime.terminal import clean_logs, print, printable
 
@@ -45,6 +47,25 @@ def test_warnings_are_escaped(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     clean_logs()
     text = warnings.formatwarning(f"bad {TITLE} http://me:hello@host", UserWarning, "a.py", 3)
     assert text == "a.py:3: UserWarning: bad \\x1b]0;pwned\\x07 http://***@host\n"
+
+
+@pytest.mark.parametrize("command", [
+    "mcp memory=a memory=b", "ask now=2024 now=2025 Why?", "train probability file=a file=b",
+    "train ranker out=a out=b", "train encoder rate=1 rate=2", "doctor gpu size=real size=small",
+    "memory check memory=a memory=b",
+    "memory check --memory a --memory=b", "store info store=a --store b", "data check data.path=a data.path=b",
+    "status out=a out=b", "import a.json --out a --out b"])
+def test_no_command_takes_one_of_two_values(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                            capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    try:
+        status = main(command.split())
+    except SystemExit as ended:  # of a parser
+        status = int(ended.code or 0)
+    told = "".join(capsys.readouterr())
+    assert status == 2
+    assert "is given 2 times; give it once" in told or "is given twice; leave one out" in told
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_line_breaks_stay() -> None:

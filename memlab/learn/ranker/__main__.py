@@ -25,7 +25,7 @@ from memlab.learn.ranker.model import load
 from memlab.learn.ranker.stage import LearnedScore
 from memlab.runtime.help_text import page
 from memlab.runtime.machine import OF_A_RUN, enough_memory
-from memlab.runtime.terminal import print
+from memlab.runtime.terminal import own_words, print
 from memlab.tables import Tables
 
 
@@ -79,18 +79,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not words or {"-h", "--help"} & set(words):
         print(page(__doc__))
         return 0
-    mine = {key: next((w.partition("=")[2] for w in words if w.startswith(f"{key}=")), "")
-            for key in ("out", "question", "model")}
-    others = [w for w in words if w.partition("=")[0] not in mine and w != "explain"]
 
     def action() -> str:
+        own, others = own_words([word for word in words if word != "explain"], ["out", "question", "model"])
         if "explain" not in words:
-            if not mine["out"]:
+            if not own.get("out"):
                 raise MemlabError("no file for the fit is given", fix="out=FIT.json")
-            return train(others, Path(mine["out"]))
-        if not mine["question"] or not mine["model"]:
+            return train(others, Path(own["out"]))
+        if not own.get("question") or not own.get("model"):
             raise MemlabError("a question and a fit are needed", fix='question="..." model=FIT.json')
-        return explain(load(Path(mine["model"])), first_stage(others)[2], mine["question"])
+        return explain(load(Path(own["model"])), first_stage(others)[2], own["question"])
 
     return report(action)
 
