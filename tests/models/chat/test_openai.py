@@ -453,7 +453,6 @@ def test_wrong_settings_are_refused(fields: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("slot", ["chat", "judge_chat"])
 def test_configurations_construct_with_settings_that_the_class_knows(slot: str) -> None:
-    choices.register(CONF, choices.stamps())
     names = names_of(slot)
     assert {"server", "embedded"} <= set(names)
     for name in names:
