@@ -34,7 +34,7 @@ from memlab.live.database import refuse_inside
 from memlab.live.documents import session_of_document
 from memlab.live.feedback import results_of
 from memlab.live.found import Found
-from memlab.live.json_lines import lines_of, sessions_of_file, sessions_of_folder, write
+from memlab.live.json_lines import lines_of, read_file, read_folder, write
 from memlab.live.messages import session_of_messages
 from memlab.live.one_search import read_vector
 from memlab.live.opening import LockedContent
@@ -107,14 +107,16 @@ class Memory:
                     store: Store | None = None, *, often: int = 5, timezone: str | None = None) -> Memory:
         """Return the memory in ``folder`` with the sessions of ``chats``, a folder that ``memlab import`` wrote.
 
-        They keep their names. Those that are there already are not added again, so that a folder may be read again
-        after it has grown; a chat that has gone on takes the place of what was there of it, which is forgotten.
+        They keep their names, so a folder may be read again after it has grown: what is new of it comes in, and so
+        do the new turns of a chat that has gone on. What was forgotten stays out, by the session's name and the numbers
+        of its turns; ``add`` takes it in again. A session that was changed here (``update``), or whose earlier turns
+        are others now, is named in a warning and left as it is.
         """
-        sessions = sessions_of_folder(_folder(chats, "from_folder, chats"), timezone)
+        entries = read_folder(_folder(chats, "from_folder, chats"), timezone)
         memory = cls(folder, pipeline, store, often=often, timezone=timezone)
         try:
             with memory._opening.alone() as content:
-                content.refresh(sessions)
+                content.read_again(entries)
         except BaseException:
             memory.close()
             raise
@@ -172,11 +174,14 @@ class Memory:
             return content.add([session])[0]
 
     def import_sessions(self, file: str | Path) -> Sequence[int]:
-        """Add the sessions of a file that ``export`` wrote, all or none, and return their numbers.
+        """Add the sessions of a file that ``export`` wrote, all or none; return the numbers of those that are there.
 
-        The sessions.jsonl of ``memlab import`` is such a file. Names count as in ``add``.
+        The sessions.jsonl of ``memlab import`` is such a file. What is there already, was forgotten, or was changed
+        counts as in ``from_folder``.
         """
-        return self.add_many(sessions_of_file(_folder(file, "import_sessions", "file")))
+        entries = read_file(_folder(file, "import_sessions", "file"))
+        with self._opening.alone() as content:
+            return content.read_again(entries)
 
     def search(self, question: str, now: When = None, k: int | None = None, *,
                where: Filter | None = None, threshold: float | None = None) -> Found:
@@ -302,23 +307,24 @@ class Memory:
             raise MemlabError(f"expected true or false, got {type(useful).__name__}", where="useful",
                               fix="give True or False")
         with self._opening.alone() as content:
-            places = [(number, sorted(of_session or content.sessions.turns[number]))
+            places = [(number, sorted(of_session))
                       for session, turns in results_of(result)
                       for number, of_session in choose(content.sessions, session, turns).items()]
             content.votes.add(places, useful, content.sessions.moment(now).date())
 
     def forget(self, session: int | str | None = None, turns: Iterable[int] | None = None, *,
-               where: Filter | None = None) -> None:
-        """Forget a session, by number or name, or some of its turns: texts and vectors leave the disk too.
+               where: Filter | None = None) -> int:
+        """Forget a session, by number or name, or some of its turns, and return how many turns went.
 
+        Texts and vectors leave the disk too, and ``from_folder`` and ``import_sessions`` do not bring them back.
         A result is forgotten by its ``session`` and ``turns``. ``where``, in place of these, forgets all sessions that
         fit (as in ``search``), or, with a role, their turns of that role. Earlier versions of a session go with it, and
         with any of its turns. What a chat model has written about it stays among the replies of the memory's store.
         Numbers are never used again.
         """
         with self._opening.alone(prepared=where is not None) as content:
-            if forgotten := choose(content.sessions, session, turns, where):
-                content.forget(forgotten)
+            forgotten = choose(content.sessions, session, turns, where)
+            return content.forget(forgotten) if forgotten else 0  # which takes time
 
     def prune(self, now: When = None) -> pl.DataFrame:
         """Forget and return what the pipeline's pruning (write/prune) leaves out on the day of ``now``.
@@ -330,7 +336,8 @@ class Memory:
         with self._opening.alone(prepared=True) as content:
             rows = self._questions.prunable(content, now)
             if rows.height:
-                content.forget({s: None if turns is None else set(turns) for s, turns in rows.iter_rows()})
+                content.forget({s: content.sessions.turns[s] if turns is None else {*turns}
+                                for s, turns in rows.iter_rows()})
             return rows
 
     def backup(self, folder: str | Path) -> None:

@@ -121,26 +121,6 @@ def test_a_folder_of_conversations_becomes_a_memory_and_is_read_again_after_it_h
         assert memory.list()["name"].to_list() == ["cat", "boat", "hen"]
 
 
-def test_a_chat_of_a_folder_that_has_gone_on_replaces_what_was_there_of_it(tmp_path: Path) -> None:
-    def chats(**texts: Sequence[str]) -> Path:
-        folder = tmp_path / "chats"
-        folder.mkdir(exist_ok=True)
-        (folder / "sessions.jsonl").write_text("".join(json.dumps(
-            {"corpus": "ann", "session": name, "said_on": "2023-05-20",
-             "turns": [{"role": "user", "text": text} for text in said]}) + "\n" for name, said in texts.items()))
-        return folder
-
-    later = {"a": ["a cat", "a fox"], "b": ["a hen"], "c": ["a cow"]}
-    Memory.from_folder(chats(a=["a cat"], b=["a hen"]), tmp_path / "ann", lexical()).close()
-    with Memory.from_folder(chats(**later), tmp_path / "ann", lexical()) as memory:
-        assert memory.list()["name"].to_list() == ["b", "a", "c"]
-        assert [turn.text for turn in memory.get("a").turns] == ["a cat", "a fox"]
-        assert 0 not in memory.history("cat")["session"]
-        before = memory.list()
-    with Memory.from_folder(chats(**later), tmp_path / "ann", lexical()) as memory:
-        assert_frame_equal(memory.list(), before)
-
-
 def test_a_folder_that_makes_no_memory_is_refused_and_none_is_made(tmp_path: Path) -> None:
     with pytest.raises(MemlabError, match="no folder"):
         Memory.from_folder(tmp_path / "none", tmp_path / "ann")

@@ -8,8 +8,8 @@ this file from a chat export::
         {"role": "user", "text": "I adopted a cat."}, {"role": "assistant", "text": "Lovely!"}]}
 
 A line may also have ``user``, ``agent``, ``room``, ``source``, ``kind`` (names) and ``metadata`` (an object of
-JSON), by which ``query/where`` filters. A live memory keeps them, ``named``, and ``offset`` and ``page`` of a turn
-(``Memory.from_folder``, ``Memory.import_sessions``).
+JSON), by which ``query/where`` filters. A live memory keeps them, ``named`` with ``origin``, and ``offset`` and
+``page`` of a turn (``Memory.from_folder``, ``Memory.import_sessions``).
 
 questions.jsonl needs question, corpus and text alone. ``evidence`` names what answers the question: sessions, and
 turns counted from 0 where they are known. Without ``asked_on`` the day of the corpus's last session is taken. Without

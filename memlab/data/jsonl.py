@@ -69,7 +69,8 @@ class SessionLine(_Line):
     """A line of sessions.jsonl; ``said_on`` is null where the date is not known.
 
     What follows ``turns`` are fields by which sessions are filtered, in a live memory and by ``query/where``. A session
-    that is not ``named`` has no name in a live memory: its name was made for the file.
+    that is not ``named`` has no name in a live memory: its name was made for the file, and ``origin`` tells it from
+    others.
     """
 
     corpus: Name
@@ -83,6 +84,7 @@ class SessionLine(_Line):
     kind: str | None = None
     metadata: dict[str, Any] | None = None
     named: bool = True
+    origin: Name | None = None
 
     @field_validator("metadata")
     @classmethod

@@ -10,8 +10,8 @@ from memlab.errors import MemlabError
 from memlab.live.working_set import WorkingSet
 from memlab.query.where import Where
 
-Turns = Mapping[int, set[int] | None]
-"""Turns by session; None stands for all turns of a session."""
+Turns = Mapping[int, set[int]]
+"""Turns by session."""
 
 
 def choose(sessions: WorkingSet, session: int | str | None = None, turns: Iterable[int] | None = None,
@@ -27,12 +27,12 @@ def choose(sessions: WorkingSet, session: int | str | None = None, turns: Iterab
                           else "a session and a filter are given", where="session, where",
                           fix='give a session, or a filter such as where={"user": "ann"}')
     wanted = Where.read(where, sessions.clock())
-    found: dict[int, set[int] | None] = {}
+    found: dict[int, set[int]] = {}
     left_out = set() if replaced else sessions.replaced()
     for number, turn in sessions.matching(wanted).select("session", "turn").iter_rows():
         if number in left_out:
             continue
-        found[number] = None if wanted.roles is None else (found.get(number) or set()) | {turn}
+        found.setdefault(number, set()).update(() if turn is None else (turn,))
     return found
 
 
@@ -40,7 +40,7 @@ def _of_session(sessions: WorkingSet, session: int | str, turns: Iterable[int] |
     number = sessions.number(session)
     turns_of_session = sessions.turns[number]
     if turns is None:
-        return {number: None}
+        return {number: turns_of_session}
     given: list[Any] = list(turns) if isinstance(turns, Iterable) else []
     if not (given and all(not isinstance(turn, bool) and isinstance(turn, Integral) and turn in turns_of_session
                           for turn in given)):

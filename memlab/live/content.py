@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date, tzinfo
 
@@ -26,6 +28,10 @@ from memlab.runtime.machine import release_freed_memory
 from memlab.store import Store
 from memlab.store.part import Part
 from memlab.tables import PLACED, Tables
+from memlab.text.display import plural, sanitise
+
+MOST_NAMES, MOST_OF_NAME = 20, 80
+"""Names of sessions that a warning shows, and characters of each."""
 
 PARTS = 16
 """Filters whose tables are cached until the sessions change: an application repeats the same ones."""
@@ -116,7 +122,6 @@ class Content:
     def get(self, number: int) -> Session:
         """Return a session, without its forgotten turns."""
         (entry,) = self._rows.find({number})
-        assert entry.session is not None
         return entry.session
 
     def entries(self) -> list[Entry]:
@@ -166,7 +171,6 @@ class Content:
         if old.newer is not None:
             raise MemlabError(f"session {number} has a newer version", where="update",
                               fix=f"update session {old.newer}")
-        assert old.session is not None
         session = replace(session, name=old.session.name) if session.name is None else session
         if same_content(old.session, session) and old.session.name == session.name:
             return number
@@ -183,56 +187,100 @@ class Content:
             self.sessions.mark(marked)
             self.sessions.add([new], part)
         else:
-            self.forget({number: None}, [new], part)
+            self.forget({number: {*old.numbers}}, [new], part)
         return new.id
 
-    def refresh(self, sessions: Sequence[Session]) -> None:
-        """Save sessions as ``add``; one with other content than that of its name replaces it, which is forgotten."""
-        named = {self.sessions.names[session.name]: session for session in sessions
-                 if session.name is not None and session.name in self.sessions.names}
-        changed = {entry.id: named[entry.id] for entry in self._rows.find(named)
-                   if not self._is_version(named[entry.id], entry)}
-        if changed:
-            new = [Entry.new(self.sessions.next + place, session) for place, session in enumerate(changed.values())]
-            self.forget(dict.fromkeys(changed), new, self.sessions.write(new))
-        self.add(sessions)
+    def read_again(self, entries: Sequence[Entry]) -> Sequence[int]:
+        """Save the sessions of a file or folder, all or none; return the numbers of those that the memory has then.
+
+        What was forgotten of a session stays out of it. One that has gone on gets its new turns under its number, so
+        that marks, votes and counts stay with the earlier ones. One that was changed here, or whose earlier turns are
+        others in the file, is named in a warning and left as it is.
+
+        entries: sessions with all turns of the file; their ids do not matter.
+        """
+        versions = [entry for entry in self.sessions.ended.values() if entry.newer is not None]
+        numbers = {**self.sessions.origins, **{version.session.name or version.origin: version.id
+                                               for version in versions}, **self.sessions.names}
+        updated = {number for version in versions for number in (version.id, version.newer)}
+        found, new, grown, left = [], list[Entry](), list[Entry](), list[str]()
+        for entry in entries:
+            name = entry.session.name or entry.origin
+            forgotten = self._rows.forgotten(name)
+            turns = {number: turn for number, turn in entry.turns().items() if number not in forgotten}
+            if name in numbers:
+                found.append(numbers[name])
+                (held,) = self._rows.find({numbers[name]})
+                if same_content(held.session, entry.session):
+                    continue
+                if held.id in updated or forgotten & {*held.numbers} or not entry.agrees(held):
+                    left.append(entry.session.name or f"session {held.id}")
+                elif turns.keys() - held.numbers:
+                    grown.append(held.with_turns({**turns, **held.turns()}))
+            elif turns or not forgotten:
+                new.append(replace(entry.with_turns(turns), id=self.sessions.next + len(new)))
+                found.append(new[-1].id)
+        if left:
+            names = ", ".join(sanitise(name, MOST_OF_NAME) for name in left[:MOST_NAMES])
+            warnings.warn(f"{plural(len(left), 'session')} left as in the memory, since they were updated there, or "
+                          f"have other turns or fields in the file: {names}{', ...' * (len(left) > MOST_NAMES)}. To "
+                          "take what the file says: memory.update(name, session)", stacklevel=3)
+        if new or grown:
+            part = self.sessions.write([*grown, *new])
+            with self._closed_on_failure():
+                with self._database.transaction():
+                    self._rows.mark(*grown)
+                    self._rows.append(*new)
+                self.sessions.forget({entry.id: None for entry in grown})
+                self.sessions.add([*grown, *new], part)
+        return found
 
     def deprecate(self, turns: Turns, since: date | None) -> None:
         """Mark turns as valid no longer from a day on, in one transaction, or as valid again for None."""
         marked = []
-        for entry in self._rows.find(set(turns)):
-            chosen = turns[entry.id] or set(entry.numbers)
+        for entry in self._rows.find(turns):
+            chosen = turns[entry.id]
             others = {turn: day for turn, day in entry.deprecated.items() if turn not in chosen}
             marked.append(replace(entry, deprecated=others if since is None else others | dict.fromkeys(chosen, since)))
         with self._database.transaction():
-            for entry in marked:
-                self._rows.mark(entry)
+            self._rows.mark(*marked)
         for entry in marked:
             self.sessions.mark(entry)
         self.validity = Validity(self.sessions)
         if isinstance(self.store, LiveStore):
             self.store.forget_indexes()  # of what was valid before
 
-    def forget(self, forgotten: Turns, new: Sequence[Entry] = (), part: Tables | None = None) -> None:
+    def forget(self, forgotten: Turns, new: Sequence[Entry] = (), part: Tables | None = None) -> int:
         """Forget turns, with all earlier versions of their sessions, and save new sessions, in one transaction.
 
-        The disk comes first, then the tables in memory; ``part`` are those of the new sessions. If this raises, the
-        content is closed. The disk is consistent in any case: the next use reads it again and finishes the work.
+        ``part`` are the tables of the new sessions. Returns how many turns went.
         """
-        forgotten = {**forgotten, **dict.fromkeys(self.sessions.earlier(*forgotten))}
-        left = {entry.id: entry.without(forgotten[entry.id]) for entry in self._rows.find(set(forgotten))}
-        try:
+        forgotten = {**forgotten, **{old: self.sessions.turns[old] for old in self.sessions.earlier(*forgotten)}}
+        entries = self._rows.find(forgotten)
+        left = {entry.id: entry.without(forgotten[entry.id]) for entry in entries}
+        with self._closed_on_failure():
             with self._database.transaction():
+                for entry in entries:
+                    self._rows.remember_forgotten(entry, forgotten[entry.id] or {-1})
                 self._rows.replace(left)
                 self.accesses.forget(forgotten)
                 self.votes.forget(forgotten)
                 forget_codes(self._database)
-                if new:
-                    self._rows.append(*new)
+                self._rows.append(*new)
                 self.sessions.forget(left)
             if part is not None:
                 self.sessions.add(new, part)
             self._clear()
+        return sum(map(len, forgotten.values()))
+
+    @contextmanager
+    def _closed_on_failure(self) -> Iterator[None]:
+        """Close the content if the block raises between the disk and the tables in memory.
+
+        The disk is consistent in any case: the next use reads it again and finishes the work.
+        """
+        try:
+            yield
         except BaseException:
             self.close()
             raise
@@ -247,7 +295,7 @@ class Content:
     def _is_version(self, session: Session, entry: Entry) -> bool:
         """Return whether a session has the content of another, or of an earlier version of it."""
         earlier = self._rows.find(self.sessions.earlier(entry.id))
-        return any(same_content(version.session, session) for version in (entry, *earlier) if version.session)
+        return any(same_content(version.session, session) for version in (entry, *earlier))
 
     def _clear(self) -> None:
         """Erase forgotten sessions from the folder, whatever store is used now."""

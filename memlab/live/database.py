@@ -10,6 +10,7 @@ that is done, the database says so, and the next opening does it.
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import sqlite3
 import threading
@@ -23,7 +24,7 @@ from memlab.live.lock import FolderLock, inode
 from memlab.runtime.files import TEMPORARY, atomic_dir, disk_faults, make_folder
 
 FILE = "memory.db"
-FORMAT = 7
+FORMAT = 8
 """Format of the tables; a database of another format is refused."""
 
 _FORMAT_1 = "memory.jsonl"
@@ -42,6 +43,8 @@ CREATE TABLE votes (vote INTEGER, session INTEGER, turn INTEGER, useful INTEGER 
 CREATE TABLE token_centroids (name TEXT PRIMARY KEY, trained_for INTEGER NOT NULL, dim INTEGER NOT NULL,
                               digest BLOB NOT NULL, content BLOB NOT NULL);
 CREATE TABLE token_codes (name TEXT, key BLOB, digest BLOB NOT NULL, content BLOB NOT NULL, PRIMARY KEY (name, key));
+CREATE TABLE forgotten (session BLOB, turn INTEGER, PRIMARY KEY (session, turn)) WITHOUT ROWID;
+CREATE TABLE forgotten_key (key BLOB NOT NULL);
 INSERT INTO counter VALUES (0, 0, 0, 1);
 """
 
@@ -116,14 +119,10 @@ class Database:
         with self._lock, self.errors():
             self._open().executemany(statement, rows)
 
-    def delete_turns(self, table: Literal["accesses", "votes"], turns: Mapping[int, Iterable[int] | None]) -> None:
-        """Delete the rows of some turns by session in the current transaction; None stands for all of a session."""
-        for session, some in turns.items():
-            if some is None:
-                self.run(f"DELETE FROM {table} WHERE session = ?", (session,))  # noqa: S608  (a constant)
-            else:
-                self.run(f"DELETE FROM {table} WHERE session = ? AND turn = ?",  # noqa: S608
-                         *((session, turn) for turn in some))
+    def delete_turns(self, table: Literal["accesses", "votes"], turns: Mapping[int, Iterable[int]]) -> None:
+        """Delete the rows of some turns by session in the current transaction."""
+        self.run(f"DELETE FROM {table} WHERE session = ? AND turn = ?",  # noqa: S608  (a constant)
+                 *((session, turn) for session, some in turns.items() for turn in some))
 
     @contextmanager
     def transaction(self, durable: bool = True) -> Iterator[None]:
@@ -253,6 +252,7 @@ class Database:
         if new:
             for statement in _TABLES.split(";"):
                 connection.execute(statement)
+            connection.execute("INSERT INTO forgotten_key VALUES (?)", (secrets.token_bytes(32),))
             connection.execute(f"PRAGMA application_id = {_APPLICATION}")
             connection.execute(f"PRAGMA user_version = {FORMAT}")
         connection.execute("UPDATE counter SET next = next")  # so that the file beside it exists

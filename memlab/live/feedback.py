@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from datetime import date
 from typing import Any
@@ -54,12 +54,11 @@ class Votes:
                                *((*place, int(useful), on.isoformat()) for place in new))
         self._rows |= dict.fromkeys(new, (useful, on))
 
-    def forget(self, forgotten: Mapping[int, Iterable[int] | None]) -> None:
-        """Drop the votes on some turns, within a transaction; None stands for all turns of a session."""
+    def forget(self, forgotten: Mapping[int, Set[int]]) -> None:
+        """Drop the votes on some turns, by session, within a transaction."""
         self._database.delete_turns("votes", forgotten)
         self._rows = {(vote, session, turn): row for (vote, session, turn), row in self._rows.items()
-                      if session not in forgotten
-                      or ((turns := forgotten[session]) is not None and turn not in set(turns))}
+                      if turn not in forgotten.get(session, ())}
 
     def frame(self) -> pl.DataFrame:
         """Return (vote, session, turn, useful, on)."""

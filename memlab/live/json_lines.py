@@ -3,50 +3,52 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import tzinfo
 from pathlib import Path
 
 from memlab.chats.sessions import distinct
 from memlab.data.custom import Custom
 from memlab.data.fields import FIELDS
-from memlab.data.jsonl import SESSIONS, SessionLine, first_faults, read, read_sessions
+from memlab.data.jsonl import SESSIONS, SessionLine, first_faults, read_sessions
 from memlab.errors import Faults, MemlabError
 from memlab.live.sessions import Entry, Session, Turn, valid
 from memlab.runtime.clock import Clock
 from memlab.runtime.files import atomic_path
 
 
-def sessions_of_folder(folder: Path, timezone: str | None = None) -> list[Session]:
-    """Return the sessions of a folder of ``memlab import``, in the order of its sessions.jsonl.
-
-    Raises Faults with all that is wrong with the folder, and MemlabError for one with the sessions of several people.
-    """
+def read_folder(folder: Path, timezone: str | None = None) -> list[Entry]:
+    """Return the sessions of a folder of ``memlab import``; raises as ``read_file``."""
     data = Custom(path=folder, timezone=timezone or "UTC")
-    content = read(data.folder, data.zone)
-    if content.faults:
-        raise Faults(content.faults)
-    return _sessions(content.sessions, folder)
+    return read_file(data.folder / SESSIONS, data.zone)
 
 
-def sessions_of_file(file: Path) -> list[Session]:
-    """Return the sessions of a file that ``write`` wrote, or of a sessions.jsonl; raises as ``sessions_of_folder``."""
+def read_file(file: Path, zone: tzinfo | None = None) -> list[Entry]:
+    """Return the sessions of a file that ``write`` wrote, or of a sessions.jsonl, numbered by their places in it.
+
+    Raises Faults with all that is wrong with its lines, and MemlabError for one with the sessions of several people.
+
+    zone: time zone of the days; None is UTC.
+    """
     if file.is_file() and not file.stat().st_size:  # of a memory without sessions
         return []
     faults: list[str] = []
-    lines, _ = read_sessions(file, Clock(), faults)
+    lines, corpora = read_sessions(file, Clock(zone), faults)
     if faults:
         raise Faults(first_faults(faults))
-    return _sessions(lines, file)
-
-
-def _sessions(lines: Sequence[SessionLine], place: Path) -> list[Session]:
-    corpora = sorted({line.corpus for line in lines})
     if len(corpora) > 1:
-        raise MemlabError(f"{SESSIONS} has {len(corpora)} corpora ({', '.join(corpora):.80}), and a memory holds one",
-                          where=str(place), fix="write a folder for each corpus")
-    return [Session(line.said_on, [Turn(**turn.model_dump()) for turn in line.turns],
-                    line.session if line.named else None,
-                    **{name: getattr(line, name) for name in FIELDS}, metadata=line.metadata) for line in lines]
+        raise MemlabError(f"{file.name} has {len(corpora)} corpora ({', '.join(sorted(corpora)):.80}), "
+                          "and a memory holds one", where=str(file.parent), fix="write a folder for each corpus")
+    return [_entry(number, line) for number, line in enumerate(lines)]
+
+
+def _entry(number: int, line: SessionLine) -> Entry:
+    session = Session(line.said_on, [Turn(**turn.model_dump()) for turn in line.turns],
+                      line.session if line.named else None,
+                      **{name: getattr(line, name) for name in FIELDS}, metadata=line.metadata)
+    entry = Entry.new(number, session)
+    return entry if line.origin is None else replace(entry, origin=line.origin)
 
 
 def lines_of(entries: Iterable[Entry], folder: Path, clock: Clock) -> Iterator[str]:
@@ -55,20 +57,20 @@ def lines_of(entries: Iterable[Entry], folder: Path, clock: Clock) -> Iterator[s
     What is not valid today is left out: earlier versions and deprecated turns.
     """
     corpus = folder.resolve().name or "memory"
-    sessions = [(entry.id, entry.session) for entry in valid(entries, clock) if entry.session]
-    names = distinct((f"session {number}" for number, session in sessions if session.name is None),
-                     [session.name for _, session in sessions if session.name is not None])
-    for _, session in sessions:
-        yield _line(corpus, next(names) if session.name is None else session.name, session)
+    left = valid(entries, clock)
+    names = distinct((f"session {entry.id}" for entry in left if entry.session.name is None),
+                     [entry.session.name for entry in left if entry.session.name is not None])
+    for entry in left:
+        marks = {} if entry.session.name else {"session": next(names), "named": False, "origin": entry.origin}
+        yield _line({"corpus": corpus, "session": entry.session.name, **marks}, entry.session)
 
 
-def _line(corpus: str, name: str, session: Session) -> str:
+def _line(begins: Mapping[str, object], session: Session) -> str:
     turns = [{"role": turn.role, "text": turn.text,
               **_non_null(speaker=turn.speaker, offset=turn.offset, page=turn.page)} for turn in session.turns]
     said_on = session.said_on and session.said_on.isoformat()
-    line = json.dumps({"corpus": corpus, "session": name, **({} if session.name is not None else {"named": False}),
-                       "said_on": said_on, **session.fields(), **_non_null(metadata=dict(session.metadata) or None),
-                       "turns": turns})
+    line = json.dumps({**begins, "said_on": said_on, **session.fields(),
+                       **_non_null(metadata=dict(session.metadata) or None), "turns": turns})
     return line.replace("\x7f", "\\u007f")  # ASCII that a terminal shows: no character of a text ends the line
 
 

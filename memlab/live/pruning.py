@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Set
 from contextlib import suppress
 from datetime import date
 from typing import Annotated, Any
@@ -57,13 +57,12 @@ class Accesses:
                     warnings.warn(f"access counts are not saved: {error}", stacklevel=2)
                 self._warned = True
 
-    def forget(self, forgotten: Mapping[int, Iterable[int] | None]) -> None:
-        """Drop the counts of some turns, within a transaction; None stands for all turns of a session."""
+    def forget(self, forgotten: Mapping[int, Set[int]]) -> None:
+        """Drop the counts of some turns, by session, within a transaction."""
         self._database.delete_turns("accesses", forgotten)
         with self._lock:
             self._counts = {(session, turn): count for (session, turn), count in self._counts.items()
-                            if session not in forgotten
-                            or ((turns := forgotten[session]) is not None and turn not in set(turns))}
+                            if turn not in forgotten.get(session, ())}
 
     def frame(self) -> pl.DataFrame:
         """Return (session, turn, times, last): how often a turn was returned, and the day of the last question."""

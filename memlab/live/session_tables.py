@@ -26,8 +26,6 @@ def write(entries: Iterable[Entry], pipeline: Pipeline, store: Store, clock: Clo
     """Return the tables of some sessions under their numbers, after the stages that look at one session at a time."""
     build = Builder(clock)
     for entry in entries:
-        if entry.session is None:
-            continue
         build.session(corpus=0, session=entry.id, said_on=entry.session.said_on, name="")
         for number, turn in zip(entry.numbers, entry.session.turns):
             build.turn(corpus=0, session=entry.id, turn=number, role=turn.role, speaker=turn.speaker, text=turn.text,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import secrets
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -71,16 +72,16 @@ class SessionRows:
     def append(self, *entries: Entry) -> None:
         """Write new entries, by their numbers, within a transaction."""
         self._replace((), entries)
-        self._database.run("UPDATE counter SET next = max(next, ?)", (entries[-1].id + 1,))
+        self._database.run("UPDATE counter SET next = max(next, ?)", *((entry.id + 1,) for entry in entries[-1:]))
 
-    def mark(self, entry: Entry) -> None:
-        """Write what has changed beside an entry's session, within a transaction."""
-        self._replace((entry.id,), (entry,))
+    def mark(self, *entries: Entry) -> None:
+        """Write what has changed of entries that stay, within a transaction."""
+        self._replace([entry.id for entry in entries], entries)
 
-    def replace(self, entries: Mapping[int, Entry]) -> None:
-        """Replace entries within a transaction; those whose session is forgotten are deleted."""
+    def replace(self, entries: Mapping[int, Entry | None]) -> None:
+        """Replace entries by what is left of them, None for nothing, within a transaction."""
         self._database.note_forgotten()
-        self._replace(entries, (entry for entry in entries.values() if entry.session is not None))
+        self._replace(entries, filter(None, entries.values()))
 
     def _replace(self, removed: Iterable[int], added: Iterable[Entry]) -> None:
         """Remove and add rows within a transaction."""
@@ -98,6 +99,26 @@ class SessionRows:
             self._database.run("INSERT INTO sessions VALUES (?, ?, ?)", (entry.id, content, digest))
             count, total = count + 1, total ^ _number(digest)
         self._database.run(_SET_TOTAL, (count, total))
+
+    def remember_forgotten(self, entry: Entry, turns: Iterable[int]) -> None:
+        """Note within a transaction that some turns of a session are forgotten, under all names that files have for it.
+
+        A name is there as a digest with a key that the database alone holds. A session without turns has turn -1.
+        """
+        self._database.run("INSERT OR IGNORE INTO forgotten VALUES (?, ?)", *(
+            (self._secret(name), turn) for name in entry.names_in_files() for turn in turns))
+
+    def forgotten(self, name: str) -> set[int]:
+        """Return the turns that are forgotten of the session that files know by a name."""
+        rows: list[tuple[Any, ...]] = self._database.rows("SELECT turn FROM forgotten WHERE session = ?",
+                                                          self._secret(name))
+        return {turn for turn, in rows}
+
+    def _secret(self, name: str) -> bytes:
+        keys: list[tuple[Any, ...]] = self._database.rows("SELECT key FROM forgotten_key")
+        if len(keys) != 1 or not isinstance(keys[0][0], bytes) or len(keys[0][0]) != 32:
+            raise self._database.damage_error()
+        return hashlib.blake2b(name.encode(), digest_size=16, key=keys[0][0]).digest()
 
     def find(self, numbers: Iterable[int]) -> list[Entry]:
         """Read the entries with these numbers."""
@@ -214,18 +235,19 @@ ALWAYS = date.min
 
 @dataclass(frozen=True)
 class Entry:
-    """A session and its number, without its forgotten turns; of a forgotten session the number alone is left.
+    """A session and its number, without its forgotten turns.
 
     numbers: the number of each turn that is left, counted from 0 when the session was added. deprecated: the number of
     each turn that is no longer valid -> the first day without it, or ``ALWAYS``. newer: the number of the session that
-    is the next version of this one.
+    is the next version of this one. origin: by which an export knows a session without a name; random, made once.
     """
 
     id: int
-    session: Session | None
+    session: Session
     numbers: tuple[int, ...] = ()
     deprecated: Mapping[int, date] = field(default_factory=dict, hash=False)
     newer: int | None = None
+    origin: str = field(default_factory=lambda: secrets.token_hex(8), compare=False)
 
     @classmethod
     def new(cls, number: int, session: Session) -> Entry:
@@ -238,7 +260,7 @@ class Entry:
         try:
             turns = [Turn(role, text, speaker, *place) for _, role, speaker, text, *place in row["turns"]]
             session = Session(row["said_on"], turns, row["name"], metadata=row["metadata"], **row["fields"])
-            id_, numbers = row["id"], tuple(t[0] for t in row["turns"])
+            id_, numbers, origin = row["id"], tuple(t[0] for t in row["turns"]), str(row["origin"])
             deprecated = {turn: date.fromisoformat(day) for turn, day in row["deprecated"]}
             newer = () if row["newer"] is None else (row["newer"],)
         except (KeyError, TypeError, ValueError) as error:
@@ -246,26 +268,44 @@ class Entry:
         if not all(type(number) is int and 0 <= number < 2**31 for number in (id_, *numbers, *deprecated, *newer)) or (
                 newer and newer[0] <= id_):
             raise _other_form()
-        return cls(id_, session, numbers, deprecated, *newer)
+        return cls(id_, session, numbers, deprecated, row["newer"], origin)
 
     def row(self) -> dict[str, Any]:
-        """Return the entry of a session that is not forgotten as plain JSON values."""
-        assert self.session is not None
+        """Return the entry as plain JSON values."""
         said_on = self.session.said_on
         turns = [[n, t.role, t.speaker, t.text, *([] if t.offset is None and t.page is None else [t.offset, t.page])]
                  for n, t in zip(self.numbers, self.session.turns)]
         return {"id": self.id, "name": self.session.name, "said_on": said_on and said_on.isoformat(), "turns": turns,
                 "fields": self.session.fields(), "metadata": dict(self.session.metadata),
-                "deprecated": [(turn, day.isoformat()) for turn, day in self.deprecated.items()], "newer": self.newer}
+                "deprecated": [(turn, day.isoformat()) for turn, day in self.deprecated.items()], "newer": self.newer,
+                "origin": self.origin}
 
-    def without(self, turns: Iterable[int] | None) -> Entry:
-        """Return the entry without some turns; if none is left, or for None, the session is forgotten."""
-        left = set() if turns is None else set(self.numbers) - set(turns)
-        if self.session is None or not left:
-            return Entry(self.id, None)
-        kept = [turn for number, turn in zip(self.numbers, self.session.turns) if number in left]
-        return replace(self, session=replace(self.session, turns=tuple(kept)), numbers=tuple(sorted(left)),
-                       deprecated={turn: day for turn, day in self.deprecated.items() if turn in left})
+    def names_in_files(self) -> list[str]:
+        """Return by what files know the session: its name, and its origin if an export leaves the name out."""
+        names = [] if self.session.name is None else [self.session.name]
+        return names if names and self.newer is None else [*names, self.origin]
+
+    def turns(self) -> dict[int, Turn]:
+        """Return the turns by number."""
+        return dict(zip(self.numbers, self.session.turns))
+
+    def with_turns(self, turns: Mapping[int, Turn]) -> Entry:
+        """Return the entry with other turns, by number."""
+        numbers = tuple(sorted(turns))
+        return replace(self, session=replace(self.session, turns=tuple(turns[number] for number in numbers)),
+                       numbers=numbers, deprecated={n: day for n, day in self.deprecated.items() if n in turns})
+
+    def without(self, turns: Iterable[int]) -> Entry | None:
+        """Return the entry without some turns, or None if none is left."""
+        gone = set(turns)
+        left = {number: turn for number, turn in self.turns().items() if number not in gone}
+        return self.with_turns(left) if left else None
+
+    def agrees(self, other: Entry) -> bool:
+        """Return whether two sessions are alike, but for turns whose number one of them alone has."""
+        mine, others = self.turns(), other.turns()
+        return same_content(self.with_turns({n: mine[n] for n in mine if n in others}).session,
+                            other.with_turns({n: others[n] for n in others if n in mine}).session)
 
 
 def turn_ends(entries: Iterable[Entry], days: Mapping[int, date | None]) -> dict[int, dict[int, date]]:
@@ -296,7 +336,7 @@ def valid(entries: Iterable[Entry], clock: Clock) -> list[Entry]:
     """
     entries = list(entries)
     days = {entry.id: clock.local(entry.session.said_on, f"session {entry.id}").date()
-            for entry in entries if entry.session and entry.session.said_on}
+            for entry in entries if entry.session.said_on}
     ends, today = turn_ends(entries, days), clock.now().date()
     gone = {number: [turn for turn, day in of.items() if day <= today] for number, of in ends.items()}
     left = [entry.without(gone[entry.id]) if gone.get(entry.id) else entry for entry in entries]
@@ -304,7 +344,7 @@ def valid(entries: Iterable[Entry], clock: Clock) -> list[Entry]:
         warnings.warn(f"{plural(later, 'turn')} will not be valid from a later day on, which the lines do not say",
                       stacklevel=2)
     return [entry if entry.newer is None else replace(entry, session=replace(entry.session, name=None))
-            for entry in left if entry.session and (entry.numbers or entry.newer is None)]
+            for entry in left if entry and (entry.numbers or entry.newer is None)]
 
 
 def said_digest(session: Session) -> bytes:

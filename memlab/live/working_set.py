@@ -35,9 +35,10 @@ PARTS = 32
 class WorkingSet:
     """All sessions that are not forgotten, as tables; the cost of an addition depends on its own size alone.
 
-    names: the number of every named session, of its latest version. turns: the numbers of every session's turns. next:
-    the number of the next session; numbers are never used again. ended: the entries of which something is no longer
-    valid, by number. zone: time zone of the days, as ``Clock`` takes it.
+    names: the number of every named session, of its latest version. origins: the number of every session by its origin.
+    turns: the numbers of every session's turns. next: the number of the next session; numbers are never used again.
+    ended: the entries of which something is no longer valid, by number. zone: time zone of the days, as ``Clock`` takes
+    it.
     """
 
     def __init__(self, entries: Sequence[Entry], pipeline: Pipeline, store: Store, zone: tzinfo | None = None) -> None:
@@ -46,6 +47,7 @@ class WorkingSet:
         self._fields: dict[int, dict[str, Any]] = {}  # with name and metadata, of sessions that have any
         self._places: dict[int, dict[int, tuple[int | None, int | None]]] = {}  # of documents: (offset, page) by turn
         self.names: dict[str, int] = {}
+        self.origins: dict[str, int] = {}
         self.turns: dict[int, set[int]] = {}
         self.ended: dict[int, Entry] = {}
         self._said: dict[bytes, list[int]] = {}  # valid sessions by what they say, and for whom
@@ -77,28 +79,28 @@ class WorkingSet:
                 return
             part, self._parts[level] = concat(self._parts[level]), []
 
-    def forget(self, left: Mapping[int, Entry]) -> None:
-        """Replace some sessions by their remaining turns; if this raises, nothing has changed."""
+    def forget(self, left: Mapping[int, Entry | None]) -> None:
+        """Replace some sessions by their remaining turns, None for none; if this raises, nothing has changed."""
         self._base, self._parts, self._chronological = self.shortened(left, self._store), [], None
-        self.names = {name: number for name, number in self.names.items() if number not in left}
+        self.names, self.origins = ({name: number for name, number in known.items() if number not in left}
+                                    for known in (self.names, self.origins))
         self._said = {said: others for said, numbers in self._said.items()
                       if (others := [number for number in numbers if number not in left])}
-        for entry in left.values():
-            del self.turns[entry.id]
-            for known in (self._times, self._fields, self._places, self.ended):
-                known.pop(entry.id, None)
-            self._enter(entry)
+        for number, entry in left.items():
+            for known in (self.turns, self._times, self._fields, self._places, self.ended):
+                known.pop(number, None)
+            if entry:
+                self._enter(entry)
 
-    def shortened(self, left: Mapping[int, Entry], store: Store) -> Tables:
+    def shortened(self, left: Mapping[int, Entry | None], store: Store) -> Tables:
         """Return the tables of all sessions, some of them replaced by their remaining turns, under their numbers."""
         after = without(self._all(), left)
-        written = [entry for entry in left.values() if entry.session is not None]
+        written = [*filter(None, left.values())]
         return concat([after, write(written, self._pipeline, store, self.clock())]) if written else after
 
     def mark(self, entry: Entry) -> None:
         """Take over what has changed beside a session: what of it is valid, and its next version."""
         self.ended.pop(entry.id, None)
-        assert entry.session is not None
         said, name = said_digest(entry.session), entry.session.name
         if entry.id in (saying := self._said.get(said, [])):
             self._said[said] = [number for number in saying if number != entry.id]
@@ -225,23 +227,23 @@ class WorkingSet:
 
     def _enter(self, entry: Entry) -> None:
         self.next = max(self.next, entry.id + 1)
-        if entry.session is not None:
-            self.turns[entry.id] = set(entry.numbers)
-            if not entry.deprecated and entry.newer is None:
-                self._said.setdefault(said_digest(entry.session), []).append(entry.id)
-            if isinstance(entry.session.said_on, datetime):
-                self._times[entry.id] = entry.session.said_on
-            if any(turn.offset is not None for turn in entry.session.turns):
-                self._places[entry.id] = {number: (turn.offset, turn.page)
-                                          for number, turn in zip(entry.numbers, entry.session.turns)}
-            fields: dict[str, Any] = dict(entry.session.fields())
-            if entry.session.metadata:
-                fields["metadata"] = dict(entry.session.metadata)
-            if entry.session.name is not None:
-                fields["name"] = entry.session.name
-                if entry.newer is None:
-                    self.names[entry.session.name] = entry.id
-            if fields:
-                self._fields[entry.id] = fields
-            if entry.deprecated or entry.newer is not None:
-                self.ended[entry.id] = entry
+        self.turns[entry.id] = set(entry.numbers)
+        self.origins[entry.origin] = entry.id
+        if not entry.deprecated and entry.newer is None:
+            self._said.setdefault(said_digest(entry.session), []).append(entry.id)
+        if isinstance(entry.session.said_on, datetime):
+            self._times[entry.id] = entry.session.said_on
+        if any(turn.offset is not None for turn in entry.session.turns):
+            self._places[entry.id] = {number: (turn.offset, turn.page)
+                                      for number, turn in zip(entry.numbers, entry.session.turns)}
+        fields: dict[str, Any] = dict(entry.session.fields())
+        if entry.session.metadata:
+            fields["metadata"] = dict(entry.session.metadata)
+        if entry.session.name is not None:
+            fields["name"] = entry.session.name
+            if entry.newer is None:
+                self.names[entry.session.name] = entry.id
+        if fields:
+            self._fields[entry.id] = fields
+        if entry.deprecated or entry.newer is not None:
+            self.ended[entry.id] = entry

@@ -55,7 +55,7 @@ def test_a_transaction_that_fails_changes_nothing(tmp_path: Path) -> None:
 
     def fail() -> None:
         with database.transaction():
-            SessionRows(database).replace({0: Entry(0, None)})
+            SessionRows(database).replace({0: None})
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
@@ -73,7 +73,7 @@ def test_forgotten_text_leaves_the_file_and_the_file_shrinks(tmp_path: Path) -> 
         append(database, entry(number, f"zebrafish {number} " * 500))
     assert b"zebrafish 7 " in b"".join(path.read_bytes() for path in database.folder.iterdir())
     with database.transaction():
-        SessionRows(database).replace({number: Entry(number, None) for number in range(3, 60)})
+        SessionRows(database).replace(dict.fromkeys(range(3, 60)))
     database.clear()
     database.close()
     assert b"zebrafish" not in b"".join(path.read_bytes() for path in tmp_path.iterdir())

@@ -63,6 +63,8 @@ UPDATE accesses SET last = 5
 UPDATE sessions SET id = id - 9
 UPDATE sessions SET digest = 5
 UPDATE sessions SET content = 5
+DELETE FROM forgotten_key
+UPDATE forgotten_key SET key = 5
 DROP TABLE sessions
 DROP TABLE token_centroids
 DROP TABLE token_codes

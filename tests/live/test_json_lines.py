@@ -94,3 +94,11 @@ def test_the_file_of_an_empty_memory_is_read_too(tmp_path: Path) -> None:
     with Memory(tmp_path / "a") as memory, Memory(tmp_path / "b") as other:
         assert memory.export(tmp_path / "a.jsonl") == 0
         assert other.import_sessions(tmp_path / "a.jsonl") == []
+
+
+def test_the_questions_of_a_folder_do_not_matter_to_a_memory(tmp_path: Path) -> None:
+    line = {"corpus": "a", "session": "s1", "said_on": "2023-05-20", "turns": [{"role": "user", "text": "Hi"}]}
+    (tmp_path / "sessions.jsonl").write_text(json.dumps(line))
+    (tmp_path / "questions.jsonl").write_text('{"question": "q1", "corpus": "b"}\nno JSON')
+    with Memory.from_folder(tmp_path, tmp_path / "ann", lexical()) as memory:
+        assert memory.list()["name"].to_list() == ["s1"]
