@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from memlab.data.fields import brief
 from memlab.errors import MemlabError
 from memlab.live.choice import choose
 from memlab.live.database import refuse_inside
@@ -58,7 +59,7 @@ SHOWN = 20
 def _folder(place: str | Path, where: str, what: str = "folder") -> Path:
     """Return the path of a folder or file, with ``~`` replaced; raise MemlabError for what is none, as ``""``."""
     if not isinstance(place, str | os.PathLike) or isinstance(os.fspath(place), bytes) or not os.fspath(place):
-        raise MemlabError(f"{place!r:.60} is no {what}", where=where, fix="give its path as text or as a Path")
+        raise MemlabError(f"{brief(place, 60)} is no {what}", where=where, fix="give its path as text or as a Path")
     return expand(place)
 
 
@@ -94,7 +95,7 @@ class Memory:
             raise MemlabError(f"expected a Store, given {type(store).__name__}", where="Memory, store",
                               fix="give memlab.Store(FOLDER), or leave it out")
         if isinstance(often, bool) or not isinstance(often, int) or often < 0:
-            raise MemlabError(f"{often!r:.40} is no number of times", where="Memory, often", fix="give 0 or more")
+            raise MemlabError(f"{brief(often)} is no number of times", where="Memory, often", fix="give 0 or more")
         self.folder = _folder(folder, "Memory, folder")
         self._questions = Questions(pipeline or Pipeline(), often)
         self.pipeline = self._questions.pipeline
@@ -380,7 +381,7 @@ class Memory:
         """
         for place, value in (("start", start), ("count", 0 if count is None else count)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-                raise MemlabError(f"{value!r:.40} is no number of sessions", where=place, fix="give 0 or more")
+                raise MemlabError(f"{brief(value)} is no number of sessions", where=place, fix="give 0 or more")
         with self._opening.alone(prepared=True) as content:
             rows = content.sessions.sessions()
             if wanted := Where.read_any(where, content.sessions.clock()):

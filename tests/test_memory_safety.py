@@ -47,6 +47,9 @@ def test_a_number_of_results_that_is_none_is_refused(tmp_path: Path, k: Any) -> 
 ODD: list[Any] = [None, 5, -1, 2**63, 10**30, 5.5, float("nan"), True, "text", "", "\0", "\ud800", b"x", object(),
                   print, Session, {}, {1}, {"a": 1}, [], [5], [None], ["x", 5], [[1]], [{}], [True], [0.0], [2**70],
                   [{"role": "user"}], [{"role": "user", "content": 5}], [{"role": 5, "content": "x"}]]
+HUGE: list[Any] = [10**5000, -10**5000, [10**5000]]
+"""Numbers that Python does not write."""
+
 MESSAGES = [{"role": "user", "content": "Hi"}]
 CALLS: dict[str, Callable[[Memory, Any], object]] = {
     "add": lambda memory, odd: memory.add(odd),
@@ -62,6 +65,12 @@ CALLS: dict[str, Callable[[Memory, Any], object]] = {
     "history": lambda memory, odd: memory.history(odd, odd, odd),
     "answer": lambda memory, odd: memory.answer(odd, odd),
     "search, where": lambda memory, odd: memory.search("cat", where={"user": odd, "metadata.page": odd, "after": odd}),
+    "search_vector": lambda memory, odd: memory.search_vector(odd),
+    "search_vector, numbers": lambda memory, odd: memory.search_vector([odd, 1]),
+    "add_document, max_mb": lambda memory, odd: memory.add_document(text="Hi", name="a.md", max_mb=odd),
+    "update, metadata": lambda memory, odd: memory.update("cat", MESSAGES, metadata=odd),
+    "list, where": lambda memory, odd: memory.list(where={"metadata.a.b": odd}),
+    "feedback, useful": lambda memory, odd: memory.feedback({"session": 0, "turns": [0]}, odd),
     "search, threshold": lambda memory, odd: memory.search("cat", threshold=odd),
     "count": lambda memory, odd: memory.count({"user": odd, "role": odd}),
     "forget, where": lambda memory, odd: memory.forget(where={"name": odd, "before": odd}),
@@ -100,7 +109,7 @@ def test_an_odd_argument_is_taken_or_refused_in_a_sentence(tmp_path: Path, name:
     monkeypatch.chdir(tmp_path)
     refused = 0
     with Memory(tmp_path / "memory", lexical()) as memory:
-        for odd in ODD:
+        for odd in [*ODD, *([] if name == "Memory, timezone" else HUGE)]:
             if not memory.list()["name"].is_in(["cat"]).any():  # a turns of None are all
                 memory.add(CAT)
             try:
@@ -130,6 +139,8 @@ TEXT: Any = "b"
     (lambda _: Memory(""), "Memory, folder: '' is no folder"),
     (lambda memory: memory.feedback("cat", True), r"expected a result, got str. Fix: .*found\[0\], or several"),
     (lambda _: Memory("a", store=TEXT), "Memory, store: expected a Store, given str"),
+    (lambda memory: memory.search("cat", threshold=True), "threshold: True is no score"),
+    (lambda memory: memory.add_document(text="Hi", name="a.md", max_mb=True), "max_mb: True is no number of MB"),
     (lambda _: Memory("a", often=TEXT), "Memory, often: 'b' is no number of times")])
 def test_a_wrong_argument_is_named(tmp_path: Path, call: Callable[[Memory], object], sentence: str) -> None:
     with Memory(tmp_path, lexical()) as memory:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,7 @@ import pytest
 
 from memlab.errors import MemlabError
 from memlab.memory import Memory, Session
+from memlab.models.protocols import Role
 from memlab.pipeline import Pipeline
 from memlab.query.filters import Filter
 from memlab.search.bm25 import BM25
@@ -68,7 +72,9 @@ def test_a_vector_finds_texts_by_their_cosine(memory: Memory) -> None:
 @pytest.mark.parametrize(("vector", "message"), [
     ([1.0, 2.0], r"the vector has 2 numbers, and those of this memory have \d+"), ([], "is no vector"),
     ([[1.0, 2.0]], "is no vector"), ("boat", "is no vector"), ([0.0] * 4, "at least one of them not 0"),
-    ([float("nan"), 1.0], "its numbers are infinite"), (None, "is no vector")])
+    ([float("nan"), 1.0], "its numbers are infinite"), (None, "is no vector"), ([10**400] * 4, "is no vector"),
+    ([10**5000], "is no vector"), ([True] * 4, "is no vector"), (["1"] * 4, "is no vector"), ([1j], "is no vector"),
+    ([[1], [1, 2]], "is no vector")])
 def test_what_is_no_vector_of_the_memory_is_refused(memory: Memory, vector: Any, message: str) -> None:
     with pytest.raises(MemlabError, match=message):
         memory.search_vector(vector, "2023-07-01")
@@ -144,3 +150,24 @@ def test_more_results_are_asked_for_than_a_search_usually_returns(tmp_path: Path
                       memory.search_vector(WordEmbedder().vector("cat"), k=50)):
             assert found.height == 50
         assert memory.search_text("cat", k=100).height == 60
+
+
+@dataclass(frozen=True)
+class Short(WordEmbedder):
+    """Reads four words of a text."""
+
+    def truncated(self, texts: Sequence[str], role: Role) -> np.ndarray:
+        return np.array([len(text.split()) > 4 for text in texts])
+
+
+def test_texts_that_the_encoder_cuts_are_counted_once(tmp_path: Path) -> None:
+    turns = [("user", "tea"), ("user", "a boat as red as wine"), ("user", "a cow as brown as tea")]
+    with Memory(tmp_path, lexical(dense=Dense(embedder=Short()))) as memory:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            memory.add(Session("2023-05-20", turns[:1]))
+        with pytest.warns(UserWarning, match="only the beginning of 2 texts of this addition"):
+            memory.add(Session("2023-05-20", turns))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            memory.add(Session("2023-05-21", [("user", "a fox as red as a brick")]))

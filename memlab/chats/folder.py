@@ -12,15 +12,12 @@ from memlab.chats.sessions import ChatSession
 from memlab.errors import MemlabError
 from memlab.runtime import foreign
 from memlab.runtime.files import atomic_write, disk_faults, write_json
-from memlab.text.display import replace_surrogates
+from memlab.text.display import replace_surrogates, sanitise
 
 SESSIONS, SETTINGS = "sessions.jsonl", "import.json"
 
 MOST_OF_SESSIONS = 4_000_000_000
 """Bytes of sessions.jsonl at most, as ``data=custom`` reads it."""
-
-MOST_VALUES = 500_000
-"""Lists, objects and entries of one line at most, as there."""
 
 _ELSEWHERE = "give another --out, or --replace"
 
@@ -94,7 +91,10 @@ def _line(corpus: str, session: ChatSession) -> Line:
 
 
 def _text(line: Line) -> str:
-    return replace_surrogates(json.dumps(line, ensure_ascii=False))
+    text = replace_surrogates(json.dumps(line, ensure_ascii=False))
+    budget = foreign.ValueBudget(foreign.MOST_OF_SESSION, "import it with --split day")
+    foreign.check_json(text, sanitise(line["session"]), budget)  # as data=custom and a live memory read it
+    return text
 
 
 def _read(path: Path) -> list[tuple[str, Line]]:
@@ -108,7 +108,8 @@ def _read(path: Path) -> list[tuple[str, Line]]:
         if not text.strip():
             continue
         try:
-            line = foreign.load_json(text, "", foreign.ValueBudget(MOST_VALUES, "write it as several sessions"))
+            foreign.check_session(text)
+            line = json.loads(text)
         except (ValueError, MemlabError) as fault:
             raise _no_session(path, f"line {number}: {str(fault)[:80]}") from fault
         if not _is_session(line):

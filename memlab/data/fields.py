@@ -44,9 +44,12 @@ def is_plain(value: object) -> bool:
     return value is None or isinstance(value, str) or isinstance(value, float) and math.isfinite(value)
 
 
-def brief(value: object) -> str:
+def brief(value: object, width: int = 40) -> str:
     """Return a value as a message shows it."""
-    return "a number of more than 64 bits" if isinstance(value, int) and not is_plain(value) else f"{value!r:.40}"
+    try:
+        return repr(value)[:width] if is_plain(value) or not isinstance(value, int) else "a number of more than 64 bits"
+    except ValueError:  # Python writes no number of thousands of digits
+        return f"a {type(value).__name__} with numbers of more than 64 bits"
 
 
 def read_metadata(value: object) -> dict[str, Any]:
@@ -81,7 +84,24 @@ def _json(value: object, key: str, depth: int = DEPTH) -> Any:
     return {replace_surrogates(name): _json(item, name, depth - 1) for name, item in value.items()}
 
 
-def values_of(value: object) -> list[Plain]:
-    """Return the values by which a filter finds a field: a list's own, none of an object."""
-    items = value if isinstance(value, list) else [value]
+def values_of(metadata: object, key: str) -> list[Plain]:
+    """Return the values by which a filter finds a key: a list's own, none of an object; None if the key is not there.
+
+    A dot of the key may be its own, or lead into an object, or into the objects of a list.
+
+    >>> content = {"a": {"b": [1, 2]}, "a.c": 3, "d": [{"e": 4}, {"e": {}}]}
+    >>> [values_of(content, key) for key in ("a.b", "a.c", "a", "d.e", "d.f")]
+    [[1, 2], [3], [], [4], [None]]
+    """
+    items = [item for value in _at(metadata, key) or [None] for item in (value if isinstance(value, list) else [value])]
     return [item for item in items if item is None or isinstance(item, str | int | float)]
+
+
+def _at(content: object, key: str) -> list[object]:
+    if isinstance(content, list):
+        return [value for item in content for value in _at(item, key)]
+    if not isinstance(content, Mapping):
+        return []
+    within = [(key[:place], key[place + 1:]) for place, letter in enumerate(key) if letter == "."]
+    return [*([content[key]] if key in content else []),
+            *(value for head, rest in within if head in content for value in _at(content[head], rest))]

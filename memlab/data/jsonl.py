@@ -20,7 +20,7 @@ from memlab.data.fields import read_metadata
 from memlab.data.subset import Subset
 from memlab.errors import MemlabError, did_you_mean
 from memlab.runtime.clock import Clock, read_moment, time_zone
-from memlab.runtime.foreign import ValueBudget, check_json, read_bytes
+from memlab.runtime.foreign import MOST_BYTES, check_session, read_bytes
 from memlab.runtime.paths import path_refusal
 from memlab.stage import LocalPath, stage
 
@@ -31,9 +31,6 @@ MOST_FAULTS = 1000
 
 MOST_OF_LINES = 4_000_000_000
 """Bytes of a file at most: some ten times those of the largest benchmark."""
-
-MOST_VALUES = 500_000
-"""Lists, objects and entries of one line at most."""
 
 
 def _moment(value: object) -> date | datetime | None:
@@ -59,7 +56,7 @@ class TurnLine(_Line):
     """A turn of a session; ``offset`` and ``page`` are those of a document's chunk in a live memory."""
 
     role: Literal["user", "assistant"]
-    text: str
+    text: Annotated[str, Field(max_length=MOST_BYTES)]
     speaker: str | None = None
     offset: Count | None = None
     page: Count | None = None
@@ -313,7 +310,7 @@ def _records(path: Path, model: type[Kind], faults: list[str]) -> Iterator[tuple
             return
         where = f"{path.name}, line {number}"
         try:
-            check_json(line, budget=ValueBudget(MOST_VALUES, "write it as several sessions"))
+            check_session(line)
         except MemlabError as fault:
             faults.append(f"{where}: {fault}")
             yield where, {}, None

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from numbers import Integral
 from typing import Any
 
+from memlab.data.fields import brief
 from memlab.errors import MemlabError
 from memlab.live.working_set import WorkingSet
 from memlab.query.where import Where
@@ -44,6 +45,6 @@ def _of_session(sessions: WorkingSet, session: int | str, turns: Iterable[int] |
     given: list[Any] = list(turns) if isinstance(turns, Iterable) else []
     if not (given and all(not isinstance(turn, bool) and isinstance(turn, Integral) and turn in turns_of_session
                           for turn in given)):
-        raise MemlabError(f"session {number} has no turns {given or turns!r:.80}", where="turns",
+        raise MemlabError(f"session {number} has no turns {brief(given or turns, 80)}", where="turns",
                           fix=f"give a list with some of {sorted(turns_of_session)!r:.200}")
     return {number: {int(turn) for turn in given}}  # those of numpy cannot be stored

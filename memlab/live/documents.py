@@ -14,7 +14,7 @@ from typing import Any
 from memlab.data.documents import blocks, office
 from memlab.data.documents.blocks import Document
 from memlab.data.documents.dataset import LOADERS, load, parse
-from memlab.data.fields import check_fields, read_name
+from memlab.data.fields import brief, check_fields, read_name
 from memlab.errors import MemlabError
 from memlab.live.sessions import Session, Turn
 from memlab.text.display import is_number, sanitise
@@ -39,7 +39,7 @@ def session_of_document(path: Path | None, text: str | None, said_on: datetime |
         raise MemlabError("a file or a text is expected, " + ("both are given" if path else "none is given"),
                           where="add_document", fix='write add_document("plan.md") or add_document(text=..., name=...)')
     if not (is_number(max_mb) and max_mb > 0):
-        raise MemlabError(f"{max_mb!r:.40} is no number of MB", where="add_document, max_mb", fix="give more than 0")
+        raise MemlabError(f"{brief(max_mb)} is no number of MB", where="add_document, max_mb", fix="give more than 0")
     name = read_name(name, "add_document, name")
     own = name if path is None else path.name
     if not own:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import tzinfo
 from pathlib import Path
@@ -61,15 +61,17 @@ def lines_of(entries: Iterable[Entry], folder: Path, clock: Clock) -> Iterator[s
     names = distinct((f"session {entry.id}" for entry in left if entry.session.name is None),
                      [entry.session.name for entry in left if entry.session.name is not None])
     for entry in left:
-        marks = {} if entry.session.name else {"session": next(names), "named": False, "origin": entry.origin}
-        yield _line({"corpus": corpus, "session": entry.session.name, **marks}, entry.session)
+        yield line_of(corpus, entry.session.name or next(names), entry)
 
 
-def _line(begins: Mapping[str, object], session: Session) -> str:
+def line_of(corpus: str, name: str, entry: Entry) -> str:
+    """Return the line of a session, which is marked if it has no name of its own."""
+    session = entry.session
     turns = [{"role": turn.role, "text": turn.text,
               **_non_null(speaker=turn.speaker, offset=turn.offset, page=turn.page)} for turn in session.turns]
     said_on = session.said_on and session.said_on.isoformat()
-    line = json.dumps({**begins, "said_on": said_on, **session.fields(),
+    marks = {} if session.name else {"named": False, "origin": entry.origin}
+    line = json.dumps({"corpus": corpus, "session": name, **marks, "said_on": said_on, **session.fields(),
                        **_non_null(metadata=dict(session.metadata) or None), "turns": turns})
     return line.replace("\x7f", "\\u007f")  # ASCII that a terminal shows: no character of a text ends the line
 

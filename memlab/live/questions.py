@@ -9,6 +9,7 @@ from typing import Any, SupportsIndex
 
 import polars as pl
 
+from memlab.data.fields import brief
 from memlab.errors import MemlabError
 from memlab.live import results
 from memlab.live.adaptation import adapt_to_data, with_depth
@@ -28,6 +29,9 @@ When = datetime | date | str | None
 
 Filter = Mapping[str, Any]
 """A filter as ``Memory.search`` describes it."""
+
+MOST = 2**31 - 1
+"""Results, which tables number by 32 bits."""
 
 PRUNED: dict[str, Any] = {"session": pl.Int32, "turns": pl.List(pl.Int32)}
 """Columns of what is pruned; turns are null for the whole session."""
@@ -53,9 +57,11 @@ class Question:
                               fix="give the question as text")
         if self.k is not None and (isinstance(self.k, bool) or not isinstance(self.k, SupportsIndex)
                                    or int(self.k) < 1):
-            raise MemlabError(f"{self.k!r:.40} is no number of results", where="k", fix="give 1 or more, or None")
+            raise MemlabError(f"{brief(self.k)} is no number of results", where="k", fix="give 1 or more, or None")
+        if self.k is not None:
+            object.__setattr__(self, "k", min(int(self.k), MOST))
         if not (self.threshold is None or is_number(self.threshold)):
-            raise MemlabError(f"{self.threshold!r:.40} is no score", where="threshold", fix="give a number, or None")
+            raise MemlabError(f"{brief(self.threshold)} is no score", where="threshold", fix="give a number, or None")
         if self.vector is None and not self.text.strip():
             raise MemlabError("the question is blank", where="question", fix="write some words")
 

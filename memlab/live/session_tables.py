@@ -37,16 +37,19 @@ def write(entries: Iterable[Entry], pipeline: Pipeline, store: Store, clock: Clo
     return tables
 
 
-def encode(tables: Tables, pipeline: Pipeline, store: Store) -> None:
-    """Compute the vectors of the keys that searches will need."""
+def encode(tables: Tables, pipeline: Pipeline, store: Store) -> int:
+    """Compute the vectors of the keys that searches will need; return how many keys their encoders cut."""
+    cut = 0
     for slot in ENCODING:
         stage = getattr(pipeline, slot)
         for embedder in embedders_in(stage):
             memories = of_kinds(tables["memories"], getattr(stage, "kinds", None))
             keys = tables["texts"].join(memories, left_on="text_id", right_on="key_id", how="semi")
             store.vectors(embedder, keys, "document")
+            cut += int(store.truncated(embedder, keys, "document").sum())
         if isinstance(stage, WeightedLate):
             stage.encode(tables, store)
+    return cut
 
 
 def concat(parts: Sequence[Tables]) -> Tables:

@@ -13,10 +13,11 @@ from functools import reduce
 from operator import xor
 from typing import Any
 
-from memlab.data.fields import FIELDS, ROLES, read_metadata, read_name
+from memlab.data.fields import FIELDS, ROLES, brief, read_metadata, read_name
 from memlab.errors import MemlabError, did_you_mean
 from memlab.live.database import Database
 from memlab.runtime.clock import Clock, midnight, read_moment
+from memlab.runtime.foreign import MOST_BYTES
 from memlab.text.display import plural, replace_surrogates
 
 _TOTAL = "SELECT sessions, digest FROM counter"
@@ -155,15 +156,19 @@ class Turn:
 
     def __post_init__(self) -> None:
         if self.role not in ROLES:
-            raise MemlabError(f"there is no role '{self.role}'", where="turn", fix=did_you_mean(str(self.role), ROLES))
+            role = brief(self.role)
+            raise MemlabError(f"there is no role {role}", where="turn", fix=did_you_mean(role, ROLES))
         for what, value in (("text", self.text), ("speaker", self.speaker)):
             if not isinstance(value, str) and not (what == "speaker" and value is None):
                 raise MemlabError(f"expected text, got {type(value).__name__}", where=f"turn, {what}", fix=_AS_TURNS)
             if isinstance(value, str):
                 object.__setattr__(self, what, replace_surrogates(value))
+        if len(self.text) > MOST_BYTES:
+            raise MemlabError(f"it has {len(self.text):,} characters, the limit is {MOST_BYTES:,}", where="turn, text",
+                              fix="write it as several turns")
         for what, number in (("offset", self.offset), ("page", self.page)):
             if not (number is None or type(number) is int and number >= 0):
-                raise MemlabError(f"{number!r:.40} is no whole number", where=f"turn, {what}", fix="give 0 or more")
+                raise MemlabError(f"{brief(number)} is no whole number", where=f"turn, {what}", fix="give 0 or more")
 
 
 @dataclass(frozen=True, init=False)
@@ -219,7 +224,7 @@ class Session:
 
 def _turn(parts: Sequence[str | None]) -> Turn:
     if isinstance(parts, str) or not isinstance(parts, Sequence) or len(parts) not in (2, 3):
-        raise MemlabError(f"{parts!r:.60} is no turn", where="session", fix=_AS_TURNS)
+        raise MemlabError(f"{brief(parts, 60)} is no turn", where="session", fix=_AS_TURNS)
     role, text, *speaker = parts
     return Turn(role, text, *speaker)  # type: ignore[arg-type]  # checked by Turn itself
 

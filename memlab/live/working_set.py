@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping, Sequence
 from datetime import datetime, tzinfo
 from itertools import islice
@@ -12,17 +13,19 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from memlab.data.fields import FIELDS
+from memlab.data.fields import FIELDS, brief
 from memlab.errors import MemlabError, did_you_mean
+from memlab.live.json_lines import line_of
 from memlab.live.results import RESULT
 from memlab.live.session_tables import chronological, concat, encode, without, write
 from memlab.live.sessions import Entry, Session, said_digest
 from memlab.pipeline import Pipeline
 from memlab.query.where import FieldValues, Where
 from memlab.runtime.clock import Clock
+from memlab.runtime.foreign import check_session
 from memlab.store import Store
 from memlab.tables import PLACED, Tables
-from memlab.text.display import replace_surrogates
+from memlab.text.display import plural, replace_surrogates, sanitise
 
 LISTED: dict[str, Any] = {"session": pl.Int32, "name": pl.String, "said_on": pl.Datetime("us"), "turns": pl.Int32,
                           **dict.fromkeys((*FIELDS, "metadata"), pl.String), "deprecated": pl.Int32, "newer": pl.Int32}
@@ -52,6 +55,7 @@ class WorkingSet:
         self.ended: dict[int, Entry] = {}
         self._said: dict[bytes, list[int]] = {}  # valid sessions by what they say, and for whom
         self.next = 0
+        self._told_of_cut_texts = False
         # under their own numbers: all sessions of the last question; later ones in parts of 1, PARTS, PARTS^2 ...
         self._base = write(entries, pipeline, store, self.clock())
         self._parts: list[list[Tables]] = []
@@ -61,9 +65,19 @@ class WorkingSet:
             self._enter(entry)
 
     def write(self, entries: Sequence[Entry]) -> Tables:
-        """Return the tables of sessions and encode their keys at once, without adding them."""
+        """Return the tables of sessions and encode their keys at once, without adding them.
+
+        Raises MemlabError for a session that could not be read again from an export.
+        """
+        for entry in entries:
+            name = entry.session.name or f"session {entry.id}"
+            check_session(line_of("", name, entry), sanitise(name, 80))
         part = write(entries, self._pipeline, self._store, self.clock())
-        encode(part, self._pipeline, self._store)
+        cut = encode(part, self._pipeline, self._store)
+        if cut and not self._told_of_cut_texts:
+            warnings.warn(f"the encoder reads only the beginning of {plural(cut, 'text')} of this addition, so "
+                          "searches by vectors do not see what follows there (said once)", stacklevel=5)
+            self._told_of_cut_texts = True
         return part
 
     def add(self, entries: Sequence[Entry], part: Tables) -> None:
@@ -158,7 +172,7 @@ class WorkingSet:
                               fix="list() returns the numbers and names of all sessions")
         number = self.names.get(replace_surrogates(session)) if isinstance(session, str) else session.__index__()
         if number is None or number not in self.turns:
-            raise MemlabError(f"there is no session {session!r}", where="session",
+            raise MemlabError(f"there is no session {brief(session)}", where="session",
                               fix=did_you_mean(session, self.names) if isinstance(session, str) and self.names
                               else "list() returns the numbers and names of all sessions")
         return number

@@ -61,7 +61,7 @@ class Where:
         days: dict[str, date] = {}
         for key, value in where.items():
             place = f"where, {key!s:.40}"
-            if not isinstance(key, str) or not (key in KEYS or key.startswith(METADATA)):
+            if not isinstance(key, str) or not (key in KEYS or key.startswith(METADATA) and key != METADATA):
                 known = (*KEYS, f"{METADATA}KEY")
                 raise MemlabError(f"there is no field {key!r:.40}", where="where", fix=did_you_mean(str(key), known))
             if key in ("after", "before"):
@@ -118,9 +118,7 @@ class FieldValues:
         if key not in self._rows:
             rows: dict[tuple[bool, Plain], list[int]] = {}
             for row, fields in enumerate(self._fields):
-                value = fields.get("metadata", {}).get(key.removeprefix(METADATA)) if key.startswith(
-                    METADATA) else fields.get(key)
-                for one in values_of(value):
+                for one in values_of(fields, key):
                     rows.setdefault((isinstance(one, bool), one), []).append(row)
             self._rows[key] = rows
         return self._rows[key]

@@ -32,6 +32,12 @@ MOST_OF_JSON = 256_000_000
 MOST_OF_YAML = 2**20
 """Characters of a YAML file; memlab's own configurations have some ten thousand."""
 
+MOST_OF_SESSION = 500_000
+"""Lists, objects and entries of a session: three for each turn, and one more for each of speaker, offset and page."""
+
+ESCAPED = 12
+"""Bytes of a character at most where JSON escapes it."""
+
 TIMES = 20
 """Times the packed size that a file may unpack to: JSON of conversations packs to a fifth, a bomb to a thousandth."""
 
@@ -137,13 +143,13 @@ class ValueBudget:
 class JsonCounter:
     """Counts the levels, the lengths of texts and, with a budget, the values of JSON that comes in pieces.
 
-    ``where`` names it in the errors. Texts are counted by whole pieces: one is refused when it is over the limit by
-    less than two pieces.
+    ``where`` names it in the errors, ``most`` is the limit of a text. Texts are counted by whole pieces: one is refused
+    when it is over the limit by less than two pieces.
     """
 
-    def __init__(self, where: str = "", budget: ValueBudget | None = None) -> None:
+    def __init__(self, where: str = "", budget: ValueBudget | None = None, most: int | None = None) -> None:
         self.where = where
-        self._budget = budget
+        self._budget, self._most = budget, most or MOST_BYTES
         self._other = _OTHER if budget is None else _NO_COMMA
         self._level = self._length = 0  # length: of the text in which the pieces so far end
         self._quoted = self._escaped = False
@@ -164,8 +170,8 @@ class JsonCounter:
         if self._quoted:
             marks = b'"' + marks
         self._quoted = marks.count(b'"') % 2 == 1
-        if self._quoted and self._length > MOST_BYTES:
-            raise MemlabError(f"one text has more than {MOST_BYTES / 1e6:g} MB, the limit", where=self.where,
+        if self._quoted and self._length > self._most:
+            raise MemlabError(f"one text has more than {self._most / 1e6:g} MB, the limit", where=self.where,
                               fix="split it into several texts, or remove it")
         marks = _TEXT.sub(b"", marks).partition(b'"')[0]
         if not marks:
@@ -192,7 +198,7 @@ class CountedStream:
         return piece
 
 
-def check_json(text: str, where: str = "", budget: ValueBudget | None = None) -> None:
+def check_json(text: str, where: str = "", budget: ValueBudget | None = None, most: int | None = None) -> None:
     """Raise MemlabError if the JSON in a text is nested too deeply, or holds too long a text or too many values.
 
     >>> check_json("[" * 100)
@@ -207,9 +213,14 @@ what is nested so deeply; no known format needs it
             rest = _SHORT_TEXT.sub("", text)
             budget.spend(rest.count(",") + rest.count("[") + rest.count("{"), where)
         return
-    counter = JsonCounter(where, budget)
+    counter = JsonCounter(where, budget, most)
     for start in range(0, len(text), PIECE):
         counter.feed(text[start:start + PIECE].encode(errors="surrogatepass"))
+
+
+def check_session(line: str, where: str = "") -> None:
+    """Raise MemlabError for the JSON of a session with too many values; what writes one and what reads it call this."""
+    check_json(line, where, ValueBudget(MOST_OF_SESSION, "write it as several sessions"), ESCAPED * MOST_BYTES)
 
 
 def load_json(text: str, where: str = "", budget: ValueBudget | None = None) -> Any:

@@ -102,12 +102,12 @@ def one_line(text: object) -> str:
 
 
 def is_number(value: Any) -> TypeGuard[float]:
-    """Return whether a value is a finite number: not None, not NaN.
+    """Return whether a value is a finite number: not None, not NaN, not true.
 
-    >>> is_number(0), is_number(None), is_number(float("nan"))
-    (True, False, False)
+    >>> is_number(0), is_number(None), is_number(float("nan")), is_number(True)
+    (True, False, False, False)
     """
-    return isinstance(value, int | float) and abs(value) <= sys.float_info.max
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def format_number(value: Any, places: int = 3) -> str:

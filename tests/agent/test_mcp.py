@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -19,6 +20,7 @@ from memlab.__main__ import main
 from memlab.agent.mcp import MemoryTools, server_of
 from memlab.errors import MemlabError
 from memlab.memory import Memory, Session
+from memlab.write.chunk import SessionChunker
 from tests.fences import inside
 from tests.small import lexical
 from tests.test_structure import ROOT
@@ -78,14 +80,17 @@ def test_tools_do_what_the_memory_does(tmp_path: Path) -> None:
         assert "[1] session 0, turns 1, chunk 2 of 2\nplan.md: The harbour opens." in text
         _, text = await call("history", topic="boat", now="2023-06-01", where={"user": "ann"})
         assert "[1] session 1, turns 0, said on 2023-05-20\n" in text
-        assert await call("forget", session=1, turns=[0]) == (False, "forgotten")
+        assert await call("forget", session=1, turns=[0]) == (False, "forgotten: 1 turn")
         assert (await call("search", question="boat", where={"user": "bob"}))[1] == "nothing was found"
         for arguments, problem in (({"question": " "}, "the question is blank"), ({"question": "x", "k": 0}, "k"),
                                    ({"question": "x", "where": {"usr": 1}}, "did you mean 'user'?"),
-                                   ({"question": "boat", "user": "bob"}, "Extra inputs are not permitted")):
+                                   ({"question": "boat", "user": "bob"}, "Extra inputs are not permitted"),
+                                   ({"question": "boat", "k": True}, "valid integer")):
             refused, text = await call("search", **arguments)
             assert refused
             assert problem in text
+        for arguments in ({"session": True}, {"session": 1, "turns": [True]}):
+            assert (await call("forget", **arguments))[0]
         refused, text = await call("forget", session=5)
         assert refused
         assert "there is no session 5" in text
@@ -168,10 +173,13 @@ def test_a_signal_ends_it_at_once(tmp_path: Path, sent: signal.Signals) -> None:
     with subprocess.Popen(command(tmp_path / "ann"), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, env=ENVIRONMENT, text=True) as process:
         assert process.stderr is not None
-        for line in process.stderr:
-            if "0 sessions" in line:
-                break
-        process.send_signal(sent)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+        process.stdin.write(json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}) + "\n")
+        process.stdin.flush()
+        assert '"result"' in process.stdout.readline()
+        process.send_signal(sent)  # while it waits for the next line
         assert process.wait(30) in (130, -signal.SIGINT, -signal.SIGTERM)
         assert "Traceback" not in process.stderr.read()
 
@@ -201,3 +209,19 @@ def test_faults_of_an_agent_are_said_in_its_terms(tmp_path: Path) -> None:
         with pytest.raises(MemlabError, match="said_on"):
             tools.add([{"role": "user", "content": "cat"}], said_on="")
         assert memory.count() == 0
+
+
+@pytest.mark.parametrize("results", [1, 4])
+def test_long_texts_are_cut_and_their_length_is_said(tmp_path: Path, results: int) -> None:
+    with Memory(tmp_path, lexical()) as memory:
+        memory.add(Session("2023-05-20", [("user", f"boat {'x' * 2_000_000}") for _ in range(results)]))
+        tools = MemoryTools(memory)
+        for text in (tools.search("boat", k=results), tools.history("boat", k=results)):
+            assert len(text) < 60_000
+            assert text.count(f", the first {50_000 // results:,} of 2,000,011 characters\nuser: boat xx") >= 1
+
+
+def test_the_numbers_of_many_turns_are_a_span(tmp_path: Path) -> None:
+    with Memory(tmp_path, lexical(chunk=SessionChunker())) as memory:
+        memory.add(Session("2023-05-20", [("user", "boat")] * 1000))
+        assert "[1] session 0, turns 0 to 999, said on" in MemoryTools(memory).search("boat")
