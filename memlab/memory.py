@@ -199,9 +199,7 @@ class Memory:
         null for a text of several turns, which names them), text, session (the number that ``add`` returned), name (of
         the session), turns, chunk (of a document: index, total, offset, page), and one column per signal.
         """
-        asked = Question(question, now, k, where, threshold)
-        with self._opening.side_by_side() as content:
-            return Found(self._questions.search(self._questions.ranking, content, asked))
+        return self._search(self._questions.ranking, Question(question, now, k, where, threshold))
 
     def search_text(self, question: str, now: When = None, k: int | None = None, *, where: Filter | None = None,
                     threshold: float | None = None) -> Found:
@@ -209,9 +207,7 @@ class Memory:
 
         ``score`` is that of the search, and ``threshold`` the lowest; all else as in ``search``.
         """
-        asked = Question(question, now, k, where, threshold)
-        with self._opening.side_by_side() as content:
-            return Found(self._questions.search(self._questions.words, content, asked))
+        return self._search(self._questions.words, Question(question, now, k, where, threshold))
 
     def search_vector(self, vector: Sequence[float] | np.ndarray, now: When = None, k: int | None = None, *,
                       where: Filter | None = None, threshold: float | None = None) -> Found:
@@ -222,8 +218,11 @@ class Memory:
         a pipeline without vectors, and for a vector of another number of dimensions.
         """
         asked = Question("", now, k, where, threshold, read_vector(vector))
+        return self._search(self._questions.by_vector(asked), asked)
+
+    def _search(self, pipeline: Pipeline, asked: Question) -> Found:
         with self._opening.side_by_side() as content:
-            return Found(self._questions.search(self._questions.by_vector(asked), content, asked))
+            return Found(self._questions.search(pipeline, content, asked))
 
     def answer(self, question: str, now: When = None, *, where: Filter | None = None) -> Answer:
         """Return the reader's answer; raise MemlabError for a pipeline without a reader."""

@@ -122,17 +122,12 @@ def _list(rows: Sequence[Mapping[str, Any]]) -> str:
     if not rows:
         return "nothing was found"
     most, items = MOST_CHARACTERS // len(rows), []
-    for place, row in enumerate(rows, start=1):
+    for n, row in enumerate(rows, start=1):
         text = _text_of(row)
         cut = f", the first {most:,} of {len(text):,} characters" if len(text) > most else ""
-        items.append(f"[{place}] session {row['session']}, turns {_listed(row['turns'])}{_place(row)}{cut}\n"
-                     f"{without_items(text[:most])}")
+        turns = ", ".join(map(str, row["turns"][:MOST_TURNS])) + ", ..." * (len(row["turns"]) > MOST_TURNS)
+        items.append(f"[{n}] session {row['session']}, turns {turns}{_place(row)}{cut}\n{without_items(text[:most])}")
     return f"{NOTE}\n\n" + fence({"MEMORY": "\n\n".join(items)})
-
-
-def _listed(turns: Sequence[int]) -> str:
-    """Return the numbers of turns, a result of many as the first and the last."""
-    return ", ".join(map(str, turns)) if len(turns) <= MOST_TURNS else f"{turns[0]} to {turns[-1]}"
 
 
 def _place(row: Mapping[str, Any]) -> str:

@@ -26,7 +26,6 @@ from memlab.query.where import Where, narrow
 from memlab.runtime.latest import Latest
 from memlab.runtime.machine import release_freed_memory
 from memlab.store import Store
-from memlab.store.part import Part
 from memlab.tables import PLACED, Tables
 from memlab.text.display import plural, sanitise
 
@@ -55,7 +54,7 @@ class Content:
         self._rows = SessionRows(database)
         self.process: int | None = os.getpid()
         self._turns = threading.RLock()  # of questions, at vectors and models
-        self._parts = Latest[Part](PARTS)  # of what is valid, by filter
+        self._parts = Latest[Tables](PARTS)  # of what is valid, by filter
         self._first_question = False  # since it was opened or has changed: it reads vectors and makes indexes
         database.open()
         try:
@@ -90,23 +89,26 @@ class Content:
                 self.store.forget_indexes()
         self.sessions.tables()
 
-    def part(self, whole: Tables, where: Where) -> Part:
+    def part(self, whole: Tables, where: Where) -> Tables:
         """Return the part of a question's tables that fits a filter; questions and texts may be those of another."""
-        def make() -> Part:
-            tables, rows = narrow(whole, self.sessions.fit(where)[whole["sessions"]["session"].to_numpy()], where)
+        def make() -> Tables:
+            tables = narrow(whole, self.sessions.fit(where)[whole["sessions"]["session"].to_numpy()], where)
             tables.name_by_origin(origin, repr(where), least=0)
-            return Part(whole, tables, rows)
+            return tables
 
         origin = whole.digest(PLACED)
         with self._turns:
             return self._parts.get((origin, repr(where)), make)
 
-    def question_store(self, part: Part | None = None) -> Store:
-        """Return the store for one question, whose filter has left a part; raise MemlabError if its files are cut."""
+    def question_store(self, whole: Tables | None = None) -> Store:
+        """Return the store for one question, whose filter has left a part of the whole tables, unless that is None.
+
+        Raises MemlabError if its files are cut.
+        """
         if not isinstance(self.store, LiveStore):
             return self.store
         self.store.check_files()
-        return QuestionStore(self.store, self._turns, part)
+        return QuestionStore(self.store, self._turns, whole)
 
     def note_question(self) -> None:
         """Give the memory back to the system that the first question has needed for reading and indexes."""
@@ -158,7 +160,7 @@ class Content:
         if entries:
             part = self.sessions.write([*entries.values()])
             with self._database.transaction():
-                self._rows.append(*entries.values())
+                self._rows.write(*entries.values())
             self.sessions.add([*entries.values()], part)
         return numbers
 
@@ -182,8 +184,7 @@ class Content:
         if keep_old:
             marked = replace(old, newer=new.id)
             with self._database.transaction():
-                self._rows.mark(marked)
-                self._rows.append(new)
+                self._rows.write(marked, new)
             self.sessions.mark(marked)
             self.sessions.add([new], part)
         else:
@@ -229,8 +230,7 @@ class Content:
             part = self.sessions.write([*grown, *new])
             with self._closed_on_failure():
                 with self._database.transaction():
-                    self._rows.mark(*grown)
-                    self._rows.append(*new)
+                    self._rows.write(*grown, *new)
                 self.sessions.forget({entry.id: None for entry in grown})
                 self.sessions.add([*grown, *new], part)
         return found
@@ -243,7 +243,7 @@ class Content:
             others = {turn: day for turn, day in entry.deprecated.items() if turn not in chosen}
             marked.append(replace(entry, deprecated=others if since is None else others | dict.fromkeys(chosen, since)))
         with self._database.transaction():
-            self._rows.mark(*marked)
+            self._rows.write(*marked)
         for entry in marked:
             self.sessions.mark(entry)
         self.validity = Validity(self.sessions)
@@ -266,7 +266,7 @@ class Content:
                 self.accesses.forget(forgotten)
                 self.votes.forget(forgotten)
                 forget_codes(self._database)
-                self._rows.append(*new)
+                self._rows.write(*new)
                 self.sessions.forget(left)
             if part is not None:
                 self.sessions.add(new, part)

@@ -27,9 +27,6 @@ FILE = "memory.db"
 FORMAT = 8
 """Format of the tables; a database of another format is refused."""
 
-_FORMAT_1 = "memory.jsonl"
-"""The file of a memory of format 1, which had no database."""
-
 _APPLICATION = 0x6D656D6C  # "meml"
 _SEGMENTS = "store/*/*/*.segment"
 _INHERITED: list[sqlite3.Connection] = []
@@ -58,7 +55,7 @@ def refuse_inside(place: Path, folder: Path) -> None:
 
 def is_memory(folder: Path) -> bool:
     """Return whether a folder holds a live memory, of any format."""
-    return any((folder / name).is_file() for name in (FILE, _FORMAT_1))
+    return (folder / FILE).is_file()
 
 
 class Database:
@@ -77,8 +74,6 @@ class Database:
         """Lock the database, which is made if missing, and finish what a killed process has begun."""
         self._process = os.getpid()
         with self.errors():
-            if not self.path.exists() and is_memory(self.folder):
-                raise self._other_format(1)
             self._make_folder()
             self.read_only = not (os.access(self.folder, os.W_OK)
                                   and (not self.path.exists() or os.access(self.path, os.W_OK)))
@@ -238,7 +233,9 @@ class Database:
         if tables and application != _APPLICATION:
             raise MemlabError(f"{FILE} is no live memory", where=str(self.folder), fix="choose another folder")
         if tables and version != FORMAT:
-            raise self._other_format(version)
+            raise MemlabError(f"this memory is of format {version}, and this memlab reads format {FORMAT} alone",
+                              where=str(self.folder),
+                              fix="use the memlab that wrote it, or add its sessions to a new folder")
         if [row for row, in connection.execute("PRAGMA quick_check(1)")] != ["ok"]:
             raise self.damage_error()
         if not self.read_only:
@@ -290,11 +287,6 @@ class Database:
 
     def _beside(self) -> Path:
         return self.path.with_name(f"{self.path.name}-wal")
-
-    def _other_format(self, number: int) -> MemlabError:
-        return MemlabError(f"this memory is of format {number}, and this memlab reads format {FORMAT} alone",
-                           where=str(self.folder),
-                           fix="use the memlab that wrote it, or add its sessions to a new folder")
 
     def damage_error(self) -> MemlabError:
         """Return the error that the tables hold what memlab does not write."""

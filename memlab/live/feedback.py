@@ -34,35 +34,32 @@ def results_of(given: Mapping[str, Any] | pl.DataFrame) -> list[tuple[Any, Any]]
 
 
 class Votes:
-    """Votes by number, one row for each turn that a vote is about, in memory and in the database."""
+    """Votes by number, one row of the database for each turn that a vote is about."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._rows: dict[tuple[int, int, int], tuple[bool, date]] = {}
-        rows: list[tuple[Any, ...]] = database.rows("SELECT vote, session, turn, useful, day FROM votes")
-        for vote, session, turn, useful, day in rows:
-            with suppress(ValueError, TypeError):  # a damaged day
-                if useful in (0, 1) and all(type(n) is int and 0 <= n < 2**31 for n in (vote, session, turn)):
-                    self._rows[vote, session, turn] = bool(useful), date.fromisoformat(day)
 
     def add(self, results: Iterable[tuple[int, Sequence[int]]], useful: bool, on: date) -> None:
         """Record a vote for each result, its session and turns, in one transaction."""
-        first = max((vote for vote, _, _ in self._rows), default=-1) + 1
+        first = self._database.number("SELECT coalesce(max(vote), -1) + 1 FROM votes")
         new = [(vote, session, turn) for vote, (session, turns) in enumerate(results, first) for turn in turns]
         with self._database.transaction():
             self._database.run("INSERT OR REPLACE INTO votes VALUES (?, ?, ?, ?, ?)",
                                *((*place, int(useful), on.isoformat()) for place in new))
-        self._rows |= dict.fromkeys(new, (useful, on))
 
     def forget(self, forgotten: Mapping[int, Set[int]]) -> None:
         """Drop the votes on some turns, by session, within a transaction."""
         self._database.delete_turns("votes", forgotten)
-        self._rows = {(vote, session, turn): row for (vote, session, turn), row in self._rows.items()
-                      if turn not in forgotten.get(session, ())}
 
     def frame(self) -> pl.DataFrame:
-        """Return (vote, session, turn, useful, on)."""
-        return pl.DataFrame([(*place, *row) for place, row in sorted(self._rows.items())], _VOTES, orient="row")
+        """Return (vote, session, turn, useful, on), without damaged rows."""
+        rows: list[tuple[Any, ...]] = self._database.rows("SELECT vote, session, turn, useful, day FROM votes")
+        whole = []
+        for *place, useful, day in rows:
+            with suppress(ValueError, TypeError):  # a damaged day
+                if useful in (0, 1) and all(type(number) is int and 0 <= number < 2**31 for number in place):
+                    whole.append((*place, bool(useful), date.fromisoformat(day)))
+        return pl.DataFrame(sorted(whole), _VOTES, orient="row")
 
 
 @stage

@@ -91,14 +91,14 @@ class Questions:
 
         ``ended``: with what is no longer valid.
         """
-        tables, part = self._tables(content, question.text, question.now, ended), None
+        tables, whole = self._tables(content, question.text, question.now, ended), None
         if wanted := Where.read_any(question.where, content.sessions.clock()):
-            part = content.part(tables, wanted)
-            tables = part.tables.updated({name: tables[name] for name in ("questions", "texts")})
+            whole = tables
+            tables = content.part(whole, wanted).updated({name: whole[name] for name in ("questions", "texts")})
         _, places = content.sessions.tables()
         pipeline = with_record(pipeline.replace(prune=self._pruning(content, tables)), content.votes, content.accesses,
                                places)
-        store = content.question_store(part)
+        store = content.question_store(whole)
         found = with_depth(adapt_to_data(pipeline, tables), question.k).run(tables, store)
         content.note_question()
         return found
@@ -136,7 +136,7 @@ class Questions:
         """
         tables = self._tables(content, "", now, ended=True)
         said = tables["sessions"].select((pl.col("said_on").dt.date() <= day_of(tables)).fill_null(True)).to_series()
-        tables, _ = narrow(tables, said.to_numpy(), Where({}))
+        tables = narrow(tables, said.to_numpy(), Where({}))
         pruned = sessions_to_prune(tables, self.pipeline.relate, self._pruning(content, tables),
                                    content.question_store())
         rows = content.restore_numbers(pl.DataFrame(

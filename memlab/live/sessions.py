@@ -70,14 +70,10 @@ class SessionRows:
         number, last = rows[0]
         return int(number) if last is None else max(number, last + 1)
 
-    def append(self, *entries: Entry) -> None:
-        """Write new entries, by their numbers, within a transaction."""
-        self._replace((), entries)
-        self._database.run("UPDATE counter SET next = max(next, ?)", *((entry.id + 1,) for entry in entries[-1:]))
-
-    def mark(self, *entries: Entry) -> None:
-        """Write what has changed of entries that stay, within a transaction."""
+    def write(self, *entries: Entry) -> None:
+        """Write entries, in place of those with the same numbers, within a transaction."""
         self._replace([entry.id for entry in entries], entries)
+        self._database.run("UPDATE counter SET next = max(next, ?)", *((entry.id + 1,) for entry in entries))
 
     def replace(self, entries: Mapping[int, Entry | None]) -> None:
         """Replace entries by what is left of them, None for nothing, within a transaction."""
@@ -135,6 +131,11 @@ def _number(digest: Any) -> int:
 
 def _digest(number: int, content: object) -> bytes:
     return hashlib.blake2b(f"{number} {content}".encode("utf-8", "replace"), digest_size=8).digest()
+
+
+def _other_form() -> MemlabError:
+    return MemlabError("a stored session is not as memlab writes it", where="live memory",
+                       fix="bring the memory back from a copy")
 
 
 _AS_TURNS = 'write turns as [("user", text)] or [Turn("user", text, speaker)]'
@@ -229,11 +230,6 @@ def _turn(parts: Sequence[str | None]) -> Turn:
     return Turn(role, text, *speaker)  # type: ignore[arg-type]  # checked by Turn itself
 
 
-def _other_form() -> MemlabError:
-    return MemlabError("a stored session is not as memlab writes it", where="live memory",
-                       fix="bring the memory back from a copy")
-
-
 ALWAYS = date.min
 """The first day without a turn that no question is to find, whatever its day."""
 
@@ -265,15 +261,16 @@ class Entry:
         try:
             turns = [Turn(role, text, speaker, *place) for _, role, speaker, text, *place in row["turns"]]
             session = Session(row["said_on"], turns, row["name"], metadata=row["metadata"], **row["fields"])
-            id_, numbers, origin = row["id"], tuple(t[0] for t in row["turns"]), str(row["origin"])
             deprecated = {turn: date.fromisoformat(day) for turn, day in row["deprecated"]}
-            newer = () if row["newer"] is None else (row["newer"],)
+            numbered = tuple(t[0] for t in row["turns"])
+            entry = cls(row["id"], session, numbered, deprecated, row["newer"], str(row["origin"]))
         except (KeyError, TypeError, ValueError) as error:
             raise _other_form() from error
-        if not all(type(number) is int and 0 <= number < 2**31 for number in (id_, *numbers, *deprecated, *newer)) or (
-                newer and newer[0] <= id_):
+        newer = [] if entry.newer is None else [entry.newer]
+        numbers = (entry.id, *entry.numbers, *deprecated, *newer)
+        if not all(type(n) is int and 0 <= n < 2**31 for n in numbers) or newer and newer[0] <= entry.id:
             raise _other_form()
-        return cls(id_, session, numbers, deprecated, row["newer"], origin)
+        return entry
 
     def row(self) -> dict[str, Any]:
         """Return the entry as plain JSON values."""

@@ -30,9 +30,9 @@ from memlab.live.database import Database
 from memlab.models.protocols import Floats, Ints, Role
 from memlab.runtime.files import TEMPORARY, disk_faults
 from memlab.store.index import SegmentIndex
-from memlab.store.part import Part
 from memlab.store.segment import DAMAGED, key_columns, store_errors
 from memlab.store.store import SavedCodes, Store
+from memlab.tables import Tables
 
 
 class TokenCodes:
@@ -238,15 +238,15 @@ class QuestionStore(Store):
     Args:
         memory: The store of the memory.
         turns: The lock that all questions of the memory share.
-        part: What the filter of the question has left; None without a filter.
+        whole: The tables of which the filter of the question has left a part; None without a filter.
     """
 
     shares_results: ClassVar[bool] = False
     caches_indexes: ClassVar[bool] = True
 
-    def __init__(self, memory: LiveStore, turns: RLock, part: Part | None) -> None:
+    def __init__(self, memory: LiveStore, turns: RLock, whole: Tables | None) -> None:
         super().__init__(memory.root)
-        self.part = part
+        self.whole = whole
         self._memory, self._turns = memory, turns
         self.made, self.found, self._completions = memory.made, memory.found, memory._completions
 

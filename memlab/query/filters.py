@@ -113,7 +113,7 @@ def _fields_of(fields: pl.DataFrame) -> Mapping[tuple[int, int], Any]:
 def _select(tables: Tables, where: Where, known: Mapping[tuple[int, int], Any]) -> Tables:
     """Return the tables of the sessions and turns that fit."""
     fit = FieldValues([known.get(place, {}) for place in tables["sessions"].select(SESSION).iter_rows()]).fit(where)
-    return narrow(tables, fit, where)[0].only(PLACED)
+    return narrow(tables, fit, where).only(PLACED)
 
 
 def undo(tables: Tables, data: Tables) -> Tables:

@@ -124,10 +124,10 @@ class FieldValues:
         return self._rows[key]
 
 
-def narrow(tables: Tables, values: NDArray[np.bool_], where: Where) -> tuple[Tables, dict[str, Ints]]:
+def narrow(tables: Tables, values: NDArray[np.bool_], where: Where) -> Tables:
     """Return the tables of what fits: its sessions, the turns of the roles, and the memories of nothing but these.
 
-    With them come the rows that are left of each table, (n,). Memories are numbered anew.
+    Memories are numbered anew.
 
     values: (n,) whether each row of ``sessions`` has one of the filter's values of each field.
     """
@@ -144,11 +144,9 @@ def narrow(tables: Tables, values: NDArray[np.bool_], where: Where) -> tuple[Tab
         other = tables["turns"].filter(~where.of_role()).select(*SESSION, pl.col("turn").alias("turns"))
         memories = tables["memories"].select(*place).with_row_index("row").filter(pl.Series(left["memories"]))
         left["memories"][memories.explode("turns").join(other, on=place, how="semi")["row"].to_numpy()] = False
-    rows = {name: np.flatnonzero(fit) for name, fit in left.items()}
     numbered = tables["memories"].with_columns(pl.Series("memory", np.cumsum(left["memories"]) - 1))
-    cut = {name: (numbered if name == "memories" else tables[name]).filter(pl.Series(fit))
-           for name, fit in left.items() if len(rows[name]) < len(fit)}
-    return tables.updated(cut), rows
+    return tables.updated({name: (numbered if name == "memories" else tables[name]).filter(pl.Series(fit))
+                           for name, fit in left.items() if not fit.all()})
 
 
 def _ints(table: pl.DataFrame, column: str) -> Ints:

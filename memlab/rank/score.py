@@ -132,7 +132,7 @@ def lanes_of(tables: Tables, store: Store, level: Level, rrf_k: int, summed: boo
     coded = hits.select("question", "memory", "score", pl.col("lane").cast(pl.Enum(lanes)).to_physical())
     if store.caches_indexes and tables.has_digests(FROM) and coded.height:  # else they are of this question
         members = store.index("members", CachedMembers).of(
-            level, partial(project, level), coded["memory"], tables, store.part)
+            level, partial(project, level), coded["memory"], tables, store.whole)
         return members.units, pivot(members.by_unit(coded), lanes)
     units, pairs = project(level, tables["memories"].join(hits, on="memory", how="semi"), tables)
     return units, pivot(coded.join(pairs, on="memory"), lanes)

@@ -20,7 +20,6 @@ from memlab.models.protocols import Ints
 from memlab.runtime.latest import Latest
 from memlab.stage import stage
 from memlab.store import Store
-from memlab.store.part import Part
 from memlab.tables import DIGITS, SCHEMAS, SESSION, Tables, empty
 
 Level = Literal["auto", "turn", "session", "memory"]
@@ -123,19 +122,6 @@ class Members:
         memories, lengths = np.unique(ordered["memory"].to_numpy(), return_counts=True)
         return cls(units, memories, np.concatenate([[0], np.cumsum(lengths)]), ordered["unit"].to_numpy())
 
-    def part(self, part: Part) -> Members:
-        """Return the units that a filter has left of those of the whole, and the members of its memories."""
-        level = self.units["level"][0]
-        number_of = part.numbers({"memory": "memories", "turn": "turns", "session": "sessions"}[level])
-        unit = number_of[self.units["unit"].to_numpy()]
-        units = self.units.filter(pl.Series(unit >= 0)).with_columns(pl.Series("unit", unit[unit >= 0]))
-        if level == "session":  # may have lost turns
-            units = session_units(part.tables["sessions"], part.tables["turns"])
-        memories, lengths = part.numbers()[self.memories], np.diff(self.begins)
-        left = memories >= 0
-        return Members(units, memories[left], np.concatenate([[0], np.cumsum(lengths[left])]),
-                       number_of[self.numbers[np.repeat(left, lengths)]])
-
     def by_unit(self, hits: pl.DataFrame) -> pl.DataFrame:
         """Return the hits, which have ``memory``, with ``unit``: a row for each unit of each hit, as an inner join."""
         asked = hits["memory"].to_numpy()
@@ -158,28 +144,17 @@ class CachedMembers:
         self._whole = ""  # the digest of the latest tables that were no part
         self._members = Latest[Members](PARTS)
 
-    def of(self, level: str, project: Project, hit: pl.Series, tables: Tables, part: Part | None = None) -> Members:
+    def of(self, level: str, project: Project, hit: pl.Series, tables: Tables, whole: Tables | None = None) -> Members:
         """Return the units of a level, and those of all memories of the kinds of some (their ids), made once.
 
-        Those of a ``part`` are selected among those of the whole; another whole drops them.
+        whole: the tables of which a filter has left these; others drop what is cached.
         """
         digest, kinds = tables.digest(FROM), _kinds(tables["memories"], hit)
-
-        def make() -> Members:
-            if part is None or not part.fits(tables, FROM):
-                return _members(project, kinds, tables)
-            whole = part.whole.digest(FROM)
-            self._keep(whole)
-            return self._members.get((whole, level, kinds), lambda: _members(project, kinds, part.whole)).part(part)
-
+        latest = digest if whole is None else whole.digest(FROM)
         with self._lock:
-            if part is None:
-                self._keep(digest)
-            return self._members.get((digest, level, kinds), make)
-
-    def _keep(self, whole: str) -> None:
-        if whole != self._whole:
-            self._clear(whole)
+            if latest != self._whole:
+                self._clear(latest)
+            return self._members.get((digest, level, kinds), lambda: _members(project, kinds, tables))
 
     def _clear(self, whole: str) -> None:
         self._whole = whole

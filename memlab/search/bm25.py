@@ -106,7 +106,7 @@ def search_words(tables: Tables, store: Store, kinds: Sequence[str] | None, name
     """
     queries, memories = tables["queries"], tables["memories"]
     # an experiment has hundreds of corpora: one at a time is in memory, and terms that nobody asks for are not counted
-    cached = (store.index(("words", tokenise), lambda: CachedWords(tokenise)).of(tables, kinds, store.part)
+    cached = (store.index(("words", tokenise), lambda: CachedWords(tokenise)).of(tables, kinds, store.whole)
               if store.caches_indexes else None)
     pools = [pool.rows for pool in cached] if cached else memory_pools(memories, kinds)
     layout = list(visible_pools(pools, queries, tables["questions"]))

@@ -111,11 +111,11 @@ class Dense:
 
     def _cached(self, tables: Tables, store: Store) -> list[VectorPool]:
         """Return the pools of a live memory, whose vectors are gathered once for all questions."""
-        def make(tables: Tables) -> list[VectorPool]:
+        def make() -> list[VectorPool]:
             return [*self._open(memory_pools(tables["memories"], self.kinds), tables, store)]
 
         name = f"vector pools {self.embedder.identity()} {spec(self.index)}"
-        return store.index(name, CachedPools[VectorPool]).of(tables, self.kinds, make, store.part)
+        return store.index(name, CachedPools[VectorPool]).of(tables, self.kinds, make, store.whole)
 
     def _open(self, pools: Sequence[MemoryPool], tables: Tables, store: Store) -> Iterator[VectorPool]:
         """Yield the pools with their vectors, each in its index."""
@@ -126,7 +126,7 @@ class Dense:
         keys = encode(store, self.embedder, tables["texts"], key_ids.gather(rows), "document")
         for pool in pools:
             vectors: Floats | Rows = Rows(keys.base, keys.rows[np.searchsorted(rows, pool.memories)])
-            if store.caches_indexes and isinstance(keys.base, np.ndarray):
+            if store.caches_indexes and store.whole is None and isinstance(keys.base, np.ndarray):
                 vectors = vectors[:]
             with store.caching():
                 searcher = self._searcher(vectors, key_ids.gather(pool.memories), pool.kind, tables, store)
@@ -139,7 +139,7 @@ class Dense:
             return self.index.open(vectors, folder)
 
         def whole() -> tuple[pl.Series, Rows]:
-            memories = (store.part.whole if store.part else tables)["memories"]
+            memories = (tables if store.whole is None else store.whole)["memories"]
             texts = of_kinds(memories, (kind,))["key_id"].unique(maintain_order=True)
             return texts, encode(store, self.embedder, tables["texts"], texts, "document")
 
@@ -154,9 +154,3 @@ class VectorPool:
     rows: MemoryPool
     vectors: Floats | Rows
     searcher: Searcher
-
-    def part(self, numbers: Ints) -> VectorPool:
-        """Return the pool of what a filter has left (``Part.numbers``)."""
-        pool, left = self.rows.part(numbers)
-        vectors = Rows(self.vectors, left)
-        return VectorPool(pool, vectors, self.searcher.part(vectors, left))

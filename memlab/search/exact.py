@@ -59,10 +59,6 @@ class Searcher(Protocol):
         """
         ...
 
-    def part(self, vectors: Vectors, at: Ints) -> Searcher:
-        """Return a searcher of some of its vectors (n, d), which have these positions, (n,)."""
-        ...
-
 
 @runtime_checkable
 class Index(Protocol):
@@ -239,9 +235,6 @@ class _FlatSearcher:
                 return neighbours
             note("exact search runs on the CPU: the GPU ran out of memory")
         return Exact(self.vectors, self.block).search(queries, visible, depth)
-
-    def part(self, vectors: Vectors, at: Ints) -> Searcher:  # noqa: ARG002  (every vector is compared)
-        return _FlatSearcher(vectors, self.block, self.device)
 
     def _pays(self, products: float, dim: int) -> bool:
         """Return whether to search on the GPU; log the rule the first time that it decides either way."""

@@ -261,7 +261,7 @@ class _FaissSearcher:
 
     def part(self, vectors: Vectors, at: Ints) -> Searcher:
         """Return a searcher of some of its vectors (n, d), which have these positions, (n,)."""
-        return replace(self, vectors=vectors, at=self.at[at], exact=self.exact.part(vectors, at))
+        return replace(self, vectors=vectors, at=self.at[at], exact=Flat(device=self.config.device).open(vectors, None))
 
     def search(self, queries: Floats, visible: Ints, depth: int) -> Neighbours:
         """Search with the index where it pays; what may be found is a selector inside the search."""
@@ -325,7 +325,9 @@ class CachedIndex:
                 self._searcher = config.open(of_texts, folder)
                 at = self._places(searched)
             searcher = self._searcher
-        return searcher.part(vectors, at.to_numpy().astype(np.int64))
+        if isinstance(searcher, _FaissSearcher):
+            return searcher.part(vectors, at.to_numpy().astype(np.int64))
+        return config.open(vectors, None)  # there are few
 
     def _places(self, searched: pl.Series) -> pl.Series:
         texts = pl.DataFrame({"text_id": self._texts}).with_row_index("at")

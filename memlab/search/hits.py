@@ -34,12 +34,6 @@ class MemoryPool:
     memories: Ints
     days: NDArray[np.float64]
 
-    def part(self, numbers: Ints) -> tuple[MemoryPool, Ints]:
-        """Return what a filter has left (``Part.numbers``), and the positions of that here, (m,)."""
-        rows = numbers[self.memories]
-        left = np.flatnonzero(rows >= 0)
-        return MemoryPool(self.corpus, self.kind, rows[left], self.days[left]), left
-
 
 @dataclass(frozen=True)
 class VisiblePool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Annotated
 
 import numpy as np
@@ -49,13 +48,9 @@ class LateIndex(WeightedLate):
 
     def _postings(self, lists: TokenLists, pool: TokenPool, store: Store) -> TokenPostings:
         """Return the lists of a pool's texts among those of all texts, where a filter has left a part of them."""
-        if store.part is None:
+        if store.whole is None:
             return lists.of(pool.texts)
-        if pool.whole is not None:
-            whole, used = pool.whole
-            postings = lists.of(whole.texts)
-            return replace(postings, place=postings.place[used])
-        texts = next(whole.texts for whole in self._pools(store.part.whole, store, None)
+        texts = next(whole.texts for whole in self._pools(store.whole, store)
                      if (whole.rows.corpus, whole.rows.kind) == (pool.rows.corpus, pool.rows.kind))
         return lists.part(lists.of(texts), pool.texts)
 

@@ -20,7 +20,6 @@ from memlab.search.maxsim import DocumentFrequencies, best_matches, cells, weigh
 from memlab.search.token_pools import Places, TokenPool, token_pools
 from memlab.stage import Names, name_of, spec, stage
 from memlab.store import Store
-from memlab.store.part import Part
 from memlab.store.token_vectors import Precision, TokenVectors, usual_precision
 from memlab.tables import Tables, distinct_texts, empty
 
@@ -152,7 +151,7 @@ class WeightedLate:
         asked, asked_of = distinct_texts(tables["texts"], queries["text_id"])
         questions = store.token_vectors(self.matcher, asked, "query")
         query_ids, width = queries["query"].to_numpy(), self.matcher.query_tokens
-        pools = {(pool.rows.corpus, pool.rows.kind): pool for pool in self._pools(tables, store, store.part)}
+        pools = {(pool.rows.corpus, pool.rows.kind): pool for pool in self._pools(tables, store)}
         hits = HitsBuilder(digits=digits_of(self.matcher))
         for seen in visible_pools([pool.rows for pool in pools.values()], queries, tables["questions"]):
             pool = pools.pop((seen.corpus, seen.kind))  # unless it is cached, a GPU's memory is free for the next
@@ -162,15 +161,13 @@ class WeightedLate:
                 hits.add(f"{lane}:{seen.kind}", query_ids[seen.queries[i]], pool.memories[best], scores, self.depth)
         return Tables(hits=hits.frame())
 
-    def _pools(self, tables: Tables, store: Store, part: Part | None) -> list[TokenPool]:
+    def _pools(self, tables: Tables, store: Store) -> list[TokenPool]:
         def encode(keys: pl.DataFrame) -> TokenVectors:
             return store.token_vectors(self.matcher, keys, "document", self.number_format())
 
-        def make(tables: Tables) -> list[TokenPool]:
-            return token_pools(tables, self.kinds, encode)
-
         settings = (self.matcher.token_identity("document"), self.number_format())
-        return store.index(f"token pools {settings}", CachedPools[TokenPool]).of(tables, self.kinds, make, part)
+        return store.index(f"token pools {settings}", CachedPools[TokenPool]).of(
+            tables, self.kinds, lambda: token_pools(tables, self.kinds, encode), store.whole)
 
     def _scores(self, pool: TokenPool, queries: Queries, visible: Ints, store: Store  # noqa: ARG002
                 ) -> Iterator[tuple[int, str, Ints, Floats]]:

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from memlab.models.protocols import Ints
 from memlab.search.cached_pools import CachedPools
 from memlab.search.hits import MemoryPool, memory_pools
-from memlab.store.part import Part
 from memlab.tables import Tables, distinct_texts
 
 AT_ONCE = 8192
@@ -37,11 +36,6 @@ class WordPool:
     rows: MemoryPool
     corpus: Corpus
     columns: dict[str, int]
-
-    def part(self, numbers: Ints) -> WordPool:
-        """Return the pool of what a filter has left (``Part.numbers``)."""
-        pool, left = self.rows.part(numbers)
-        return WordPool(pool, self.corpus.part(left), self.columns)
 
     def count(self, tokens: pl.DataFrame, size: int) -> scipy.sparse.csr_array:
         """Return how often each term (its column) occurs in each of ``size`` texts with these tokens (row, term).
@@ -69,14 +63,14 @@ class CachedWords:
         self._postings: tuple[scipy.sparse.csc_array, dict[str, int]] | None = None  # of all texts; and the columns
         self._pools = CachedPools[WordPool]()
 
-    def of(self, tables: Tables, kinds: Sequence[str] | None, part: Part | None = None) -> list[WordPool]:
+    def of(self, tables: Tables, kinds: Sequence[str] | None, whole: Tables | None = None) -> list[WordPool]:
         """Return the pools of the memories of these kinds; MemlabError for a kind that no memory has.
 
-        They are made once for the same table of memories; texts are tokenised that were not there before. Those of a
-        ``part`` are selected among those of the whole; another whole drops them.
+        They are made once for the same table of memories (``CachedPools``); texts are tokenised that were not there
+        before.
         """
         with self._lock:
-            return self._pools.of(tables, kinds, lambda some: self._make(some, kinds), part)
+            return self._pools.of(tables, kinds, lambda: self._make(tables, kinds), whole)
 
     def forget(self, left: pl.Series) -> None:
         """Forget all texts but those with these ids (n,), and the terms that no other text has."""
@@ -167,10 +161,6 @@ class Corpus:
     postings: scipy.sparse.csc_array
     lengths: Ints
     rows: Ints | None = None
-
-    def part(self, left: Ints) -> Corpus:
-        """Return some of the memories, which have these positions (m,)."""
-        return Corpus(self.postings, self.lengths[left], left if self.rows is None else self.rows[left])
 
     @classmethod
     def of(cls, counts: scipy.sparse.csr_array, lengths: Ints, rows: Ints) -> Corpus:

@@ -234,8 +234,7 @@ class TokenPool:
     """The memories of one kind in one corpus, by day, with their token vectors.
 
     rows: Those of ``memories``, with their days. texts: Token vectors of the distinct texts. text_of, memories,
-    sessions: (n,) the text, the id and the session of each memory. whole: the pool of which a filter has left this
-    part, and the number there of each of the texts; None for a pool without a filter.
+    sessions: (n,) the text, the id and the session of each memory.
     """
 
     rows: MemoryPool
@@ -243,15 +242,8 @@ class TokenPool:
     text_of: Ints
     memories: Ints
     sessions: Ints
-    whole: tuple[TokenPool, Ints] | None = None
     _places: dict[tuple[int, int], Places] = field(default_factory=dict, init=False)
     _placed: dict[tuple[str, Products], PlacedTokens] = field(default_factory=dict, init=False)
-
-    def part(self, numbers: Ints) -> TokenPool:
-        """Return the pool of what a filter has left (``Part.numbers``), whose memories have these numbers as ids."""
-        pool, left = self.rows.part(numbers)
-        used, text_of = np.unique(self.text_of[left], return_inverse=True)
-        return TokenPool(pool, self.texts.take(used), text_of, pool.memories, self.sessions[left], (self, used))
 
     def places(self, visible: int, gap: int) -> Places:
         """Return the first ``visible`` memories as one block; those of the latest calls are cached."""
@@ -265,9 +257,6 @@ class TokenPool:
     def place_on(self, matcher: TokenMatcher) -> PlacedTokens:
         """Return the token vectors on the device of a matcher's products; they are sent once."""
         at = place_of(matcher)
-        if self.whole is not None:
-            pool, used = self.whole
-            return pool.place_on(matcher).take(used)
         if at not in self._placed:
             self._placed[at] = place(self.texts, *at)
         return self._placed[at]

@@ -41,11 +41,10 @@ from memlab.models.protocols import (
 from memlab.runtime.paths import expand, store_root
 from memlab.store.completions import Completions
 from memlab.store.index import Located, SegmentIndex, StoredRows
-from memlab.store.part import Part
 from memlab.store.segment import Keys, key_columns
 from memlab.store.token_vectors import BITS, Precision, TokenVectors
 from memlab.store.writer import ArrayWriter, TokenWriter, Writer, model_name
-from memlab.tables import Notes, distinct_texts
+from memlab.tables import Notes, Tables, distinct_texts
 
 KINDS = ("vectors", "truncated", "pairs", "tokens", "completions")
 """Names of the folders, by what they hold."""
@@ -104,7 +103,7 @@ class Store:
         shares_results: Whether arms on this store share results of stages in the memory of the process. Live memories
             do not: they have one arm, each question is new, and what was forgotten should be nowhere.
         caches_indexes: Whether indexes are cached between questions, as live memories do.
-        part: What the filter of a question to a live memory has left of its tables; None without a filter.
+        whole: The tables of a live memory where the question's filter has left a part of them, else None.
     """
 
     shares_results: ClassVar[bool] = True
@@ -116,7 +115,7 @@ class Store:
         self.found: Counter[str] = Counter()
         self.replies: list[tuple[str, Completion]] = []
         self.caching_seconds = 0.0
-        self.part: Part | None = None
+        self.whole: Tables | None = None
         self._flush = flush_mb * 1e6, flush_seconds
         self._indexes: dict[Path, SegmentIndex] = {}
         self._completions: dict[Path, Completions] = {}

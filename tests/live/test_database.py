@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from memlab.errors import MemlabError
-from memlab.live.database import FILE, FORMAT, Database, is_memory
+from memlab.live.database import FILE, FORMAT, Database
 from memlab.live.sessions import Entry, Session, SessionRows
 
 
@@ -22,7 +22,7 @@ def entry(number: int, text: str = "hello") -> Entry:
 
 def append(database: Database, *entries: Entry) -> None:
     with database.transaction():
-        SessionRows(database).append(*entries)
+        SessionRows(database).write(*entries)
 
 
 def filled(folder: Path, count: int = 3) -> None:
@@ -119,15 +119,6 @@ def test_a_database_of_another_format_is_left_as_it_is(tmp_path: Path, number: i
         with pytest.raises(MemlabError, match=f"of format {number}, and this memlab reads format {FORMAT}"):
             opened(tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {FILE: before}
-
-
-def test_a_folder_of_format_1_is_left_as_it_is(tmp_path: Path) -> None:
-    assert not is_memory(tmp_path)
-    (tmp_path / "memory.jsonl").write_bytes(b"{}")
-    assert is_memory(tmp_path)
-    with pytest.raises(MemlabError, match=f"of format 1, and this memlab reads format {FORMAT} alone. Fix: use"):
-        opened(tmp_path)
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"memory.jsonl": b"{}"}
 
 
 def test_a_damaged_database_is_named(tmp_path: Path) -> None:

@@ -12,12 +12,10 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from memlab.errors import MemlabError
-from memlab.query.where import Where, narrow
 from memlab.rank.score import RoutedScore, Score, project
-from memlab.rank.units import FROM, CachedMembers, Level, Members
+from memlab.rank.units import FROM, CachedMembers, Members
 from memlab.store import Store
-from memlab.store.part import Part
-from memlab.tables import Tables, empty, frame
+from memlab.tables import Tables
 from tests.rank.rankings import hits, world
 
 
@@ -77,30 +75,16 @@ def test_other_memories_have_other_units_and_a_memory_is_made_once() -> None:
     assert len(calls) == 4
 
 
-@pytest.mark.parametrize("level", ["turn", "session", "memory"])
-@pytest.mark.parametrize(("sessions", "roles"), [((0, 2), None), ((1,), None), ((0, 1, 2), ("user",)),
-                                                 ((2,), ("assistant",))])
-def test_units_of_a_part_are_selected_among_those_of_the_whole(level: Level, sessions: tuple[int, ...],
-                                                               roles: tuple[str, ...] | None) -> None:
-    draw, places = np.random.default_rng(0), [(0, s, t) for s in range(3) for t in range(4)]
-    corpus, session, turn = zip(*places)
-    turns = frame("turns", {"corpus": corpus, "session": session, "turn": turn, "text_id": ["x"] * len(places),
-                            "role": draw.choice(["user", "assistant"], len(places))})
-    memories = [(s, [t], "turn") for _, s, t in places] + [(s, [t, t + 1], "window") for _, s, t in places if t < 3]
-    columns = dict(zip(("session", "turns", "kind"), zip(*memories)))
-    whole = Tables(turns=turns, memories=frame("memories", {
-        "memory": range(len(memories)), "corpus": [0] * len(memories), "key_id": ["x"] * len(memories), **columns}),
-        sessions=frame("sessions", {"corpus": [0] * 3, "session": range(3)}),
-        **{name: empty(name) for name in ("entities", "links")})
-    left, rows = narrow(whole, np.isin(range(3), sessions), Where({}, roles))
-    kept, make = CachedMembers(), partial(project, level)
-    for kind in ("turn", "window"):
-        hit = left["memories"].filter(pl.col("kind") == kind)
-        found = kept.of(level, make, hit["memory"], left, Part(whole, left, rows))
-        anew = Members.of(*project(level, hit, left))
-        assert_frame_equal(found.units, anew.units)
-        for name in ("memories", "begins", "numbers"):
-            assert getattr(found, name).tolist() == getattr(anew, name).tolist()
+def test_units_of_a_part_are_kept_while_the_whole_is_the_same() -> None:
+    kept, tables, hit = CachedMembers(), world(), pl.Series("memory", [0])
+    part = tables.updated({"turns": tables["turns"].filter(pl.col("session") > 0)})
+    make = partial(project, "turn")
+    first = kept.of("turn", make, hit, part, tables)
+    whole = kept.of("turn", make, hit, tables)
+    assert first.units.height < whole.units.height
+    assert kept.of("turn", make, hit, part, tables) is first
+    kept.of("turn", make, hit, part)  # it is the whole now
+    assert kept.of("turn", make, hit, part, tables) is not first
 
 
 def test_memories_of_several_kinds_are_refused_as_ever() -> None:
