@@ -35,7 +35,7 @@ from rich.text import Text
 from memlab.config.overrides import HELP
 from memlab.errors import DiskFault, Faults, MemlabError, error_message
 from memlab.harness.question import MAX_RANKS, ask_data
-from memlab.harness.sweep import OF_RUNS, read
+from memlab.harness.sweep import OF_RUNS, read_one
 from memlab.live.database import is_memory
 from memlab.live.found import line_of
 from memlab.live.results import RESULT, SearchResult
@@ -139,21 +139,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 @enough_memory("search less (data.limit=100, or a smaller file or memory), or close other programs")
 def answer(command: AskCommand) -> tuple[SearchResult, str]:
     """Ask the question; return the result and a description of the searched sessions; raises MemlabError."""
-    sweep = read(command.arguments, without=OF_RUNS)
-    if len(sweep.arms) != 1:
-        raise Faults(["one configuration is needed, the arguments describe "
-                      f"{len(sweep.arms)}; give one value per slot"])
-    (arm,) = sweep.arms
+    arm, settings = read_one(command.arguments, OF_RUNS)
     now = read_moment(command.own["now"], "now") if "now" in command.own else None
     if "memory" in command.own:
         folder = expand(command.own["memory"])
         if not is_memory(folder):
             raise MemlabError("there is no live memory", where=str(folder),
                               fix="give the folder of a memlab.memory.Memory that something was added to")
-        store = store_at(sweep.settings.store) if sweep.settings.store else None
+        store = store_at(settings.store) if settings.store else None
         with Memory(folder, arm.pipeline, store, timezone=command.own.get("timezone")) as memory:
             return memory.look(command.question, now, MAX_RANKS), f"the memory {folder}"
-    return ask_data(arm, command.question, command.own.get("corpus"), now, sweep.settings.store)
+    return ask_data(arm, command.question, command.own.get("corpus"), now, settings.store)
 
 
 def _head(result: SearchResult, place: str) -> None:

@@ -9,16 +9,16 @@ import re
 import textwrap
 import tokenize
 from collections.abc import Iterator
-from dataclasses import dataclass, is_dataclass
+from dataclasses import is_dataclass
 from functools import cache
 from itertools import takewhile
+from typing import NamedTuple
 
 from memlab.config.choices import TECHNIQUES, Choice
 from memlab.runtime.paths import shipped_path
 
 
-@dataclass(frozen=True)
-class Described:
+class Described(NamedTuple):
     """A slot or a setting of a run: its name, its default as it is written, and what it is."""
 
     name: str
@@ -72,11 +72,7 @@ def _config() -> list[str]:
 
 def comment(name: str, choice: Choice) -> list[str]:
     """Return the comment at the head of a choice's file, or above or beside its entry in a table, as plain lines."""
-    return [line.replace("`", "") for line in _comment(name, choice)]
-
-
-def _comment(name: str, choice: Choice) -> list[str]:
-    text = choice.path.read_text(encoding="utf-8").splitlines()
+    text = choice.path.read_text(encoding="utf-8").replace("`", "").splitlines()
     if choice.settings is None:
         head = [line.removeprefix("#").removeprefix(" ") for line in takewhile(lambda line: line.startswith("#"), text)]
         return [line for line in head if not line.startswith("@package")]

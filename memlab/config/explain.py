@@ -52,9 +52,8 @@ NONE = "Nothing is done here."
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the pages of the names; return 0, or 2 after a message about a name that there is not."""
-    parser = Parser(
-        prog="memlab explain", description="Say what each slot, technique and setting of a run is.",
-        epilog=_EPILOG)
+    parser = Parser(prog="memlab explain", epilog=_EPILOG,
+                    description="Say what each slot, technique and setting of a run is.")
     parser.add_argument("name", nargs="*", help="SLOT, SLOT/TECHNIQUE, or a setting such as rank.select.k")
     words = parser.parse_args(argv).name
     names = [word for word in words if not word.startswith(_FOREIGN)]
@@ -74,9 +73,9 @@ def overview() -> str:
     offers = ", ".join(sorted(plugin_entry_points())) or f"none (no package has an entry point in {GROUP})"
     return "\n\n".join((
         "Slots of a run, with their default (memlab run SLOT=TECHNIQUE):",
-        _lines(_rows([*slot_lines(), *BESIDE])),
+        _lines([*slot_lines(), *BESIDE]),
         "Settings of a run (memlab run SETTING=VALUE):",
-        _lines(_rows(run_settings())),
+        _lines(run_settings()),
         f"Plug-ins of installed packages (plugins=[NAME]): {offers}",
         "memlab explain SLOT lists its techniques, memlab explain SLOT/TECHNIQUE its settings."))
 
@@ -100,7 +99,7 @@ def explain(name: str) -> str:
     below = [*(line for line in (*slot_lines(), *BESIDE) if line.name.startswith(f"{name.replace('.', '/')}/")),
              *(line for line in run_settings() if f"{line.name}.".startswith(f"{name}."))]
     if below:
-        return _lines(_rows(below))
+        return _lines(below)
     raise _unknown(name)
 
 
@@ -126,17 +125,11 @@ def _unknown(name: str) -> MemlabError:
     return MemlabError(f"there is no slot '{name}'", fix=did_you_mean(name.replace(".", "/"), names))
 
 
-def _rows(lines: Sequence[Described]) -> Iterator[tuple[str, str, str]]:
-    for line in lines:
-        yield line.name, line.default, line.text
-
-
-def _lines(rows: Iterator[tuple[str, str, str]] | Sequence[tuple[str, str, str]]) -> str:
+def _lines(rows: Sequence[tuple[str, str, str]]) -> str:
     """Return aligned rows, one line each; on a terminal the last column is cut at its width."""
-    table = [*rows]
-    widths = [max(len(row[i]) for row in table) for i in (0, 1)]
-    heads = ("  " + "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths) if width) for row in table)
-    return "\n".join(_cut(f"{head}  {row[2]}".rstrip()) for head, row in zip(heads, table))
+    widths = [max(len(row[i]) for row in rows) for i in (0, 1)]
+    heads = ("  " + "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths) if width) for row in rows)
+    return "\n".join(_cut(f"{head}  {row[2]}".rstrip()) for head, row in zip(heads, rows))
 
 
 def _cut(line: str) -> str:
@@ -211,11 +204,6 @@ class Setting:
     owner: type
     reason: str = ""
 
-    @property
-    def name(self) -> str:
-        """The last part of its place."""
-        return self.place.rpartition(".")[2]
-
     def is_at(self, place: str) -> bool:
         """Return whether it is at a place, or below."""
         return f"{self.place}.".startswith(f"{place}.")
@@ -233,8 +221,8 @@ def settings(slot: str, name: str) -> list[Setting]:
     choice = f"{slot}/{name}"
     prefix = slot.replace("/", ".")
     said = {f"{prefix}.{at}": text for at, text in beside_settings(body(choice, all_choices(CONF)[choice])).items()}
-    return [dataclasses.replace(one, reason=said.get(one.place) or reasons(one.owner).get(one.name, ""))
-            for one in bare_settings(choice)]
+    return [dataclasses.replace(one, reason=said.get(one.place) or reasons(one.owner).get(
+        one.place.rpartition(".")[2], "")) for one in bare_settings(choice)]
 
 
 def bare_settings(choice: str) -> list[Setting]:

@@ -6,7 +6,6 @@ it (``${my.k}``). A misspelt key is none of these, whether a word or a file has 
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
@@ -17,7 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from memlab.config import choices
 from memlab.config.choices import ARMS, GLOBAL, FileStamp
-from memlab.config.instantiate import CONF, choice_settings, find_class, options
+from memlab.config.instantiate import CONF, choice_settings, class_defaults, find_class, options
 from memlab.errors import did_you_mean
 
 Place = tuple[str, ...]
@@ -88,11 +87,9 @@ def _references(stamps: tuple[FileStamp, ...]) -> frozenset[Place]:
 
 def origin(place: Place) -> Path | None:
     """Return the file beside memlab's own that sets a place, or the end of it; None if there is none."""
-    for start in range(len(place)):
-        for name, choice in choices.more_choices().items():
-            if _at(choice_settings(name), place[start:]) is not None:
-                return choice.path
-    return None
+    ends = [place[start:] for start in range(len(place))]
+    return next((choice.path for end in ends for name, choice in choices.more_choices().items()
+                 if _at(choice_settings(name), end) is not None), None)
 
 
 def places_in_files(config: DictConfig) -> dict[Place, Path]:
@@ -122,7 +119,7 @@ def _follow(plain: Any, roots: Iterable[Place], slots: Iterable[Place]) -> tuple
         if root in seen or (root in slots and isinstance(node, dict) and "_target_" not in node):
             continue
         seen.add(root)
-        for place, value in _settings(node, root, faults):
+        for place, value in _leaves(node, root, faults):
             read.add(place)
             if isinstance(value, str) and "${" in value:
                 queue += [source for part in value.split("${")[1:] for name in _NAME.findall(part.partition("}")[0])
@@ -130,31 +127,22 @@ def _follow(plain: Any, roots: Iterable[Place], slots: Iterable[Place]) -> tuple
     return read, faults
 
 
-def _settings(node: Any, place: Place, faults: dict[Place, str]) -> Iterator[tuple[Place, Any]]:
-    """Yield (place, value) of the innermost values of a node, without what the classes in it do not have."""
-    if isinstance(node, dict) and node:
-        cls = find_class(str(node["_target_"]), "", []) if "_target_" in node else None
-        names = ["_target_", *(field.name for field in dataclasses.fields(cls) if field.init)] if cls else list(node)
-        for name, value in node.items():
-            if name in names:
-                yield from _settings(value, (*place, str(name)), faults)
-            else:
-                faults[*place, str(name)] = (f"{'.'.join(place)} has no setting '{name}'; "
-                                             f"{did_you_mean(str(name), names[1:])}")
-    elif isinstance(node, list) and node:
-        for i, item in enumerate(node):
-            yield from _settings(item, (*place, str(i)), faults)
-    else:
-        yield place, node
+def _leaves(node: Any, place: Place, faults: dict[Place, str] | None = None) -> Iterator[tuple[Place, Any]]:
+    """Yield (place, value) of the innermost values of a node; an empty mapping or list is one.
 
-
-def _leaves(node: Any, place: Place) -> Iterator[tuple[Place, Any]]:
-    """Yield (place, value) of the innermost values of a node; an empty mapping or list is one."""
+    With ``faults``, settings that the classes in the node do not have are added there, and not yielded.
+    """
     items = list(node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ())
     if not items:
         yield place, node
+    target = node.get("_target_") if isinstance(node, dict) and faults is not None else None
+    cls = find_class(str(target), "", []) if target is not None else None
+    known = class_defaults(cls) if cls else {}
     for name, value in items:
-        yield from _leaves(value, (*place, str(name)))
+        if faults is None or cls is None or name in ("_target_", *known):
+            yield from _leaves(value, (*place, str(name)), faults)
+        else:
+            faults[*place, str(name)] = f"{'.'.join(place)} has no setting '{name}'; {did_you_mean(str(name), known)}"
 
 
 def _at(plain: Any, place: Place) -> Any:
@@ -188,9 +176,8 @@ def _of_hydra(node: Any, untouched: Mapping[str, Any]) -> dict[Place, str]:
     faults |= {("hydra", "sweeper", str(name)): f"memlab reads nothing of hydra.sweeper.{name}, only params"
                for name, value in node["sweeper"].items()
                if name != "params" and value != untouched["sweeper"].get(name)}
-    launcher = find_class(str(node["launcher"]["_target_"]), "", [])
-    names = [field.name for field in dataclasses.fields(launcher) if field.init] if launcher else []
-    return faults | {
-        ("hydra", "launcher", str(name)): f"hydra.launcher has no setting '{name}'; {did_you_mean(str(name), names)}"
-        if names else "no launcher is chosen that has settings; add hydra/launcher=slurm"
-        for name in node["launcher"] if name not in ("_target_", *names)}
+    if find_class(str(node["launcher"]["_target_"]), "", []):
+        list(_leaves(node["launcher"], ("hydra", "launcher"), faults))
+        return faults
+    return faults | {("hydra", "launcher", str(name)): "no launcher is chosen that has settings; add "
+                     "hydra/launcher=slurm" for name in node["launcher"] if name != "_target_"}

@@ -230,10 +230,9 @@ def rates(out: Path) -> dict[str, float]:
             manifest = read_json(path)
         except (OSError, ValueError):
             continue
-        by_slot = manifest.get("seconds", {})
         for what, slots in (("vectors", ("dense",)), ("pairs", ("late", "rerank"))):
             count = in_plan_terms(manifest.get("made", {}))[what]
-            seconds = sum(by_slot.get(slot, 0) for slot in slots)
+            seconds = sum(manifest.get("seconds", {}).get(slot, 0) for slot in slots)
             if count >= 500 and seconds > 1:
                 best[what] = max(best.get(what, 0.0), count / seconds)
     return best
@@ -266,19 +265,13 @@ def print_plan(sweep: Sweep, store: Store, out: Console) -> None:
     total = Cost()
     made = remaining_costs([arm for arm in sweep.arms if arm.name not in sweep.unready], store)
     for arm in sweep.arms:
-        if arm.name in sweep.unready:
-            table.add_row(arm.name, "no model", "?", "?", "?", "?")
-            continue
-        if arm.is_finished():
-            table.add_row(arm.name, "finished", "", "", "", "")
-            continue
-        one = made[arm.name, arm.dataset.name]
-        if one is None:
-            table.add_row(arm.name, "to run", "?", "?", "?", "?")
-            continue
-        total = total.and_then(one)
-        table.add_row(arm.name, "to run", f"{one.texts:,}", f"{one.characters:,}", f"{one.pairs:,}",
-                      f"{one.replies:,}")
+        state = "no model" if arm.name in sweep.unready else "finished" if arm.is_finished() else "to run"
+        if one := made.get((arm.name, arm.dataset.name)):
+            total = total.and_then(one)
+            cells = [f"{number:,}" for number in (one.texts, one.characters, one.pairs, one.replies)]
+        else:
+            cells = ["" if state == "finished" else "?"] * 4
+        table.add_row(arm.name, state, *cells)
     out.print(table)
     for why in dict.fromkeys(sweep.unready.values()):
         out.print(f"no model: {escape(why)}")

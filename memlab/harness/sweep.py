@@ -100,12 +100,11 @@ def read(arguments: Sequence[str], multirun: bool = False, without: Sequence[str
     if configs is None:
         raise Faults(faults)
     leave_untracked(configs.arms, overrides_of(configs.base))
-    command = command_line(arguments, multirun)
     arms: list[Arm] = []
     left_out: dict[str, str] = {}
     for config in configs.arms:
         try:
-            arms.append(replace(arm_of(config, configs.swept), command=command))
+            arms.append(replace(arm_of(config, configs.swept), command=command_line(arguments, multirun)))
         except Faults as error:
             if ablation.swaps_part(config):  # a part that cannot stand where the others are
                 left_out[str(config.ablate)] = error.faults[0]
@@ -115,22 +114,18 @@ def read(arguments: Sequence[str], multirun: bool = False, without: Sequence[str
     base = configs.base
     track = part(base, "track", faults)
     contrasts = _contrasts(base, faults)
-    launcher = None
-    if str(base.hydra.launcher._target_).startswith("memlab."):
-        launcher = part(base, "hydra.launcher", faults)
-    if type(base.shards) is int and base.shards < 1:
-        faults.append(f"shards: {base.shards} parts; 1 is the whole, 8 are eight jobs")
-    if type(base.shards) is int and base.shards > MOST_SHARDS:
-        faults.append(f"shards: {base.shards:,} parts, the limit is {MOST_SHARDS:,}")
-    elif type(base.shards) is int and base.shards > 1:
+    ours = str(base.hydra.launcher._target_).startswith("memlab.")
+    launcher = part(base, "hydra.launcher", faults) if ours else None
+    shards = base.shards if type(base.shards) is int else 1  # another type is named above
+    if not 1 <= shards <= MOST_SHARDS:
+        faults.append(f"shards: {shards:,} parts, the limit is {MOST_SHARDS:,}; 1 is the whole, 8 are eight jobs")
+    elif shards > 1:
         faults += dict.fromkeys(f"shards: {why}" for arm in arms if (why := refusal(arm.pipeline)))
     gpus: Any = OmegaConf.to_container(base.gpus) if isinstance(base.gpus, ListConfig) else base.gpus
     faults += [fault] if (fault := setting_fault(gpus)) else []
-    unready: dict[str, str] = {}
-    if not faults:
-        unready = _without_files(arms, faults)
-        if not base.plan:
-            faults += dict.fromkeys(unready.values())
+    unready = {} if faults else _without_files(arms, faults)
+    if not base.plan:
+        faults += dict.fromkeys(unready.values())
     if not faults:
         unchanged = _find_unchanged([arm for arm in arms if arm.name not in unready])
         left_out |= unchanged
@@ -354,6 +349,17 @@ def _within(key: str, places: Sequence[str]) -> bool:
     return any(dotted == place or dotted.startswith(f"{place}.") for place in places)
 
 
+def read_one(arguments: Sequence[str], without: Sequence[str] = ()) -> tuple[Arm, DictConfig]:
+    """Return the one arm that arguments describe, and the settings of its run.
+
+    Raises Faults with all that is wrong, and for several arms.
+    """
+    sweep = read(arguments, without=without)
+    if (number := len(sweep.arms)) != 1:
+        raise Faults([f"one configuration is needed, these arguments describe {number}; give one value per slot"])
+    return sweep.arms[0], sweep.settings
+
+
 def preset(*arguments: str) -> Pipeline:
     """Return the pipeline that arguments of ``memlab run`` describe; raise Faults with all that is wrong with them.
 
@@ -362,10 +368,7 @@ def preset(*arguments: str) -> Pipeline:
     """
     if wrong := [repr(argument) for argument in arguments if not isinstance(argument, str)]:
         raise Faults([f"expected arguments such as 'rank.select.k=5', given {', '.join(wrong)}"])
-    arms = read(arguments, without=(*OF_RUNS, "data", "store")).arms
-    if len(arms) != 1:
-        raise Faults([f"one configuration is needed, these arguments describe {len(arms)}; give one value per slot"])
-    return arms[0].pipeline
+    return read_one(arguments, (*OF_RUNS, "data", "store"))[0].pipeline
 
 
 def run_pipeline(pipeline: Pipeline, dataset: Dataset, name: str, *, out: str | Path = "runs",

@@ -88,33 +88,28 @@ def load(name: str, path: Path | None) -> Tables:
 
 def make_judge(name: str, chat: str | None, fields: Mapping[str, str], own: Mapping[str, str] | None = None) -> Stage:
     """Make a judge of its name: its ``own`` fields, and those of its chat model if it uses one."""
-    from hydra import compose, initialize_config_dir
     from hydra.errors import HydraException
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
-    from memlab.config import choices
-    from memlab.config.instantiate import CONF, construct
+    from memlab.config.composition import composition
+    from memlab.config.instantiate import construct
 
     if name not in options("judge"):
         raise MemlabError(f"there is no judge '{name}'", fix=did_you_mean(name, options("judge")))
     uses_chat = "${judge_chat}" in str(choice_settings(f"judge/{name}"))
     if not uses_chat and (chat is not None or fields):
         raise MemlabError(f"judge '{name}' asks no chat model", fix="leave --chat and --chat.FIELD out")
-    choices.register(CONF, choices.stamps())
     try:
-        with initialize_config_dir(str(CONF), version_base="1.3"):
-            config = compose(overrides=[f"+judge={name}", *([_chat_override(chat, fields)] if uses_chat else [])])
-        OmegaConf.set_struct(config, False)
-        config.merge_with_dotlist([f"judge_chat.{field}={value}" for field, value in fields.items()])
-        for field, value in (own or {}).items():
-            OmegaConf.update(config, f"judge.{field}", OmegaConf.from_dotlist([f"value={value}"]).value)
-        plain = OmegaConf.to_container(config, resolve=True)
+        config = OmegaConf.create(composition(None, [f"+judge={name}", *(
+            [_chat_override(chat, fields)] if uses_chat else [])]))
+        config.merge_with_dotlist([*(f"judge_chat.{field}={value}" for field, value in fields.items()),
+                                   *(f"judge.{field}={value}" for field, value in (own or {}).items())])
+        plain = OmegaConf.to_container(config.judge, resolve=True)
     except (OmegaConfBaseException, HydraException) as fault:
         raise MemlabError(str(fault).splitlines()[0], where=f"judge={name}") from fault
-    assert isinstance(plain, dict)
     faults: list[str] = []
-    stage: Stage = construct(plain["judge"], "judge", faults)
+    stage: Stage = construct(plain, "judge", faults)
     if faults:
         raise Faults(dict.fromkeys(_OWN.sub("--judge.", _CHAT.sub("--chat.", fault)) for fault in faults))
     return stage

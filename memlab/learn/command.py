@@ -9,7 +9,7 @@ from typing import Any
 
 from memlab.errors import Faults, MemlabError
 from memlab.harness.arm import Arm, load
-from memlab.harness.sweep import read
+from memlab.harness.sweep import read_one
 from memlab.learn.fits import save
 from memlab.runtime.machine import OF_A_RUN, enough_memory
 from memlab.runtime.terminal import own_words, print
@@ -18,11 +18,9 @@ from memlab.tables import Tables
 
 
 def read_arm(arguments: Sequence[str]) -> tuple[Arm, Store]:
-    """Return the one arm that arguments of memlab.run configure, and the store; raise MemlabError for several arms."""
-    sweep = read(list(arguments))
-    if len(sweep.arms) != 1:
-        raise MemlabError("one model is fitted at a time; several values were given", fix="one value each")
-    return sweep.arms[0], store_at(sweep.settings.store)
+    """Return the one arm that arguments of memlab.run configure, and the store; raise Faults for several arms."""
+    arm, settings = read_one(arguments)
+    return arm, store_at(settings.store)
 
 
 def report(action: Callable[[], str], failed: int = 1) -> int:

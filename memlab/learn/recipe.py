@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 import numpy as np
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.errors import HydraException
 from pydantic import Field, ValidationError, model_validator
 
 from memlab.errors import Faults, MemlabError, did_you_mean
@@ -201,7 +199,7 @@ def split_words(words: Sequence[str], kind: type) -> tuple[dict[str, Any], list[
     >>> split_words(["data=locomo", "fold=1/3", "rate=5e-5"], TrainingRecipe)
     ({'fold': '1/3', 'rate': 5e-05}, ['data=locomo'])
     """
-    from memlab.config.overrides import faults
+    from memlab.config.overrides import faults, try_parse
 
     names = [f.name for f in dataclasses.fields(kind)]
     settings: dict[str, Any] = {}
@@ -210,9 +208,9 @@ def split_words(words: Sequence[str], kind: type) -> tuple[dict[str, Any], list[
              for word, key in ((word, word.partition("=")[0]) for word in others)
              if any("there is no setting" in fault for _, fault in faults([word]))]
     for key, value in own.items():
-        try:
-            settings[key] = OverridesParser.create().parse_override(f"{key}={value}").value()
-        except HydraException:
+        if override := try_parse(f"{key}={value}"):
+            settings[key] = override.value()
+        else:
             wrong.append(f"{key}={value}: cannot be read as key=value")
     if wrong:
         raise Faults(wrong)

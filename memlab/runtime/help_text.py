@@ -13,7 +13,6 @@ import shutil
 import textwrap
 from collections.abc import Iterator
 from itertools import groupby
-from typing import Any
 
 MOST = 120
 """Characters of a line at most, however wide the terminal is."""
@@ -93,24 +92,11 @@ class _PageFormatter(argparse.HelpFormatter):
         return _filled(" ".join(text.split()), width).split("\n")
 
 
-class _Once(argparse.Action):
-    """Keep the value of an option, of which a command line may hold one."""
-
-    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any,
-                 option_string: str | None = None) -> None:
-        given = namespace.__dict__.setdefault("given_options", set())
-        if option_string and self.dest in given:
-            parser.error(f"{option_string} is given twice; leave one out")
-        given.add(self.dest)
-        setattr(namespace, self.dest, values)
-
-
 class Parser(argparse.ArgumentParser):
-    """A parser whose description and epilog are pages, and whose options are given once."""
+    """A parser whose description and epilog are pages."""
 
     def __init__(self, *, prog: str | None = None, description: str | None = None, epilog: str | None = None) -> None:
         super().__init__(prog=prog, description=description, epilog=epilog, formatter_class=_PageFormatter)
-        self.register("action", None, _Once)
 
     def format_help(self) -> str:
         """Return the help without marks of code."""

@@ -29,17 +29,24 @@ def as_flags(words: Iterable[str], flags: Mapping[str, str]) -> list[str]:
     ['mine.jsonl', '--data=locomo', '--path=a.json']
     >>> as_flags(["chat.url=http://127.0.0.1:8000/v1"], {"chat.": "--chat."})
     ['--chat.url=http://127.0.0.1:8000/v1']
+
+    A setting that is given twice ends the process as a parser would, with status 2.
     """
+    words = list(words)
+    try:
+        own_words(words, {word.partition("=")[0] for word in words if _flag(word, flags) != word})
+    except Faults as error:
+        print(error, file=sys.stderr)
+        raise SystemExit(2) from None
     return [_flag(word, flags) for word in words]
 
 
 def _flag(word: str, flags: Mapping[str, str]) -> str:
     key, equals, value = word.partition("=")
-    if equals and key in flags:
-        return f"{flags[key]}={value}"
     head, dot, field = key.partition(".")
-    if equals and dot and f"{head}." in flags:
-        return f"{flags[f'{head}.']}{field}={value}"
+    for name, rest in ((key, ""), (f"{head}{dot}", field)):
+        if equals and name in flags:
+            return f"{flags[name]}{rest}={value}"
     return word
 
 
