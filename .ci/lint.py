@@ -26,8 +26,8 @@ COMMANDS = [f"{INSTALL}'.[cpu]' && .venv/bin/python -m memlab.run +exp=adaptive_
 APART = ("browser", "cluster", "faults", "fuzz")
 """Folders of tests of a whole browser, cluster or family of readers, or of faults in everything."""
 
-WHOLE = ("test_conf", "test_conformance", "test_cookbook", "test_faults", "test_foreign", "test_leaks",
-         "test_rows", "test_structure", "test_systems", "test_wheel", "test_write_ups")
+WHOLE = ("test_conf", "test_conformance", "test_cookbook", "test_faults", "test_foreign", "test_leak_guard",
+         "test_leaks", "test_rows", "test_structure", "test_systems", "test_wheel", "test_write_ups")
 """Tests of the package as a whole, or of a folder of configuration files or pages."""
 
 MODULE_COMMAND = re.compile(r"(?<!\.venv/bin/)python3? -m memlab\.(?!cluster\.worker|run` is `memlab run`)[a-z]+")

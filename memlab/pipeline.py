@@ -40,8 +40,6 @@ from memlab.tables import GOLD, OPTIONAL, SCHEMAS, Tables, as_of, empty
 from memlab.text.token_counter import TokenCounter, Words, counter, counting
 from memlab.write.chunk import TurnChunker
 
-OPENS_FILES_FOR = "itself"
-
 HIDDEN: dict[Hidden, frozenset[str]] = {"gold": GOLD - {"ids"}, "ids": frozenset({"ids"})}
 """What a stage declares to see -> the tables that it may then read."""
 

@@ -28,8 +28,6 @@ from memlab.runtime.files import atomic_path, disk_faults
 from memlab.runtime.paths import home
 
 CHANGES_RESULTS = False
-OPENS_FILES_FOR = "itself"
-
 LOOPBACK = "127.0.0.1"
 NODE = "node"
 """``--host node``: the address by which other nodes reach this one."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-OPENS_FILES_FOR = "caller"
-
 
 @dataclass(frozen=True)
 class Slot:

@@ -3,7 +3,7 @@
 A stage declares the tables that it reads and writes; it receives only the former and returns the latter. It may also
 return the table ``notes`` (``memlab.tables.Notes``), which the manifest of a run summarises. A field names each file
 that it needs. A stage that sees gold, or is fitted on all questions, says so in its decorator. This guards against
-accidents; ``memlab.harness.leak_guard`` names a stage that looks elsewhere::
+accidents; the leak guard of memlab's tests names a stage that looks elsewhere::
 
     @stage
     class Fixed:
@@ -31,8 +31,6 @@ from memlab.tables import GOLD, Tables, empty
 if TYPE_CHECKING:
     from memlab.store import Store
 
-
-OPENS_FILES_FOR = "caller"
 
 STRICT = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
 """Refuse unknown fields; never read ``true`` as 1."""

@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 
 from memlab.errors import MemlabError, did_you_mean
 
-OPENS_FILES_FOR = "caller"
-
 Schema = dict[str, pl.DataType]
 
 _INT, _LONG, _STR, _REAL, _BOOL = pl.Int32(), pl.Int64(), pl.String(), pl.Float64(), pl.Boolean()

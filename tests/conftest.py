@@ -15,7 +15,7 @@ import pytest
 from hypothesis import settings
 
 from memlab.errors import HIDDEN
-from memlab.harness import leak_guard
+from tests import leak_guard
 from tests.examples import NIGHTLY
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"

@@ -154,7 +154,7 @@ def test_a_reranker_changes_the_order(tmp_path: Path) -> None:
     run(tmp_path, line, *LIVES, "track=none")
     plain, mine = (pl.read_parquet(folder_of(tmp_path, name) / "ranking.parquet") for name in ("none", "overlap"))
     assert mine["overlap"].drop_nulls().is_between(0, 1).all()
-    run(tmp_path, line, *LIVES, "track=none", "hydra/launcher=local", "leak_guard=true", "out=jobs")
+    run(tmp_path, line, *LIVES, "track=none", "hydra/launcher=local", "out=jobs")
     (job,) = (tmp_path / "jobs" / "single" / "synthetic").glob("overlap-*")
     here = folder_of(tmp_path, "overlap")
     assert job.name == here.name  # one digest, though the job ran from a copy of the plug-in's source

@@ -63,7 +63,6 @@ RUN_SETTINGS = (
     RunSetting("out", (str,), FOLDER, recorded=False),
     RunSetting("store", (str, NoneType), FOLDER, recorded=False),
     RunSetting("shards", (int,), "a whole number", recorded=False),
-    RunSetting("leak_guard", (bool,), "true or false"),
     RunSetting("plugins", recorded=False), RunSetting("conf_dir", (str, NoneType), FOLDER, recorded=False),
 )
 

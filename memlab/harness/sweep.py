@@ -259,14 +259,7 @@ def _duplicates(arms: list[Arm], unready: Container[str] = ()) -> list[str]:
 
 
 def build(cfg: DictConfig) -> tuple[Pipeline, Dataset]:
-    """Construct an arm's pipeline and data set; raise Faults with everything that is wrong.
-
-    ``leak_guard: true`` turns the guard of stages on, for as long as the process lives.
-    """
-    if cfg.get("leak_guard"):
-        from memlab.harness import leak_guard
-
-        leak_guard.install()
+    """Construct an arm's pipeline and data set; raise Faults with everything that is wrong."""
     faults: list[str] = []
     stages = {slot: part(cfg, place, faults) for slot, place in PLACES.items()}
     dataset = part(cfg, "data", faults)

@@ -1,3 +1,1 @@
 """The store of one user's memory on disk."""
-
-OPENS_FILES_FOR = "itself"

@@ -1,3 +1,1 @@
 """Encoders, rerankers and chat models, in this process or behind a server."""
-
-OPENS_FILES_FOR = "itself"

@@ -1,4 +1,3 @@
 """Files, folders, progress and interrupts: the machine, as every room uses it."""
 
 CHANGES_RESULTS = False
-OPENS_FILES_FOR = "caller"

@@ -1,4 +1,3 @@
 """Model servers: vLLM in its own environment, started, watched and stopped."""
 
 CHANGES_RESULTS = False
-OPENS_FILES_FOR = "itself"

@@ -3,5 +3,3 @@
 from memlab.store.store import Store, store_at
 
 __all__ = ["Store", "store_at"]
-
-OPENS_FILES_FOR = "itself"

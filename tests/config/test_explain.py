@@ -17,7 +17,7 @@ from memlab.rank.select import Gap
 def test_the_overview_lists_slots_and_settings_of_a_run() -> None:
     page = overview()
     assert "\n  rank/select        fixed      how many results are shown\n" in page
-    assert "\n  leak_guard   false  true: an arm fails" in page
+    assert "\n  plan         false  true: print what would run" in page
     assert {slot for slot in groups() if not slot.startswith("arm/")} <= {line.split()[0] for line in page.splitlines()
                                                                          if line.strip()}
 

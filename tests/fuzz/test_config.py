@@ -19,7 +19,7 @@ WORDS = ("rank/select=fixed", "rank.select.k=5", "data=custom", "data.path=x", "
          "+profile=cpu", "system=best", "~rank/rerank", "hydra.launcher._target_=x", "contrasts=[{arm: a, against: b}]",
          "plugins=[x]", "conf_dir=x", "search/dense=none", "rank/select=gap,fixed", "rank.select.k=range(1,4)", "-m",
          "store=null", "out=x", "ablate=whole", "read/answer=reader", "data.types=[a,b]", "embedder=minilm",
-         "data.limit=2", "track=none", "leak_guard=true", "rank.select.k=choice(1,2)", "chat.url=http://x/v1")
+         "data.limit=2", "track=none", "plan=true", "rank.select.k=choice(1,2)", "chat.url=http://x/v1")
 VALUES = ("null", "{}", "[]", "[[1]]", "{a: {b: 1}}", "${oc.env:HOME}", "${now:%Y}", "${rank.select.k}", "${a", "???",
           "${nope}", "${seed}", "${name}", "${oc.env:MISSING}", "${rank}", "'${.k} ${out}'", "${hydra.job.num}",
           "1e999", "-1", "true", "'x", "a,b", "[a", "interval(0,1)", "glob(*)", "sort(3,1)", "shuffle(1,2)", "tag(a,b)",

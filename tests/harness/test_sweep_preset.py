@@ -47,7 +47,7 @@ def test_the_blocks_of_a_page_run_one_after_the_other(
     assert isinstance(names["Pipeline"], type(Pipeline))
 
 
-@pytest.mark.parametrize("word", ["seed", "rank.select.k", "leak_guard", "rank.select._target_"])
+@pytest.mark.parametrize("word", ["seed", "rank.select.k", "plan", "rank.select._target_"])
 def test_a_value_of_the_environment_is_in_no_error(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_VALUE", "hunter-two")
     with pytest.raises(Faults) as caught:

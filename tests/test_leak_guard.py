@@ -1,9 +1,7 @@
-"""The guard lets through what stages need, and costs nothing where it is off. ``test_leaks`` has what it must catch."""
+"""The guard lets through what stages need. ``test_leaks`` has what it must catch."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +12,6 @@ import polars as pl
 import pytest
 
 from memlab.errors import MemlabError
-from memlab.harness import leak_guard
-from memlab.harness.leak_guard import GuardedCache, watching
 from memlab.learn.coverage import CoverageModel, LearnedK, LoadedCoverage, fit_tables
 from memlab.learn.fits import save
 from memlab.models.protocols import Floats, Ints
@@ -25,11 +21,11 @@ from memlab.search.dense import Dense
 from memlab.stage import LocalPath, stage
 from memlab.store import Store
 from memlab.tables import Tables
+from tests import leak_guard
+from tests.leak_guard import GuardedCache, watching
 from tests.peeks import Look
 from tests.search.world import WordEmbedder
 from tests.small import lexical, lives
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @stage
@@ -120,47 +116,6 @@ def look_after_another(memo: GuardedCache) -> None:
         with watching(Gap()):
             pass
         memo["a"]
-
-
-def test_the_guard_is_off_by_default_and_then_touches_nothing(tmp_path: Path) -> None:
-    code = """if True:
-        import polars as pl
-        before = pl.read_parquet
-        from tests.peeks import Look
-        from tests.small import lexical, lives
-        from memlab.store import Store
-        from pathlib import Path
-        import sys
-        Look.folder = Path(sys.argv[1])
-        lexical(select=Look(way="text", path="gold")).run(lives().load(), Store(Look.folder))
-        assert pl.read_parquet is before and "memlab.harness.leak_guard" not in sys.modules
-    """
-    (tmp_path / "gold").write_text("evidence")
-    subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, check=True, timeout=300)
-
-
-def test_a_setting_turns_it_on(tmp_path: Path) -> None:
-    code = """if True:
-        import sys
-        from dataclasses import replace
-        from pathlib import Path
-        from memlab.harness.sweep import read
-        from memlab.store import Store
-        from tests.peeks import Look
-        from tests.small import words
-        Look.folder = Path(sys.argv[1])
-        (off,) = read(words(Look.folder)).arms
-        assert "memlab.harness.leak_guard" not in sys.modules
-        (on,) = read(words(Look.folder, "leak_guard=true")).arms
-        assert on.digest() == off.digest() and on.name == off.name
-        peeking = replace(on, pipeline=on.pipeline.replace(select=Look(way="text", path="gold")))
-        peeking.run(Store(Look.folder / "store"))
-    """
-    (tmp_path / "gold").write_text("evidence")
-    ended = subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, check=False, timeout=300,
-                           capture_output=True, text=True)
-    assert ended.returncode == 1
-    assert f"the stage tests.peeks.Look opens {tmp_path}/gold, outside its tables" in ended.stderr
 
 
 def test_it_is_on_in_the_tests() -> None:

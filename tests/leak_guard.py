@@ -5,8 +5,8 @@ frame; polars reads files without such an event, so its readers are wrapped. Wha
 libraries do for themselves passes; so do files that a field of the stage names, and those that the stage has written.
 The guard catches accidents. It is no sandbox: code that wants to get around it can.
 
-Only ``leak_guard=true`` and the tests import this module. ``install`` puts the guard around functions and caches of the
-pipeline, where it stays for as long as the process lives.
+``install``, which ``tests/conftest.py`` calls, puts the guard around functions and caches of the pipeline, where it
+stays for as long as the process lives.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from memlab.stage import Stage
 from memlab.store import Store
 from memlab.tables import Tables
 
-CHANGES_RESULTS = False
-OPENS_FILES_FOR = "caller"
-
-DECLARED = "OPENS_FILES_FOR"
-"""What a module or package of memlab names that opens files for a stage: ``itself``, or ``caller``, which answers."""
+OPENS_FILES_FOR = {
+    **dict.fromkeys(("memlab.live", "memlab.models", "memlab.pipeline", "memlab.servers", "memlab.serving",
+                     "memlab.store"), "itself"),
+    **dict.fromkeys((__name__, "memlab.runtime", "memlab.slots", "memlab.stage", "memlab.tables"), "caller")}
+"""Modules and packages that open files for a stage: any file for themselves, or one that their caller answers for."""
 
 _FILES = frozenset({"open", "sqlite3.connect"})
 _OBJECTS = frozenset({"gc.get_objects", "gc.get_referrers", "gc.get_referents"})
@@ -267,12 +267,10 @@ def _is_own(module: str) -> bool:
 
 
 def _opens_for(module: str) -> str:
-    """Return for whom a module of memlab opens files, as it or the nearest of its packages declares."""
-    declared = ""
-    while not declared and _is_own(module):
-        declared = getattr(sys.modules.get(module), DECLARED, "")
+    """Return for whom a module, or the nearest of its packages, opens files; "" if for nobody."""
+    while module and module not in OPENS_FILES_FOR:
         module = module.rpartition(".")[0]
-    return declared
+    return OPENS_FILES_FOR.get(module, "")
 
 
 @functools.cache
