@@ -44,17 +44,6 @@ OF_TYPE: dict[str, str] = {
     "open-domain": "conceptual",  # conclusions from what is known of a person
     # REALTALK has multi-hop and temporal as well
     "commonsense": "conceptual",
-    # FriendsQA; "how" has no class: it asks for a manner, a feeling or a number
-    "what": "factual",
-    "who": "factual",
-    "where": "factual",
-    "when": "temporal",
-    "why": "conceptual",
-    # FairytaleQA; its other types (feeling, outcome resolution, prediction) have no class
-    "action": "factual",
-    "character": "factual",
-    "setting": "factual",
-    "causal relationship": "conceptual",
     # BEAM; its other abilities (abstention, instructions, contradictions, summaries) have no class
     "information_extraction": "factual",
     "multi_session_reasoning": "multi_session",

@@ -11,11 +11,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from memlab.data import fairytaleqa as tales
-from memlab.data.friendsqa import CATEGORIES
 from memlab.run import main
 from memlab.tables import with_text
-from tests.data import test_beam, test_fairytaleqa, test_friendsqa, test_realtalk
+from tests.data import test_beam, test_realtalk
 from tests.data.official_records import write
 from tests.examples import rest_at_night
 from tests.small import lives
@@ -66,41 +64,15 @@ def beam(folder: Path) -> list[str]:
     return ["data=beam", f"data.path={folder}"]
 
 
-def friendsqa(folder: Path) -> list[str]:
-    """Write an episode for each life; each session is a scene, with the questions whose first evidence it holds."""
-    for number, (turns, questions) in enumerate(talks(), 1):
-        scenes = []
-        for (session,), part in turns.partition_by("session", as_dict=True).items():
-            asked = [row for row in questions.iter_rows(named=True) if row["cited"][0]["session"] == session]
-            scenes.append(test_friendsqa.scene(**{"utterances:": [
-                test_friendsqa.said(row["turn"], row["text"], "Ann Lee" if row["role"] == "user" else "Bo")
-                for row in part.iter_rows(named=True)]}, qas=[
-                test_friendsqa.question(f"{row['question']}_{CATEGORIES[row['question'] % 6]}", row["text"],
-                                        *(e["turn"] for e in row["cited"] if e["session"] == session),
-                                        answer=row["answer"]) for row in asked]))
-        write(folder / f"friendsqa_{number}.json", test_friendsqa.episodes(*scenes, title=f"s01_e0{number}_c01"))
-    return ["data=friendsqa", f"data.path={folder}"]
-
-
-def fairytaleqa(folder: Path) -> list[str]:
-    """Write a story for each life; each session is a section."""
-    for number, (turns, questions) in enumerate(talks()):
-        sections = turns.group_by("session", maintain_order=True).agg(pl.col("text").str.join("\n\n"))
-        test_fairytaleqa.tale(folder, str(number), test_fairytaleqa.table([
-            test_fairytaleqa.STORY[0], *map(list, sections.iter_rows())]), test_fairytaleqa.table([
-                test_fairytaleqa.QUESTIONS[0], *(
-                    [row["question"], ",".join(str(e["session"]) for e in row["cited"]),
-                     tales.CATEGORIES[row["question"] % 7], "", row["text"], row["answer"]]
-                    for row in questions.iter_rows(named=True))]))
-    return ["data=fairytaleqa", f"data.path={folder}"]
-
-
 @pytest.mark.parametrize(("files", "experiment"), rest_at_night(
-    [*product([realtalk, beam, fairytaleqa], ["adaptive_k", "marginal", "learned"]),
-     *product([friendsqa], ["adaptive_k", "learned"])],  # undated turns are so short that marginal's budget takes all
-    {(realtalk, "adaptive_k"), (beam, "learned")}))
+    product([realtalk, beam], ["adaptive_k", "marginal", "learned"]), {(realtalk, "adaptive_k"), (beam, "learned")}))
 def test_an_experiment_runs_from_the_files_to_its_contrasts(files: Callable[[Path], list[str]], experiment: str,
                                                             tmp_path: Path) -> None:
+    check_contrasts(experiment, files, tmp_path)
+
+
+def check_contrasts(experiment: str, files: Callable[[Path], list[str]], tmp_path: Path) -> None:
+    """Run an experiment on the files of four lives; each contrast has all of them."""
     data = tmp_path / "data"
     data.mkdir()
     assert main([f"+exp={experiment}", *files(data), "search/dense=none", "track=none",

@@ -18,7 +18,7 @@ import polars as pl
 from memlab.chats.refusal import instead
 from memlab.errors import MemlabError, did_you_mean
 from memlab.runtime.clock import Clock
-from memlab.runtime.paths import PACKAGE, home
+from memlab.runtime.paths import home
 from memlab.tables import SCHEMAS, Tables, frame, text_hash
 
 ROWS = 1 << 16
@@ -114,19 +114,10 @@ class Builder:
             self._columns[table] = {column: [] for column in columns}
 
 
-def checksums(path: Path) -> dict[str, str]:
-    """Return file -> SHA-256, as ``sha256sum`` writes them."""
-    lines = (line.split("  ", 1) for line in path.read_text(encoding="utf-8").splitlines())
-    return {file: digest for digest, file in lines}
-
-
 HUB = "https://huggingface.co/datasets/xiaowu0162/longmemeval-cleaned/resolve/main"
 JUDGE = "https://raw.githubusercontent.com/xiaowu0162/LongMemEval/main/src/evaluation"
 LOCOMO = "https://raw.githubusercontent.com/snap-research/locomo/main/data"
 REALTALK = "https://raw.githubusercontent.com/danny911kr/REALTALK/HEAD/data"
-FRIENDSQA = "https://raw.githubusercontent.com/emorynlp/FriendsQA/9ce6c98a6acf13c87d96b6811e4409b5de43bdfe/dat"
-FAIRYTALEQA = ("https://raw.githubusercontent.com/uci-soe/FairytaleQAData/a24ddc17364666b7c13a425b9970c87368b03417/"
-               "data-by-train-split")
 BEAM = "https://raw.githubusercontent.com/mohammadtavakoli78/BEAM/HEAD"
 
 CHATS = ("1_Emi_Elise", "2_Kevin_Elise", "3_Kevin_Paola", "4_Emi_Paola", "5_Nicolas_Nebraas", "6_Vanessa_Nicolas",
@@ -135,15 +126,6 @@ CHATS = ("1_Emi_Elise", "2_Kevin_Elise", "3_Kevin_Paola", "4_Emi_Paola", "5_Nico
 
 BEAM_CHATS = {"100K": 20, "500K": 35, "1M": 35, "10M": 10}
 """Tokens of a chat -> number of chats, which count from 1."""
-
-FRIENDSQA_FILES = {
-    "friendsqa_dev.json": "3a85d3fcb175589ffd050fb4bf431da77a6e12589c8ec03f1d54060ce33ec703",
-    "friendsqa_tst.json": "a98f24d4b04ac9f8d9468088febf304bd90eada134537277c1a425e31c0372bc",
-}
-"""File -> SHA-256; the training file is not fetched, since its checksum is not known."""
-
-FAIRYTALEQA_FILES = checksums(PACKAGE / "data" / "fairytaleqa.sha256")
-"""File -> SHA-256; the stories of the folder ``all`` are those of the three others."""
 
 
 @dataclass(frozen=True)
@@ -210,10 +192,6 @@ FOLDERS = {
     for f in (
         OfficialFolder("realtalk", "realtalk", REALTALK, tuple((f"Chat_{chat}.json",) for chat in CHATS),
                        "no licence stated: for local use"),
-        OfficialFolder("friendsqa", "friendsqa", FRIENDSQA, tuple((file,) for file in FRIENDSQA_FILES), "Apache-2.0",
-                       FRIENDSQA_FILES),
-        OfficialFolder("fairytaleqa", "fairytaleqa", FAIRYTALEQA, tuple((file,) for file in FAIRYTALEQA_FILES),
-                       "Apache-2.0", FAIRYTALEQA_FILES),
         *(_beam(size, chats) for size, chats in BEAM_CHATS.items()),
     )
 }

@@ -29,18 +29,23 @@ class NoSuchFile(MemlabError):
 
 
 def fetch(name: str, *, base: str | None = None, folder: Path | None = None, quiet: bool = False) -> Path:
-    """Download a benchmark's files unless they are there, verify them, and return the path of the file or the folder.
+    """Download a benchmark's files as ``download`` does; raise MemlabError for an unknown name too."""
+    return download(benchmarks.official(name), base=base, folder=folder, quiet=quiet)
+
+
+def download(entry: benchmarks.OfficialFile | benchmarks.OfficialFolder, *, base: str | None = None,
+             folder: Path | None = None, quiet: bool = False) -> Path:
+    """Download files unless they are there, verify them, and return the path of the file or the folder.
 
     ``base`` is the address of the folder that holds them (default: ``$MEMLAB_DATA_BASE``, then the official address).
     Raises MemlabError if a checksum is wrong, or, with the place to put a copy by hand, if a download fails.
     """
-    entry = benchmarks.official(name)
     home = folder or benchmarks.data_folder()
     source = (base or os.environ.get(BASE) or entry.base).rstrip("/")
     if isinstance(entry, benchmarks.OfficialFile):
         return _fetch_file(entry, source, home / entry.file, quiet)
     with Progress(disable=quiet) as progress:
-        for paths in progress.track(entry.files, description=f"{name}, {len(entry.files)} files"):
+        for paths in progress.track(entry.files, description=f"{entry.name}, {len(entry.files)} files"):
             _fetch_first(entry, source, paths, home / entry.folder)
     return home / entry.folder
 

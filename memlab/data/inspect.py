@@ -15,8 +15,6 @@ from memlab.data.beam import SIZES, Beam
 from memlab.data.custom import Custom
 from memlab.data.dataset import Dataset
 from memlab.data.documents.dataset import Documents
-from memlab.data.fairytaleqa import FairytaleQA
-from memlab.data.friendsqa import FriendsQA
 from memlab.data.locomo import LoCoMo
 from memlab.data.longmemeval import LongMemEval
 from memlab.data.realtalk import RealTalk
@@ -93,10 +91,6 @@ def _of_several_files(path: Path) -> Dataset | None:
     """Return the benchmark of several files that a path belongs to, recognised by the names of its files or folders."""
     if path.match("Chat_*.json") or next(path.glob("Chat_*.json"), None):
         return RealTalk(path=path)
-    if path.match("friendsqa_*.json") or next(path.glob("friendsqa_*.json"), None):
-        return FriendsQA(path=path)
-    if (path / "questions").is_dir() and (path / "section-stories").is_dir():
-        return FairytaleQA(path=path)
     for size in SIZES:
         places = (path / "chats" / size, path / size, *([path] if path.name == size else []))
         if any(next(place.glob("*/chat*.json"), None) for place in places):

@@ -1,6 +1,6 @@
 """Train an encoder for late interaction on conversational memory: ``memlab train encoder out_model=DIR ...``.
 
-    memlab train encoder data=friendsqa out_model=DIR                    learns from all questions of a data set
+    memlab train encoder data=beam out_model=DIR                         learns from all questions of a data set
     memlab train encoder data=locomo data.path=FILE out_model=DIR fold=1/3   keeps fold 1 of 3 apart
     memlab train encoder 'pairs={a.jsonl: 1, b.jsonl: 4}' out_model=DIR  learns from files of ``memlab train pairs``
     memlab train encoder ... dimensions=128                              token vectors of 128 numbers

@@ -8,6 +8,8 @@ import pytest
 from memlab.__main__ import main
 from memlab.config import plugins
 from memlab.harness.sweep import read
+from tests.data.official_records import write
+from tests.experiments.encoder_training.test_friendsqa import episodes
 
 COMMANDS = [file.parent.name for file in plugins.EXPERIMENTS.glob("*/__main__.py")]
 
@@ -20,11 +22,15 @@ def test_each_experiment_with_a_command_says_what_it_does(name: str, capsys: pyt
     assert f"usage: memlab experiment {name}" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("words", [["data=scenarios"], ["data=scenarios", "data.examples=true"]])
+@pytest.mark.parametrize("words", [
+    ["scenarios", "data=scenarios"], ["scenarios", "data=scenarios", "data.examples=true"],
+    ["encoder_training", "data=friendsqa", "data.path=FOLDER"]])
 def test_the_techniques_of_an_experiment_are_planned(words: list[str], tmp_path: Path,
                                                      capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", "plugins=[scenarios]", *words, "search/dense=none", f"out={tmp_path}", "plan=true"]) == 0
-    assert "scenarios" in capsys.readouterr().out
+    write(tmp_path / "friendsqa_dev.json", episodes())
+    name, data, *settings = (word.replace("FOLDER", str(tmp_path)) for word in words)
+    assert main(["run", f"plugins=[{name}]", data, *settings, "search/dense=none", f"out={tmp_path}", "plan=true"]) == 0
+    assert data.removeprefix("data=") in capsys.readouterr().out
 
 
 def test_a_choice_of_an_experiment_names_its_plug_in(capsys: pytest.CaptureFixture[str]) -> None:

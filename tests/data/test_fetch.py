@@ -15,9 +15,7 @@ import pytest
 from memlab.data import benchmarks
 from memlab.data.__main__ import main
 from memlab.data.beam import SIZES, Beam
-from memlab.data.fairytaleqa import FairytaleQA
 from memlab.data.fetch import checksum, fetch
-from memlab.data.friendsqa import FriendsQA
 from memlab.data.realtalk import RealTalk
 from memlab.errors import MemlabError
 from tests.faults.limits import largest_file
@@ -230,47 +228,16 @@ def test_a_folder_with_known_checksums_refuses_other_files(server: Server, tmp_p
         fetch("made", base=server.base, folder=tmp_path, quiet=True)
 
 
-def test_friendsqa_is_fetched_and_read(server: Server, shared_data: Path, tmp_path: Path) -> None:
-    source = shared_data / "friendsqa"
-    if not source.is_dir():
-        pytest.skip(f"FriendsQA is not at {source}")
-    server.bodies = {path.name: path.read_bytes() for path in source.glob("*.json")}
-    home = fetch("friendsqa", base=server.base, folder=tmp_path, quiet=True)
-    assert home == tmp_path / "friendsqa"
-    assert [path.name for path in FriendsQA(path=home)._files()] == ["friendsqa_dev.json", "friendsqa_tst.json"]
-    assert left(home) == set(server.bodies)
-
-
-def test_a_folder_is_checked_by_lines_of_sha256sum_and_shown_as_one(
+def test_a_folder_is_checked_and_shown_as_one(
         server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     server.bodies = {"questions/val/a.csv": b"first", "section-stories/val/a.csv": b"second"}
-    (tmp_path / "sums").write_text("".join(f"{hashlib.sha256(body).hexdigest()}  {path}\n"
-                                           for path, body in server.bodies.items()))
-    known = benchmarks.checksums(tmp_path / "sums")
+    known = {path: hashlib.sha256(body).hexdigest() for path, body in server.bodies.items()}
     monkeypatch.setitem(benchmarks.FOLDERS, "made", benchmarks.OfficialFolder(
         "made", "made", "http://unused.invalid", tuple((path,) for path in known), "MIT", known))
     assert files_below(fetch("made", base=server.base, folder=tmp_path)) == server.bodies
     printed = capsys.readouterr()
     assert "made, 2 files" in printed.out
     assert ".csv" not in printed.out + printed.err
-
-
-def test_a_changed_file_of_fairytaleqa_is_refused(server: Server, tmp_path: Path) -> None:
-    path, digest = next(iter(benchmarks.FAIRYTALEQA_FILES.items()))
-    with pytest.raises(MemlabError, match=rf"fairytaleqa/{path}: the checksum is .*expected {digest}"):
-        fetch("fairytaleqa", base=server.base, folder=tmp_path, quiet=True)
-    assert server.asked == [(f"/files/{path}", None)]
-    assert not list(tmp_path.rglob("*.csv"))
-
-
-def test_fairytaleqa_is_fetched_and_read(server: Server, shared_data: Path, tmp_path: Path) -> None:
-    source = shared_data / "fairytaleqa"
-    if not source.is_dir():
-        pytest.skip(f"FairytaleQA is not at {source}")
-    server.bodies = {path: (source / path).read_bytes() for path in benchmarks.FAIRYTALEQA_FILES}
-    home = fetch("fairytaleqa", base=server.base, folder=tmp_path, quiet=True)
-    assert files_below(home) == server.bodies
-    assert FairytaleQA(path=home).identity() == FairytaleQA(path=source).identity()
 
 
 def test_a_chat_of_beam_is_the_shortened_file_where_there_is_one(server: Server, tmp_path: Path) -> None:

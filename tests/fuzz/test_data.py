@@ -16,18 +16,14 @@ from memlab.data.custom import Custom
 from memlab.data.dataset import Dataset, groups
 from memlab.data.documents import blocks, office
 from memlab.data.documents.dataset import Documents
-from memlab.data.fairytaleqa import FairytaleQA
-from memlab.data.friendsqa import FriendsQA
 from memlab.data.inspect import inspect
 from memlab.data.locomo import LoCoMo
 from memlab.data.longmemeval import LongMemEval
 from memlab.data.realtalk import RealTalk
 from memlab.tables import Tables
-from tests.data import test_fairytaleqa as tales
 from tests.data.documents.test_dataset import docx, pdf
 from tests.data.official_records import conversation, record
 from tests.data.test_beam import QUESTIONS, batches
-from tests.data.test_friendsqa import episodes, scene
 from tests.data.test_realtalk import chat
 from tests.fuzz.mutation import as_json, as_lines, damaged, fuzz, json_bytes, mutated, outcome
 
@@ -66,15 +62,6 @@ def write(path: Path, content: bytes) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
     return path
-
-
-def as_csv(rows: list[list[str]]) -> st.SearchStrategy[bytes]:
-    """Draw the bytes of a table with a few things changed."""
-    def of(value: Any) -> bytes:
-        changed = [row if isinstance(row, list) else [row] for row in (value if isinstance(value, list) else [value])]
-        return tales.table(changed).encode("utf-8", "surrogatepass")
-
-    return damaged(mutated(rows).map(of))
 
 
 @fuzz
@@ -116,23 +103,6 @@ def test_realtalk(tmp_path: Path, content: bytes) -> None:
     path = write(tmp_path / "Chat_1_A_B.json", content)
     read(lambda: RealTalk(path=path))
     outcome(lambda: inspect(path))
-
-
-@fuzz
-@given(as_json(mutated(episodes(scene(), scene()))), st.sampled_from((None, "a")))
-def test_friendsqa(tmp_path: Path, content: bytes, split: Any) -> None:
-    path = write(tmp_path / "friendsqa_dev.json", content)
-    read(lambda: FriendsQA(path=path, split=split))
-    outcome(lambda: inspect(path))
-
-
-@fuzz
-@given(as_csv(tales.STORY), as_csv(tales.QUESTIONS), st.sampled_from((None, "a")))
-def test_fairytaleqa(tmp_path: Path, story: bytes, questions: bytes, split: Any) -> None:
-    write(tmp_path / "section-stories" / "all" / "tale-story.csv", story)
-    write(tmp_path / "questions" / "all" / "tale-questions.csv", questions)
-    read(lambda: FairytaleQA(path=tmp_path, split=split))
-    outcome(lambda: inspect(tmp_path))
 
 
 @fuzz

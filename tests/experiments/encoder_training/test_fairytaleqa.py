@@ -6,16 +6,30 @@ import csv
 import io
 import shutil
 from pathlib import Path
+from typing import Any
 
+import polars as pl
 import pytest
+from encoder_training.fairytaleqa import (
+    CATEGORIES,
+    PASSAGE_WORDS,
+    FairytaleQA,
+    evidence_of,
+    passages_of,
+    words,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.data.dataset import Dataset
-from memlab.data.fairytaleqa import CATEGORIES, PASSAGE_WORDS, FairytaleQA, evidence_of, passages_of, words
-from memlab.data.inspect import inspect, show
+from memlab.data.inspect import show
 from memlab.errors import MemlabError
 from memlab.tables import Tables, with_text
+from tests.fuzz.mutation import damaged, fuzz, mutated
+from tests.fuzz.test_data import read, write
+from tests.test_run_chats import check_contrasts, talks
+
+pytestmark = pytest.mark.nightly
 
 ENDS = tuple(mark + quote for mark in ".!?" for quote in ("", '"', "'", "”", "’"))
 LONG = " ".join(["The fox ran"] + ["on"] * 36)  # 39 words
@@ -128,16 +142,13 @@ def test_its_name_identity_and_types(tmp_path: Path) -> None:
         FairytaleQA(path=tmp_path, types=("place",))
 
 
-def test_check_counts_what_it_read_and_show_prints_a_question(tmp_path: Path) -> None:
-    finding = inspect(tale(tmp_path))
-    assert (finding.benchmark, finding.problems) == ("fairytaleqa", [])
-    assert finding.facts[0].startswith("4 questions over 1 corpus, 3 sessions, 4 turns")
-    printed = show(FairytaleQA(path=tmp_path).load(), "fox:3")
+def test_show_prints_a_question_and_a_table_names_its_columns(tmp_path: Path) -> None:
+    printed = show(FairytaleQA(path=tale(tmp_path)).load(), "fox:3")
     assert "It was late. All slept." in printed
     (tmp_path / "questions" / "train" / "fox-questions.csv").write_text("question\n")
-    assert inspect(tmp_path).problems[0].endswith(
-        "fox-questions.csv: no column question_id or cor_section or attribute1 or answer1. "
-        "Fix: give the official file")
+    with pytest.raises(MemlabError, match=r"fox-questions\.csv: no column question_id or cor_section or attribute1 or "
+                                          r"answer1\. Fix: give the official file"):
+        FairytaleQA(path=tmp_path).load()
 
 
 @pytest.mark.parametrize(("story", "fault"), [
@@ -175,7 +186,7 @@ def test_faults_of_a_question(tmp_path: Path, column: int, cell: str, fault: str
 
 
 def test_missing_files(tmp_path: Path) -> None:
-    with pytest.raises(MemlabError, match=r"no questions/\*/\*-questions.csv is there.*memlab data fetch fairytaleqa"):
+    with pytest.raises(MemlabError, match=r"no questions/\*/\*-questions.csv is there.*fetch fairytaleqa"):
         FairytaleQA(path=tmp_path)
     tale(tmp_path, questions=table(QUESTIONS[:1]))
     with pytest.raises(MemlabError, match="no question is left"):
@@ -196,3 +207,38 @@ def test_the_official_files(shared_data: Path) -> None:
     assert tables["gold"]["scored"].sum() == 8_820
     assert set(tables["gold"]["category"]) == set(CATEGORIES)
     assert tables["sessions"]["corpus"].n_unique() == 278
+
+
+def as_csv(rows: list[list[str]]) -> st.SearchStrategy[bytes]:
+    """Draw the bytes of a table with a few things changed."""
+    def of(value: Any) -> bytes:
+        changed = [row if isinstance(row, list) else [row] for row in (value if isinstance(value, list) else [value])]
+        return table(changed).encode("utf-8", "surrogatepass")
+
+    return damaged(mutated(rows).map(of))
+
+
+@fuzz
+@given(as_csv(STORY), as_csv(QUESTIONS), st.sampled_from((None, "a")))
+def test_damaged_files_give_tables_or_a_fault(tmp_path: Path, story: bytes, questions: bytes, split: Any) -> None:
+    write(tmp_path / "section-stories" / "all" / "tale-story.csv", story)
+    write(tmp_path / "questions" / "all" / "tale-questions.csv", questions)
+    read(lambda: FairytaleQA(path=tmp_path, split=split))
+
+
+def files_of_lives(folder: Path) -> list[str]:
+    """Write a story for each life; each session is a section."""
+    for number, (turns, questions) in enumerate(talks()):
+        sections = turns.group_by("session", maintain_order=True).agg(pl.col("text").str.join("\n\n"))
+        tale(folder, str(number), table([
+            STORY[0], *map(list, sections.iter_rows())]), table([
+                QUESTIONS[0], *(
+                    [row["question"], ",".join(str(e["session"]) for e in row["cited"]),
+                     CATEGORIES[row["question"] % 7], "", row["text"], row["answer"]]
+                    for row in questions.iter_rows(named=True))]))
+    return ["plugins=[encoder_training]", "data=fairytaleqa", f"data.path={folder}"]
+
+
+@pytest.mark.parametrize("experiment", ["adaptive_k", "marginal", "learned"])
+def test_an_experiment_runs_from_the_files_to_its_contrasts(experiment: str, tmp_path: Path) -> None:
+    check_contrasts(experiment, files_of_lives, tmp_path)

@@ -92,7 +92,8 @@ class FriendsQA(Subset):
         place = self.path or data_folder() / "friendsqa"
         files = [place] if place.is_file() else sorted(place.glob("friendsqa_*.json"))
         if not files:
-            fix = "run `memlab data fetch friendsqa`, or point data.path at your copy of the repository's folder dat"
+            fix = ("run `memlab experiment encoder_training fetch friendsqa`, or point data.path at your copy of the "
+                   "repository's folder dat")
             raise instead(self.path, MemlabError("no friendsqa_*.json is there", where=str(place), fix=fix))
         return files
 

@@ -7,13 +7,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from encoder_training.friendsqa import CATEGORIES, FriendsQA, join_tokens, speaker_of
+from hypothesis import given
+from hypothesis import strategies as st
 
 from memlab.data.dataset import Dataset, groups
-from memlab.data.friendsqa import CATEGORIES, FriendsQA, join_tokens, speaker_of
-from memlab.data.inspect import inspect, show
+from memlab.data.inspect import show
 from memlab.errors import MemlabError
 from memlab.tables import Tables, with_text
 from tests.data.official_records import write
+from tests.fuzz.mutation import as_json, fuzz, mutated
+from tests.fuzz.test_data import read
+from tests.fuzz.test_data import write as write_bytes
+from tests.test_run_chats import check_contrasts, talks
+
+pytestmark = pytest.mark.nightly
 
 
 def said(number: int, text: str, *speakers: str) -> dict[str, Any]:
@@ -116,22 +124,16 @@ def test_one_file_its_identity_and_its_types(tmp_path: Path) -> None:
         FriendsQA(path=file, types=("whom",))
 
 
-def test_check_counts_what_it_read_and_show_prints_a_question(tmp_path: Path) -> None:
+def test_show_prints_a_question(tmp_path: Path) -> None:
     file = write(tmp_path / "friendsqa_dev.json", episodes())
-    finding = inspect(tmp_path)
-    assert (finding.benchmark, finding.problems) == ("friendsqa", [])
-    assert finding.facts[0].startswith("2 questions over 1 corpus, 1 session, 5 turns")
-    assert inspect(file).facts == finding.facts
     printed = show(FriendsQA(path=file).load(), "s01_e02_c01_What")
     assert "turn 3, Ann and Dr. Roe: Hi!" in printed
-    write(file, {"data": [{}]})
-    assert inspect(file).problems == [
-        f"{file}, field data[0], field title: is missing, expected text (fields here: none)"]
 
 
 @pytest.mark.parametrize(("content", "fault"), [
     ({"version": "1.0"}, ", field data: is missing"),
     ({"data": [3]}, ", field data[0]: expected an object"),
+    ({"data": [{}]}, ", field data[0], field title: is missing, expected text (fields here: none)"),
     ({"data": [{"title": "s01_e02_c01"}]}, ", field data[0], field paragraphs: is missing"),
     (episodes(3), "data[0].paragraphs[0]: expected an object"),  # type: ignore[arg-type]
     (episodes({"qas": []}), "data[0].paragraphs[0], field utterances:: is missing"),
@@ -160,7 +162,7 @@ def test_faults_name_file_and_field(tmp_path: Path, content: dict[str, Any], fau
 
 
 def test_damaged_and_missing_files(tmp_path: Path) -> None:
-    with pytest.raises(MemlabError, match=r"no friendsqa_\*.json is there.*memlab data fetch friendsqa"):
+    with pytest.raises(MemlabError, match=r"no friendsqa_\*.json is there.*encoder_training fetch friendsqa"):
         FriendsQA(path=tmp_path)
     file = tmp_path / "friendsqa_dev.json"
     for text, fault in (("[1]", "expected an object, got a list"), (json.dumps(episodes())[:90], "ends too early"),
@@ -184,3 +186,31 @@ def test_the_official_files(shared_data: Path) -> None:
     assert tables["turns"]["speaker"].null_count() == 543
     found = groups(tables["questions"], tables["evidence"], tables["turns"], data.grouping())
     assert found["group"].n_unique() == tables["sessions"]["corpus"].n_unique() == 17
+
+
+@fuzz
+@given(as_json(mutated(episodes(scene(), scene()))), st.sampled_from((None, "a")))
+def test_damaged_files_give_tables_or_a_fault(tmp_path: Path, content: bytes, split: Any) -> None:
+    path = write_bytes(tmp_path / "friendsqa_dev.json", content)
+    read(lambda: FriendsQA(path=path, split=split))
+
+
+def files_of_lives(folder: Path) -> list[str]:
+    """Write an episode for each life; each session is a scene, with the questions whose first evidence it holds."""
+    for number, (turns, questions) in enumerate(talks(), 1):
+        scenes = []
+        for (session,), part in turns.partition_by("session", as_dict=True).items():
+            asked = [row for row in questions.iter_rows(named=True) if row["cited"][0]["session"] == session]
+            scenes.append(scene(**{"utterances:": [
+                said(row["turn"], row["text"], "Ann Lee" if row["role"] == "user" else "Bo")
+                for row in part.iter_rows(named=True)]}, qas=[
+                question(f"{row['question']}_{CATEGORIES[row['question'] % 6]}", row["text"],
+                                        *(e["turn"] for e in row["cited"] if e["session"] == session),
+                                        answer=row["answer"]) for row in asked]))
+        write(folder / f"friendsqa_{number}.json", episodes(*scenes, title=f"s01_e0{number}_c01"))
+    return ["plugins=[encoder_training]", "data=friendsqa", f"data.path={folder}"]
+
+
+@pytest.mark.parametrize("experiment", ["adaptive_k", "learned"])  # marginal's budget takes all: turns are short
+def test_an_experiment_runs_from_the_files_to_its_contrasts(experiment: str, tmp_path: Path) -> None:
+    check_contrasts(experiment, files_of_lives, tmp_path)

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from encoder_training.__main__ import FAIRYTALEQA_FILES, FOLDERS, main
+from encoder_training.fairytaleqa import FairytaleQA
+from encoder_training.friendsqa import FriendsQA
+
+from memlab.data.fetch import download
+from memlab.errors import MemlabError
+from tests.data.test_fetch import Server, files_below, left, server
+
+pytestmark = pytest.mark.nightly
+
+__all__ = ["server"]
+
+
+def test_the_command_downloads_and_verifies(server: Server, memlab_home: Path,
+                                            capsys: pytest.CaptureFixture[str]) -> None:
+    server.bodies = {"friendsqa_dev.json": b"changed"}
+    assert main(["fetch", "friendsqa", "--base", server.base]) == 1
+    assert f"{memlab_home}/data/friendsqa/friendsqa_dev.json: the checksum is" in capsys.readouterr().err
+
+
+def test_friendsqa_is_fetched_and_read(server: Server, shared_data: Path, tmp_path: Path) -> None:
+    source = shared_data / "friendsqa"
+    if not source.is_dir():
+        pytest.skip(f"FriendsQA is not at {source}")
+    server.bodies = {path.name: path.read_bytes() for path in source.glob("*.json")}
+    home = download(FOLDERS["friendsqa"], base=server.base, folder=tmp_path, quiet=True)
+    assert home == tmp_path / "friendsqa"
+    assert [path.name for path in FriendsQA(path=home)._files()] == ["friendsqa_dev.json", "friendsqa_tst.json"]
+    assert left(home) == set(server.bodies)
+
+
+def test_a_changed_file_of_fairytaleqa_is_refused(server: Server, tmp_path: Path) -> None:
+    path, digest = next(iter(FAIRYTALEQA_FILES.items()))
+    with pytest.raises(MemlabError, match=rf"fairytaleqa/{path}: the checksum is .*expected {digest}"):
+        download(FOLDERS["fairytaleqa"], base=server.base, folder=tmp_path, quiet=True)
+    assert server.asked == [(f"/files/{path}", None)]
+    assert not list(tmp_path.rglob("*.csv"))
+
+
+def test_fairytaleqa_is_fetched_and_read(server: Server, shared_data: Path, tmp_path: Path) -> None:
+    source = shared_data / "fairytaleqa"
+    if not source.is_dir():
+        pytest.skip(f"FairytaleQA is not at {source}")
+    server.bodies = {path: (source / path).read_bytes() for path in FAIRYTALEQA_FILES}
+    home = download(FOLDERS["fairytaleqa"], base=server.base, folder=tmp_path, quiet=True)
+    assert files_below(home) == server.bodies
+    assert FairytaleQA(path=home).identity() == FairytaleQA(path=source).identity()
+
+
