@@ -1,6 +1,6 @@
 """Figures that the authors of the published systems print, beside those of a comparison (systems/published.yaml).
 
-The tables of docs/systems.md are made from the same file, by ``python experiments/systems/published.py``.
+The tables of docs/systems.md are made from the same file, by ``python experiments/systems/page.py``.
 """
 
 from __future__ import annotations

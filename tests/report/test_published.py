@@ -26,7 +26,7 @@ def comparison(data: str = "longmemeval_s", arms: dict[str, dict[str, float]] | 
 
 def test_the_docs_hold_the_file() -> None:
     text = (ROOT / "docs/systems.md").read_text(encoding="utf-8")
-    assert runpy.run_path(str(ROOT / "experiments/systems/published.py"))["page"](text) == text
+    assert runpy.run_path(str(ROOT / "experiments/systems/page.py"))["page"](text) == text
     assert "| Mastra Observational Memory | rag_v1, LongMemEval | 94.87 |" in text
 
 

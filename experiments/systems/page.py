@@ -8,7 +8,7 @@ from memlab.report.markdown import plain
 from memlab.report.published import document_tables
 
 PAGE = Path(__file__).parents[2] / "docs/systems.md"
-START, END = "<!-- made from memlab/systems/published.yaml by experiments/systems/published.py -->", "<!-- end -->"
+START, END = "<!-- made from memlab/systems/published.yaml by experiments/systems/page.py -->", "<!-- end -->"
 
 
 def page(text: str) -> str:
