@@ -15,12 +15,12 @@ from typing import ClassVar
 
 import numpy as np
 import polars as pl
+from published import figures
 
 from memlab import preset
 from memlab.data.locomo import LoCoMo
 from memlab.data.synthetic.dataset import Synthetic
 from memlab.evaluate.costs import STAGES
-from memlab.report.published import figures
 from memlab.slots import LAST_WRITTEN
 from memlab.store import Store
 from memlab.tables import GOLD, PLACED, Tables

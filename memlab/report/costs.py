@@ -1,4 +1,4 @@
-"""Tables of cost and latency of a comparison's arms, beside what the authors of published systems print."""
+"""Tables of cost and latency of a comparison's arms."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from memlab.evaluate import costs as costing
 from memlab.evaluate.compare import ArmSummary, Comparison
 from memlab.evaluate.costs import COMPLETE, STAGES, Price, latency, per, price_table, spending
 from memlab.harness.results import ArmRun
-from memlab.report.published import figures, report_tables
 from memlab.report.sections import PlainTable
 from memlab.report.view_model import judge_metrics
 from memlab.text.display import EMPTY, format_count, format_number, is_number
@@ -17,13 +16,12 @@ from memlab.text.display import EMPTY, format_count, format_number, is_number
 def cost_tables(comparison: Comparison, arms: Sequence[ArmRun]) -> list[PlainTable]:
     """Return the tables of cost, of a stand-in reader, of latency by stage and of waits for replies."""
     prices, reader, reply = price_table()
-    beside = bool(report_tables(comparison))
-    found = [costs(comparison, arms, prices, beside), reading(comparison, arms, reader, reply, beside),
-             latencies(arms, beside), replies(arms, prices)]
+    found = [costs(comparison, arms, prices), reading(comparison, arms, reader, reply), latencies(arms),
+             replies(arms, prices)]
     return [one for one in found if one.rows]
 
 
-def costs(comparison: Comparison, arms: Sequence[ArmRun], prices: dict[str, Price], beside: bool) -> PlainTable:
+def costs(comparison: Comparison, arms: Sequence[ArmRun], prices: dict[str, Price]) -> PlainTable:
     """Return what each arm paid for replies of chat models."""
     judge = next(iter(judge_metrics(comparison)), None)
     rows, unpriced = [], set[str]()
@@ -35,9 +33,6 @@ def costs(comparison: Comparison, arms: Sequence[ArmRun], prices: dict[str, Pric
         rows.append((arm.name, *map(format_number, (spent.replies, spent.read, spent.written)),
                      *map(dollars, (spent.writing, spent.question, per(spent.question, complete(summary)),
                                     per(spent.question, _value(summary, judge)), whole, _million(spent.question)))))
-    if beside:
-        rows += [(f"{row['author']}, printed: {row['what']}", *[EMPTY] * 4, dollars(row["dollars"]), *[EMPTY] * 3,
-                  dollars(_million(row["dollars"]))) for row in figures()["costs"]]
     dated = "; ".join(f"{name} {price.input:g} and {price.output:g} ({price.date}, {price.source})"
                       for name, price in prices.items())
     remark = ("US dollars; 0 for an arm that asks no chat model. Judges are not counted. Prices per million tokens "
@@ -50,7 +45,7 @@ def costs(comparison: Comparison, arms: Sequence[ArmRun], prices: dict[str, Pric
                       tuple(rows), remark)
 
 
-def reading(comparison: Comparison, arms: Sequence[ArmRun], reader: Price, reply: int, beside: bool) -> PlainTable:
+def reading(comparison: Comparison, arms: Sequence[ArmRun], reader: Price, reply: int) -> PlainTable:
     """Return what one hosted reader would cost for the context that each arm shows; tokens stand in for a reply."""
     rows = []
     for arm in arms:
@@ -59,9 +54,6 @@ def reading(comparison: Comparison, arms: Sequence[ArmRun], reader: Price, reply
         cost = None if tokens is None else reader.dollars(tokens, reply)
         rows.append((arm.name, format_count(tokens), dollars(cost), dollars(per(cost, complete(summary))),
                      dollars(None if cost is None else 500 * cost), dollars(_million(cost))))
-    if beside:
-        rows += [(f"{row['author']}, printed: {row['what']}", EMPTY, dollars(row["dollars"]), EMPTY,
-                  dollars(500 * row["dollars"]), dollars(_million(row["dollars"]))) for row in figures()["costs"]]
     return PlainTable(
         "If a hosted reader read each context", ("arm", "context tokens", "per question",
                                                  "per complete evidence", "500 questions", "a million questions"),
@@ -71,7 +63,7 @@ def reading(comparison: Comparison, arms: Sequence[ArmRun], reader: Price, reply
         "run's own counter.")
 
 
-def latencies(arms: Sequence[ArmRun], beside: bool) -> PlainTable:
+def latencies(arms: Sequence[ArmRun]) -> PlainTable:
     """Return the mean milliseconds of a question by stage."""
     stages = (*STAGES, "total")
     rows = []
@@ -79,9 +71,6 @@ def latencies(arms: Sequence[ArmRun], beside: bool) -> PlainTable:
         means = latency(arm.manifest)
         if means:
             rows.append((arm.name, *(milliseconds(means.get(stage)) for stage in stages)))
-    if rows and beside:
-        rows += [(f"{row['author']}, printed", *(milliseconds(row.get(stage)) for stage in stages))
-                 for row in figures()["latencies"]]
     return PlainTable(
         "Latency of a question by stage, mean milliseconds", ("arm", *stages), tuple(rows),
         "Stages run over all questions at once, so that their times are means and have no quantiles; encodings and "

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from memlab.evaluate.compare import Comparison
 from memlab.harness.results import ArmRun
-from memlab.report import costs, published, sections
+from memlab.report import costs, sections
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,6 @@ def details(comparison: Comparison, arms: Sequence[ArmRun]) -> list[Section]:
     every = [
         Section("classes", "Question classes", sections.CLASSES, sections.class_tables(arms)),
         Section("turns", "Turns, as other benchmarks print them", sections.TURNS, sections.turn_metrics(comparison)),
-        Section("published", "Published figures", "", published.report_tables(comparison)),
         Section("why", "Why answers are wrong", sections.WHY, sections.attribution_tables(arms)),
         Section("importances", "Feature importances", sections.GAINS,
                 [*sections.importance_tables(arms), *sections.example(arms)]),

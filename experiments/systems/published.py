@@ -1,27 +1,31 @@
-"""Figures that the authors of the published systems print, beside those of a comparison (systems/published.yaml).
+"""Figures that the authors of the published systems print, beside those of a comparison (published.yaml).
 
-The tables of docs/systems.md are made from the same file, by ``python experiments/systems/page.py``.
+``python experiments/systems/published.py`` writes the tables of docs/systems.md, between its two marks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from memlab.evaluate.compare import Comparison
+from memlab.evaluate.costs import STAGES
 from memlab.report import units
+from memlab.report.costs import dollars, milliseconds
+from memlab.report.markdown import plain
 from memlab.report.sections import PlainTable
 from memlab.report.view_model import judge_metrics
 from memlab.runtime.foreign import load_yaml
-from memlab.runtime.paths import PACKAGE
 from memlab.text.display import EMPTY, is_number
 
-FILE = "systems/published.yaml"
+FILE = Path(__file__).with_name("published.yaml")
+PAGE = Path(__file__).parents[2] / "docs/systems.md"
+START, END = "<!-- made from experiments/systems/published.yaml by published.py beside it -->", "<!-- end -->"
 
 OTHER_DATA = "no: other data"
-"""What stands in a report on a benchmark that the author did not use."""
-
+"""What stands in a table on a benchmark that the author did not use."""
 
 TYPES = {"user": "single-session-user", "assistant": "single-session-assistant",
          "preference": "single-session-preference", "temporal": "temporal-reasoning", "update": "knowledge-update",
@@ -31,8 +35,8 @@ TYPES = {"user": "single-session-user", "assistant": "single-session-assistant",
 
 @cache
 def figures() -> dict[str, Any]:
-    """Return the content of the file: sizes, answers, retrieval, here_on, targets and errors."""
-    content: dict[str, Any] = load_yaml((PACKAGE / FILE).read_text(encoding="utf-8"))
+    """Return the content of the file: sizes, answers, retrieval, here_on, targets, costs, latencies and errors."""
+    content: dict[str, Any] = load_yaml(FILE.read_text(encoding="utf-8"))
     return content
 
 
@@ -49,12 +53,10 @@ def from_types(row: Mapping[str, Any]) -> float | None:
     return round(sum(sizes[kind] * row[kind] for kind in sizes) / sum(sizes.values()), 1)
 
 
-def report_tables(comparison: Comparison) -> list[PlainTable]:
-    """Return the tables of a report; none unless two published systems are among its arms."""
-    named = {name for row in _systems() for name in row.get("arms", ())}
-    if len(named & comparison["arms"].keys()) < 2:
-        return []
-    return [answers(comparison), protocols(comparison), retrieval(comparison), targets(comparison)]
+def tables_of(comparison: Comparison) -> list[PlainTable]:
+    """Return the tables with the figures of a comparison's arms, and what the authors print on cost and latency."""
+    beside = answers(comparison), protocols(comparison), retrieval(comparison), targets(comparison)
+    return [*beside, costs(), latencies()]
 
 
 def answers(comparison: Comparison | None = None) -> PlainTable:
@@ -122,6 +124,23 @@ def targets(comparison: Comparison) -> PlainTable:
         "evidence P@5 is n / 5 at most: .2 with one.")
 
 
+def costs() -> PlainTable:
+    """Return the table of what a question costs, as the authors print it."""
+    rows = tuple((f"{row['author']}: {row['what']}", *(dollars(count * row["dollars"]) for count in (1, 500, 1e6)))
+                 for row in figures()["costs"])
+    return PlainTable("Cost in US dollars, as printed by the authors",
+                      ("what", "per question", "500 questions", "a million questions"), rows,
+                      "The report of a run has its own: Cost and latency.")
+
+
+def latencies() -> PlainTable:
+    """Return the table of the time that a question takes by stage, as the authors print it."""
+    stages = (*STAGES, "total")
+    rows = tuple((row["author"], *(milliseconds(row.get(stage)) for stage in stages)) for row in figures()["latencies"])
+    return PlainTable("Latency of a question by stage in milliseconds, as printed by the authors", ("author", *stages),
+                      rows, "")
+
+
 def errors() -> PlainTable:
     """Return the table of the causes of wrong answers as the authors state them."""
     causes = ("retrieval", "reasoning", "data", "extraction")
@@ -136,12 +155,6 @@ def errors() -> PlainTable:
 def document_tables() -> list[PlainTable]:
     """Return the tables of docs/systems.md, which have no figures of a run."""
     return [answers(), protocols(), retrieval(), errors()]
-
-
-def _systems() -> Iterator[Mapping[str, Any]]:
-    for group in figures()["answers"]:
-        yield from group["rows"]
-    yield from figures()["retrieval"]
 
 
 def _of_run(comparison: Comparison, arms: Sequence[str], metric: str) -> str:
@@ -163,3 +176,14 @@ def _percent(value: Any) -> str:
 
 def _printed(metric: str, value: float) -> str:
     return f"{value:.1f} %" if units.is_share(metric) else f"{value:.3f}"
+
+
+def page(text: str) -> str:
+    """Return the page with the tables of the file between its marks."""
+    before, _, rest = text.partition(START)
+    after = rest.partition(END)[2]
+    return f"{before}{START}\n\n" + "\n\n".join(map(plain, document_tables())) + f"\n\n{END}{after}"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

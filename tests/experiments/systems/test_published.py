@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import runpy
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from systems.__main__ import main
+from systems.published import PAGE, TYPES, answers, costs, figures, from_types, latencies, page, retrieval, targets
 
-from memlab.harness.results import ArmRun
-from memlab.report.build import ReportFiles
-from memlab.report.html import page
-from memlab.report.markdown import document
-from memlab.report.published import TYPES, answers, figures, from_types, report_tables, retrieval, targets
-
-ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.nightly
 
 
 def comparison(data: str = "longmemeval_s", arms: dict[str, dict[str, float]] | None = None) -> Any:
@@ -25,8 +21,8 @@ def comparison(data: str = "longmemeval_s", arms: dict[str, dict[str, float]] | 
 
 
 def test_the_docs_hold_the_file() -> None:
-    text = (ROOT / "docs/systems.md").read_text(encoding="utf-8")
-    assert runpy.run_path(str(ROOT / "experiments/systems/page.py"))["page"](text) == text
+    text = PAGE.read_text(encoding="utf-8")
+    assert page(text) == text
     assert "| Mastra Observational Memory | rag_v1, LongMemEval | 94.87 |" in text
 
 
@@ -73,15 +69,21 @@ def test_a_target_has_to_be_exceeded(value: float, cell: str) -> None:
     assert table.rows == (("gimli", "–", "–", "–", cell),)
 
 
-def test_the_section_needs_two_published_systems_and_is_in_page_and_markdown(
-        report: ReportFiles, arms: tuple[ArmRun, ...]) -> None:
-    assert [one.caption for one in report_tables(comparison())][-1] == "Targets of Gimli's author"
-    assert report_tables(comparison(arms={"oltramem": {}, "plain": {}})) == []
-    gap: Any = report.comparison["arms"]["gap"]
-    both: Any = report.comparison | {"arms": report.comparison["arms"] | {"oltramem": gap, "rag_v1_local": gap}}
-    text, html = document(both, arms), page(both, arms)
-    assert "Hindsight" not in document(report.comparison, arms)
-    for shown in (text, html):
-        assert "Hindsight" in shown
-        assert "Targets of Gimli" in shown
-        assert "no: other data" in shown
+def test_costs_and_latencies_are_those_printed() -> None:
+    assert [row[1] for row in costs().rows] == ["0.00024", "0.00014", "0.0080", "0.0096"]
+    assert [row[-1] for row in costs().rows[:2]] == ["240", "140"]  # a month of a million, as printed
+    assert costs().rows[-1][-2:] == ("4.78", "9,560")
+    assert latencies().rows[0][1:] == ("5.0", "100", "150", "50.0", "5.0", "500", "–", "–", "900")
+    assert latencies().rows[-1][3] == "14.6"
+
+
+def test_the_command_prints_all_tables_or_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for content in (None, "{}", '{"arms": []}', "nonsense"):
+        if content:
+            (tmp_path / "comparison.json").write_text(content)
+        assert main([str(tmp_path)]) == 1
+        assert f"Fix: make it: memlab report {tmp_path}" in capsys.readouterr().err
+    (tmp_path / "comparison.json").write_text(json.dumps(comparison("locomo")))
+    assert main([str(tmp_path)]) == 0
+    printed = capsys.readouterr().out
+    assert all(text in printed for text in ("Hindsight", "Targets of Gimli's author", "no: other data", "0.00024"))
