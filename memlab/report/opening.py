@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from memlab.config.choices import all_choices
 from memlab.config.comments import first_sentence
 from memlab.config.instantiate import CONF
 from memlab.evaluate.compare import Comparison
@@ -360,8 +361,7 @@ def _question(experiment: str) -> str:
     >>> _question("adaptive_k")
     'Does choosing K by question beat one K for all, at the same mean context tokens?'
     """
-    path = CONF / "exp" / f"{experiment}.yaml"
-    if not re.fullmatch(r"[\w-]+", experiment) or not path.is_file():
+    if (choice := all_choices(CONF).get(f"exp/{experiment}")) is None:
         return ""
-    lines = [line[2:] for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("# ")]
+    lines = [line[2:] for line in choice.path.read_text(encoding="utf-8").splitlines() if line.startswith("# ")]
     return first_sentence([line for line in lines if not line.startswith("@package")])

@@ -22,15 +22,17 @@ def test_each_experiment_with_a_command_says_what_it_does(name: str, capsys: pyt
     assert f"usage: memlab experiment {name}" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("words", [
-    ["scenarios", "data=scenarios"], ["scenarios", "data=scenarios", "data.examples=true"],
-    ["encoder_training", "data=friendsqa", "data.path=FOLDER"]])
-def test_the_techniques_of_an_experiment_are_planned(words: list[str], tmp_path: Path,
+@pytest.mark.parametrize(("name", "words", "arm"), [
+    ("encoder_training", ["data=friendsqa", "data.path=FOLDER", "name=mine"], "mine"),
+    ("scenarios", ["data=scenarios", "name=mine"], "mine"),
+    ("scenarios", ["data=scenarios", "data.examples=true", "name=mine"], "mine"),
+    ("sentence_pruning", ["+exp=sentence_pruning", "+arm/sentence_pruning=quarter"], "quarter")])
+def test_the_techniques_of_an_experiment_are_planned(name: str, words: list[str], arm: str, tmp_path: Path,
                                                      capsys: pytest.CaptureFixture[str]) -> None:
     write(tmp_path / "friendsqa_dev.json", episodes())
-    name, data, *settings = (word.replace("FOLDER", str(tmp_path)) for word in words)
-    assert main(["run", f"plugins=[{name}]", data, *settings, "search/dense=none", f"out={tmp_path}", "plan=true"]) == 0
-    assert data.removeprefix("data=") in capsys.readouterr().out
+    words = [word.replace("FOLDER", str(tmp_path)) for word in words]
+    assert main(["run", f"plugins=[{name}]", *words, "search/dense=none", f"out={tmp_path}", "plan=true"]) == 0
+    assert f" {arm} " in capsys.readouterr().out
 
 
 def test_a_choice_of_an_experiment_names_its_plug_in(capsys: pytest.CaptureFixture[str]) -> None:

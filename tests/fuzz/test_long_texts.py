@@ -27,7 +27,6 @@ from memlab.query.classify import Rules
 from memlab.query.decompose import parts_of
 from memlab.query.expand_rules import inject_synonyms, rewrites, statement
 from memlab.questions.propose import questions_of
-from memlab.read import sentence_pruning
 from memlab.runtime.redaction import redact
 from memlab.runtime.terminal import printable
 from memlab.search.bm25 import StemmedWords
@@ -62,7 +61,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "rewrites": lambda text: rewrites(text, 3), "inject_synonyms": inject_synonyms, "questions_of": questions_of,
     "contains_yes": contains_yes, "first_word": first_word, "abstains": rules.abstains,
     "same": lambda text: rules.same(text, "blue"), "within": lambda text: rules.within(text, "blue"),
-    "pruned": lambda text: sentence_pruning.split(text, frozenset()), "split_notes": split_notes,
+    "split_notes": split_notes,
     "blocks": semantic_chunk.blocks,
     "clean_reply": lambda text: clean_reply(text, 2, 50),
     "resolve_pronouns": lambda text: resolve_pronouns([("Ann", text), ("Bob", text)]),

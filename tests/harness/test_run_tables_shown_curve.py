@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
+from sentence_pruning.pruning import PrunedByRank
 
 from memlab.data.synthetic.dataset import Synthetic
 from memlab.evaluate.contrast import Contrast
@@ -10,7 +11,6 @@ from memlab.evaluate.evidence import ANSWER_WORDS, answer_words, wanted_words
 from memlab.harness.run_tables import LARGEST_PRUNED_K, shown_curve
 from memlab.pipeline import apply
 from memlab.rank.select import Budget, Fixed
-from memlab.read.sentence_pruning import PrunedByRank
 from memlab.store import Store
 from memlab.tables import Tables, with_text
 from tests.small import lexical

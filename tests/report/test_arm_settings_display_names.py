@@ -31,8 +31,7 @@ def arm(name: str, tmp_path: Path, slots: dict[str, Any] | None = None, *, oracl
 
 @pytest.mark.parametrize("chosen", [
     "rank/select=by_type", "rank/select=adaptive_k_moving_average", "rank/score=rrf", "rank/boost=recency",
-    "read/pack=pruned", "read/pack=pruned_vectors", "rank/rerank=late_interaction", "write/chunk=several",
-    "search/dense=none", "rank/rerank=oracle"])
+    "rank/rerank=late_interaction", "write/chunk=several", "search/dense=none", "rank/rerank=oracle"])
 def test_a_technique_is_shown_by_the_name_that_chooses_it(chosen: str) -> None:
     group, _, name = chosen.partition("=")
     part, _, slot = group.partition("/")

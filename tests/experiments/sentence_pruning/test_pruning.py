@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 from math import log
 
@@ -9,13 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from sentence_pruning.pruning import PrunedByRank, split
 
 from memlab.read.pack import ByRank
-from memlab.read.sentence_pruning import PrunedByRank, split
 from memlab.store import Store
 from memlab.tables import Tables
 from tests.read.world import shown, tokens, world, worlds
 from tests.write.conversations import DAY
+
+pytestmark = pytest.mark.nightly
 
 STORE = Store()
 D0, D1 = "[2023-05-20]\n", "[2023-05-21]\n"
@@ -150,3 +153,10 @@ def test_vectors_find_a_sentence_that_shares_no_word(tmp_path) -> None:
     # half of the question's words that are said anywhere and a cosine of 1, against the other half and 0
     out = with_vectors.run(tables.only(with_vectors.reads), Store(tmp_path))
     assert shown(tables.updated(out)) == [D0 + "user: Then a puss came along."]
+
+
+@pytest.mark.parametrize("piece", ["a. ", "Ann: ", "\n", "?", " ", ".\n\nAnn: a"])
+def test_a_long_text_of_one_piece_is_split_soon(piece: str) -> None:
+    started = time.process_time()
+    split(piece * (50_000 // len(piece)), frozenset({"Ann"}))
+    assert time.process_time() - started < 5.0
