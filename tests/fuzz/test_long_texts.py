@@ -36,7 +36,7 @@ from memlab.text import display, normalise, transcript
 from memlab.text.display import replace_surrogates
 from memlab.text.temporal.question_window import window_of
 from memlab.text.temporal.resolve import find_expressions
-from memlab.write import contradiction, extract_rules, semantic_chunk
+from memlab.write import contradiction, extract_rules
 from memlab.write.anchor import split_notes
 from memlab.write.context import clean_reply
 from tests.fuzz.mutation import TEXTS, fuzz, outcome
@@ -62,7 +62,6 @@ READERS: dict[str, Callable[[str], Any]] = {
     "contains_yes": contains_yes, "first_word": first_word, "abstains": rules.abstains,
     "same": lambda text: rules.same(text, "blue"), "within": lambda text: rules.within(text, "blue"),
     "split_notes": split_notes,
-    "blocks": semantic_chunk.blocks,
     "clean_reply": lambda text: clean_reply(text, 2, 50),
     "resolve_pronouns": lambda text: resolve_pronouns([("Ann", text), ("Bob", text)]),
     "names": lambda text: extract_rules.names([("Ann", text)], ["Ann"]),
@@ -96,8 +95,6 @@ PIECES = st.lists(st.one_of(
 @fuzz
 @example("redact", [], ["a"], [])
 @example("redact", [], ["-eyJ"], [])
-@example("blocks", [], ["?"], [])
-@example("blocks", [], ["\n"], [])
 @example("category", [], ["9."], [])
 @example("clean_reply", [], ["?"], [])
 @example("without_items", [], ["\n"], [])

@@ -6,6 +6,7 @@ import json
 from io import StringIO
 from pathlib import Path
 
+from chunking.semantic import Semantic
 from omegaconf import OmegaConf
 from rich.console import Console
 
@@ -26,7 +27,6 @@ from memlab.stage import EmptyStage
 from memlab.store import Store
 from memlab.write.chunk import Levels, TurnChunker
 from memlab.write.context import LLMContext
-from memlab.write.semantic_chunk import Semantic
 from tests.chats import ScriptedChat
 from tests.search.world import Overlap
 from tests.small import arm, lexical

@@ -7,16 +7,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from chunking.semantic import Semantic, TextBlock, blocks, similarities, valleys
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.config.instantiate import choice_settings
 from memlab.errors import MemlabError
+from memlab.harness.sweep import read
 from memlab.models.protocols import Embedder
 from memlab.store import Store
 from memlab.tables import text_hash
-from memlab.write.semantic_chunk import Semantic, TextBlock, blocks, similarities, valleys
 from tests.write.conversations import talk, written
+
+pytestmark = pytest.mark.nightly
 
 
 @dataclass(frozen=True)
@@ -133,6 +136,7 @@ def test_every_sentence_is_encoded_once_and_its_vectors_lie_in_the_store():
 
 
 def test_the_configuration_is_the_class_with_its_defaults():
+    read(["plugins=[chunking]"])
     fields = {k: v for k, v in choice_settings("write/chunk/semantic").items() if k not in ("_target_", "embedder")}
     assert Semantic(embedder=Themes(), **fields) == Semantic(embedder=Themes())
     assert set(fields) | {"embedder"} <= {f.name for f in dataclasses.fields(Semantic)}
