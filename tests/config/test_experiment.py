@@ -26,6 +26,7 @@ def test_each_experiment_with_a_command_says_what_it_does(name: str, capsys: pyt
     ("encoder_training", ["data=friendsqa", "data.path=FOLDER", "name=mine"], "mine"),
     ("scenarios", ["data=scenarios", "name=mine"], "mine"),
     ("scenarios", ["data=scenarios", "data.examples=true", "name=mine"], "mine"),
+    ("adaptive_k", ["+exp=cluster_gap"], "cluster_gap"),
     ("chunking", ["write/chunk=semantic", "name=mine"], "mine"),
     ("sentence_pruning", ["+exp=sentence_pruning", "+arm/sentence_pruning=quarter"], "quarter")])
 def test_the_techniques_of_an_experiment_are_planned(name: str, words: list[str], arm: str, tmp_path: Path,

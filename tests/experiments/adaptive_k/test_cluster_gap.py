@@ -5,14 +5,17 @@ from math import log
 
 import numpy as np
 import pytest
+from adaptive_k.cluster_gap import ClusterGap, cluster_gap, partitions, silhouette
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from memlab.rank.adaptive_k import LARGEST_BUFFER, ClusterGap, cluster_gap, partitions, silhouette
+from memlab.rank.adaptive_k import LARGEST_BUFFER
 from memlab.store import Store
 from memlab.tables import Tables
 from tests.rank.rankings import ranking, shown
+
+pytestmark = pytest.mark.nightly
 
 SCORES = [10.0, 9.8, 7.0, 6.9, 6.8, 2.0, 1.9, 1.8, 1.7, 0.0]
 LINE = np.round((10 - np.array(SCORES)) / 10, 6)
