@@ -31,7 +31,7 @@ from memlab.config.comments import (
 from memlab.config.compose import read_foreign
 from memlab.config.instantiate import CONF, choice_settings, find_class, options, with_defaults
 from memlab.config.overrides import groups
-from memlab.config.plugins import GROUP, plugin_entry_points
+from memlab.config.plugins import GROUP, NO_CHECKOUT, experiments, plugin_entry_points
 from memlab.errors import Faults, MemlabError, did_you_mean
 from memlab.runtime.help_text import Parser
 from memlab.runtime.machine import no_collection
@@ -77,6 +77,7 @@ def overview() -> str:
         "Settings of a run (memlab run SETTING=VALUE):",
         _lines(run_settings()),
         f"Plug-ins of installed packages (plugins=[NAME]): {offers}",
+        f"Plug-ins of memlab's experiments (plugins=[NAME]): {', '.join(experiments()) or f'none ({NO_CHECKOUT})'}",
         "memlab explain SLOT lists its techniques, memlab explain SLOT/TECHNIQUE its settings."))
 
 

@@ -92,7 +92,7 @@ def _use(name: str, folder: Path | None, versions: Mapping[str, str | None]) -> 
         raise MemlabError(f"'{name}' is a part of Python, no plug-in")
     spec = _spec(package, folder) if _MODULE.fullmatch(module) else None
     if spec is None:
-        known = [*offers, *_experiments()]
+        known = [*offers, *experiments()]
         raise MemlabError(f"there is no module or installed plug-in '{name}'; " + (
             did_you_mean(name, known) if known else
             f"no installed package has an entry point in the group {GROUP}, and {NO_CHECKOUT}"))
@@ -220,11 +220,11 @@ def load_class(target: str) -> Any:
 def offered_folders() -> dict[str, Path]:
     """Return the folder ``conf`` of each plug-in that is offered and not named yet; imports none of them."""
     offers = {name: point.module.partition(".")[0] for name, point in sorted(plugin_entry_points().items())}
-    return {name: Path(spec.origin).parent / "conf" for name, package in (_experiments() | offers).items()
+    return {name: Path(spec.origin).parent / "conf" for name, package in (experiments() | offers).items()
             if package not in _active and (spec := _spec(package)) and spec.origin}
 
 
-def _experiments() -> dict[str, str]:
+def experiments() -> dict[str, str]:
     """Return the experiments that are plug-ins, each under its own name; none but in a checkout."""
     names = sorted(folder.parent.name for folder in EXPERIMENTS.glob("*/conf"))
     return dict(zip(names, names))

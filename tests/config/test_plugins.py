@@ -128,10 +128,11 @@ def test_an_entry_point_is_suggested_and_imported_only_when_named(
         tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     offer(tmp_path, "handy", name, monkeypatch)
     monkeypatch.chdir(ROOT)
-    assert "(plugins=[NAME]): handy\n" in overview()
+    assert "packages (plugins=[NAME]): handy\n" in overview()
+    assert f"experiments (plugins=[NAME]): {', '.join(plugins.experiments())}\n" in overview()
     read([])
     (fault,) = faults_of("plugins=[hndy]")
-    assert "there is no module or installed plug-in 'hndy'; did you mean 'handy'? (known: handy" in fault
+    assert "there is no module or installed plug-in 'hndy'; did you mean 'handy'? (known: " in fault
     assert not (tmp_path / f"{name}.imported").exists()
     read(["plugins=[handy]"])
     assert [(one.package, one.version) for one in plugins.active()] == [(name, "1.4")]
