@@ -27,7 +27,7 @@ WORDS = {
     "demo": "--no-open",
     "run": "-m --multirun",
     "explain": "",
-    "report": "--seed --wandb",
+    "report": "--csv --latex --seed --wandb",
     "import": "--format --out --corpus --split --timezone --dates --max-mb --replace",
     "questions": "--no-browser --chat --depth --limit",
     "data": "list fetch check show --base --path --data --timezone",
