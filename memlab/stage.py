@@ -100,6 +100,15 @@ def learns(stage: Stage) -> bool:
     return declared.fits == "all" and (not declared.sees or not GOLD.isdisjoint(stage.reads))
 
 
+def label_free(stage: object) -> str:
+    """Return how to get a stage without labels that is fitted on labels; "" if no command of memlab saves its fit.
+
+    Its class attribute ``training`` has words of memlab train, and those that load the file that it writes.
+    """
+    command, loaded = getattr(stage, "training", ("", ""))
+    return f"memlab train {command} with data that have labels, then {loaded}" if command else ""
+
+
 def name_of(cls: type) -> str:
     """Return the declared name of a class: memlab has no two classes of one name, so that a file of it may move.
 

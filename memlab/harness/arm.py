@@ -27,14 +27,15 @@ from memlab.harness import manifest
 from memlab.harness.run_files import write_manifest
 from memlab.harness.run_tables import Prunes, rule_curve, shown_curve, snippets, truncated_share
 from memlab.models.local.embedder import SentenceEmbedder
-from memlab.models.protocols import models_in, origins
+from memlab.models.protocols import models_in, origins, parts
 from memlab.pipeline import Pipeline
 from memlab.query import filters
 from memlab.rank.adaptive_k import TokenMatchedK, token_matched_k
+from memlab.rank.units import kind_of
 from memlab.runtime.files import atomic_dir, sweep_leftovers, write_json, write_parquet
 from memlab.runtime.redaction import redact
 from memlab.slots import LAST_RANKED
-from memlab.stage import EmptyStage, Stage, learns, spec, spec_digest
+from memlab.stage import EmptyStage, learns, spec, spec_digest
 from memlab.store import Store
 from memlab.store.completions import Totals
 from memlab.tables import Tables
@@ -58,12 +59,11 @@ def load(dataset: Dataset) -> Tables:
 
 
 @runtime_checkable
-class Learned(Protocol):
-    """A selection with a learned probability, which can be compared with the outcomes."""
+class Fit(Protocol):
+    """A saved fit."""
 
-    def reliability(self, tables: Tables) -> list[dict[str, float]]:
-        """Return one row for each bin of estimates: low, high, n, estimated, observed."""
-        ...
+    def number_seen(self, tables: Tables) -> int:
+        """Return the number of questions on whose labels it was fitted."""
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,8 @@ class Arm:
 
     def _description(self, tables: Tables, store: Store) -> dict[str, Any]:
         """Return the part of the manifest that depends on the arm and its tables, not on time and machine."""
-        bins = reliability(self.pipeline.select, tables)
+        bins, stages = reliability(self.pipeline.select, tables), [stage for _, stage in self.pipeline.stages()]
+        fitted = sum(fit.number_seen(tables) for fit in parts(stages, Fit))
         return {
             "arm": self.name, "experiment": self.experiment, "command": self.command,
             "overrides": list(self.overrides),
@@ -211,11 +212,12 @@ class Arm:
             "notes": [*self.dataset.notes(), *self.notes],
             "pipeline": spec(self.pipeline), "tokens": self.pipeline.tokens.name,
             "models": {slot: models for slot, stage in self.pipeline.stages() if (models := origins(stage))},
-            "oracle": self.pipeline.uses_oracle(), "tainted": self.pipeline.tainted(),
+            "oracle": self.pipeline.uses_oracle(), "tainted": self.pipeline.tainted() or fitted > 0,
+            "ranked_by": sorted(kind_of(tables)), "fitted": any(map(learns, stages)),
             "looks_at_gold": self.pipeline.looks_at_gold(),
             "truncated": truncated_share(self.pipeline, tables, store), "constant_k": _constant_k(tables),
             "reliability": bins, "calibration_error": calibration_error(bins), "importances": importances(tables),
-            "told": note_counts(tables["notes"]) | learned_counts(self.pipeline, tables["questions"])}
+            "told": note_counts(tables["notes"]) | learned_counts(self.pipeline, tables["questions"], fitted)}
 
     def _write(self, folder: Path, tables: Tables, questions: pl.DataFrame, curve: pl.DataFrame | None) -> None:
         """Write the run folder under a temporary name and rename it: two processes may finish one arm at once."""
@@ -260,9 +262,9 @@ def safe(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._=+-]+", "_", name)[:80]
 
 
-def reliability(select: Stage, tables: Tables) -> list[dict[str, float]]:
+def reliability(select: Any, tables: Tables) -> list[dict[str, float]]:
     """Return a learned selection's estimates and outcomes by bin; empty if nothing was learned."""
-    return select.reliability(tables) if isinstance(select, Learned) else []
+    return select.reliability(tables) if hasattr(select, "reliability") else []
 
 
 def importances(tables: Tables, most: int = 20) -> list[dict[str, str | float]]:
@@ -306,13 +308,13 @@ def note_counts(notes: pl.DataFrame) -> dict[str, dict[str, int]]:
     return {what: {"number": number, "of": of} for what, number, of in sums.iter_rows()}
 
 
-def learned_counts(pipeline: Pipeline, questions: pl.DataFrame) -> dict[str, dict[str, int]]:
-    """Return {what: {number, of}} of the questions that an encoder of the pipeline was trained on; empty for none."""
+def learned_counts(pipeline: Pipeline, questions: pl.DataFrame, fitted: int) -> dict[str, dict[str, int]]:
+    """Return {what: {number, of}} of the questions that an encoder was trained on, or a saved fit; empty for none."""
     models = [model for _, stage in pipeline.stages() for model in models_in(stage)]
     learned = {text for model in models if isinstance(model, SentenceEmbedder) for text in model.learned_questions()}
-    number = int(questions["text_id"].is_in(learned).sum())
-    what = "questions were learned by an encoder of this arm: its figures do not tell how it does on new ones"
-    return {what: {"number": number, "of": questions.height}} if number else {}
+    numbers = {"an encoder": int(questions["text_id"].is_in(learned).sum()), "a saved fit": fitted}
+    return {f"questions were learned by {what} of this arm: its figures do not tell how it does on new ones":
+            {"number": number, "of": questions.height} for what, number in numbers.items() if number}
 
 
 def refusal(pipeline: Pipeline) -> str | None:

@@ -1,20 +1,15 @@
-"""Commands that fit on a configured run, and their exit status."""
+"""Words of the commands that fit on configured runs, and their exit status."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any
 
 from memlab.errors import Faults, MemlabError
-from memlab.harness.arm import Arm, load
+from memlab.harness.arm import Arm
 from memlab.harness.sweep import read_one
-from memlab.learn.fits import save
-from memlab.runtime.machine import OF_A_RUN, enough_memory
-from memlab.runtime.terminal import own_words, print
+from memlab.runtime.terminal import print
 from memlab.store import Store, store_at
-from memlab.tables import Tables
 
 
 def read_arm(arguments: Sequence[str]) -> tuple[Arm, Store]:
@@ -33,24 +28,17 @@ def report(action: Callable[[], str], failed: int = 1) -> int:
     return 0
 
 
-def fit_command(argv: Sequence[str] | None, fit: Callable[[Tables], Any], text: str) -> int:
-    """Fit on the ranking that the arguments configure, save it at ``file=``, and return the exit status.
+def split(words: Sequence[str]) -> list[list[str]]:
+    """Return the words of each data set; those that belong to none belong to all.
 
-    ``--help`` prints the text.
+    >>> split(["seed=1", "data=locomo", "data.path=a", "system=best", "data=synthetic"])
+    [['seed=1', 'system=best', 'data=locomo', 'data.path=a'], ['seed=1', 'system=best', 'data=synthetic']]
     """
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    if {"-h", "--help"} & {*arguments}:
-        print(text)
-        return 0
-
-    def action() -> str:
-        own, others = own_words(arguments, ["file"])
-        if not own.get("file"):
-            raise MemlabError("no file for the fit is given", fix="file=FIT.json")
-        arm, store = read_arm(others)
-        with enough_memory(OF_A_RUN):
-            tables = arm.pipeline.run(load(arm.dataset), store)
-            save(fit(tables), Path(own["file"]))
-        return f"fitted on {tables['questions'].height:,} questions of {arm.dataset.name}: {own['file']}"
-
-    return report(action, failed=2)
+    common = [word for word in words if not word.startswith(("data=", "data."))]
+    parts: list[list[str]] = []
+    for word in words:
+        if word.startswith("data=") or word.startswith("data.") and not parts:
+            parts.append([])
+        if word.startswith(("data=", "data.")):
+            parts[-1].append(word)
+    return [common + part for part in parts or [[]]]

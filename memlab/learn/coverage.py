@@ -10,8 +10,7 @@ or applied from a saved fit::
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -22,7 +21,7 @@ from pydantic import Field
 
 from memlab.errors import MemlabError
 from memlab.learn import fits
-from memlab.learn.fits import Depth, LogisticFit, Matrix, SavedFit, fit_regression
+from memlab.learn.fits import Depth, LogisticFit, Matrix, SavedFit, evidence_keys, fit_regression, stacked
 from memlab.learn.folds import CrossFitted, EvidenceLevel, scored_evidence, smallest_k
 from memlab.query.classify import CLASSES
 from memlab.question_types import FALLBACK, first_of
@@ -120,7 +119,7 @@ class CoverageModel(LogisticFit):
 
 
 def fit(shape: pl.DataFrame, needed: pl.DataFrame, level: EvidenceLevel, depth: int,
-        l2: float = 1.0) -> CoverageModel:
+        l2: float = 1.0, learnt: Iterable[str] = ()) -> CoverageModel:
     """Fit on the rows of ``features`` whose question is in ``needed`` (question, complete).
 
     Each question has a total weight of 1, each pair (question, K) a weight in proportion to 1 / K: every doubling of K
@@ -132,8 +131,7 @@ def fit(shape: pl.DataFrame, needed: pl.DataFrame, level: EvidenceLevel, depth: 
     complete = (rows["rank"] >= rows["complete"].fill_null(depth + 1)).to_numpy().astype(float)
     weight = rows.select((1 / pl.col("rank")) / (1 / pl.col("rank")).sum().over("question")).to_series().to_numpy()
     regression = fit_regression(rows.select(FEATURES).to_numpy(), complete, l2, weight)
-    model: CoverageModel = CoverageModel.of(regression, depth, rows["question"].n_unique(), level=level)
-    return model
+    return CoverageModel.of(regression, depth, learnt, level=level)
 
 
 def apply(model: CoverageModel, shape: pl.DataFrame) -> pl.DataFrame:
@@ -189,13 +187,13 @@ class LoadedCoverage(SavedFit):
     reads: ClassVar = ("ranking", "units", "classes")
     writes: ClassVar = ("ranking",)
 
-    def fit(self) -> CoverageModel:
+    def fits(self) -> list[CoverageModel]:
         """Return the fit; raise MemlabError if the file is none."""
-        return load(self.path)
+        return [load(self.path)]
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the ranking with ``coverage``."""
-        model = self.fit()
+        (model,) = self.fits()
         shape = features(tables["ranking"], tables["units"], tables["classes"], model.depth)
         return Tables(ranking=with_coverage(tables["ranking"], apply(model, shape)))
 
@@ -225,6 +223,7 @@ class LearnedK:
     reads: ClassVar = CrossFitCoverage.reads
     writes: ClassVar = ("ranking",)
     adaptive: ClassVar = True
+    training: ClassVar = ("coverage file=FIT.json", "learn/coverage=loaded learn.coverage.path=FIT.json")
 
     coverage: CrossFitCoverage | LoadedCoverage
     target: Annotated[float, Field(gt=0, lt=1)] = 0.9  # estimated probability that all evidence is shown; no guarantee
@@ -248,19 +247,17 @@ class LearnedK:
         return reliability(tables["ranking"], needed).to_dicts()
 
 
-def fit_tables(tables: Tables, depth: int = 100) -> CoverageModel:
-    """Fit on all questions of a finished run, by turns where it ranks turns, to apply the fit to another benchmark."""
-    level: EvidenceLevel = "turn" if tables["units"]["level"].eq("turn").any() else "session"
-    shape = features(tables["ranking"], tables["units"], tables["classes"], depth)
-    return fit(shape, labels(tables, level), level, depth)
+def fit_tables(*parts: Tables, depth: int = 100, l2: float = 1.0) -> CoverageModel:
+    """Fit on all questions of finished runs, by turns where these rank turns, to apply the fit to another benchmark."""
+    level: EvidenceLevel = "turn" if any(tables["units"]["level"].eq("turn").any() for tables in parts) else "session"
+    shape = stacked([features(tables["ranking"], tables["units"], tables["classes"], depth) for tables in parts])
+    needed = stacked([labels(tables, level) for tables in parts])
+    learnt = [key for tables in parts for key in evidence_keys(tables)["key"]]
+    return fit(shape, needed, level, depth, l2, learnt)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Fit on a configured run, save the fit, and return the exit status."""
-    from memlab.learn.command import fit_command
+    from memlab.learn.recipe import fit_command
 
     return fit_command(argv, fit_tables, __doc__ or "")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

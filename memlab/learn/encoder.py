@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
-import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -118,7 +117,3 @@ def _run(recipe: EncoderRecipe, words: list[str]) -> str:
         worth += (f"; the old weights stay: {recipe.out_model} holds the record alone (keep=always with another folder "
                   "writes the new ones)")
     return f"{recipe.out_model}: {run_in_words(record)}{worth}"
-
-
-if __name__ == "__main__":
-    sys.exit(main())

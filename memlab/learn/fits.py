@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import polars as pl
@@ -15,10 +16,11 @@ from numpy.typing import NDArray
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 from threadpoolctl import threadpool_limits
 
+from memlab.data.dataset import session_texts
 from memlab.errors import MemlabError
 from memlab.runtime.files import atomic_write
 from memlab.stage import LocalPath, Names, name_of, stage
-from memlab.tables import DIGITS
+from memlab.tables import DIGITS, SESSION, Tables, text_hash
 
 Matrix = NDArray[np.float64]
 Values = NDArray[np.float64]
@@ -83,7 +85,10 @@ def fit_regression(matrix: Matrix, labels: Values, l2: float, weight: Values | N
 
 @stage
 class LogisticFit:
-    """A saved regression over the first ``depth`` units: logit P = bias + sum of weight x (feature - mean) / scale."""
+    """A saved regression over the first ``depth`` units: logit P = bias + sum of weight x (feature - mean) / scale.
+
+    ``learnt`` are the keys of the questions that it was fitted on (``evidence_keys``).
+    """
 
     FORMAT: ClassVar[str]
     FEATURES: ClassVar[tuple[str, ...]]
@@ -95,7 +100,7 @@ class LogisticFit:
     scale: Numbers
     weights: Numbers
     bias: float
-    questions: int
+    learnt: Names
 
     @model_validator(mode="after")
     def _matches_this_version(self) -> LogisticFit:
@@ -109,11 +114,11 @@ class LogisticFit:
         return self
 
     @classmethod
-    def of(cls, regression: Regression, depth: int, questions: int, **others: Any) -> Any:
+    def of(cls, regression: Regression, depth: int, learnt: Iterable[str], **others: Any) -> Self:
         """Return the form of a regression that can be saved; ``others`` are the fields of the subclass."""
         return cls(format=cls.FORMAT, depth=depth, features=cls.FEATURES, mean=tuple(regression.mean.tolist()),
                    scale=tuple(regression.scale.tolist()), weights=tuple(regression.weights.tolist()),
-                   bias=regression.bias, questions=questions, **others)
+                   bias=regression.bias, learnt=tuple(sorted({*learnt})), **others)
 
     def estimates(self, matrix: Matrix) -> Values:
         """Return the probability of each row, (n,), for features (n, features)."""
@@ -148,6 +153,25 @@ def load(path: Path, kind: type[Fit], what: str, fix: str) -> Fit:
                           where=str(path), fix=fix) from error
 
 
+def evidence_keys(tables: Tables) -> pl.DataFrame:
+    """Return (question, key) of the questions with evidence: a digest of the words and of the evidence's sessions.
+
+    It finds a question again in another file of the same data, and does not take another one of the same words for it.
+    """
+    asked = tables["questions"].select("question", *SESSION[:1], "text_id")
+    sessions = asked.join(tables["evidence"].select("question", "session").unique(), on="question").join(
+        session_texts(tables["turns"]), on=SESSION)
+    keys = sessions.sort("question", "content").group_by("question", "text_id", maintain_order=True).agg(
+        pl.col("content").str.join(" "))
+    return keys.select("question", pl.format("{} {}", "text_id", "content").map_elements(
+        lambda text: text_hash(text)[:12], pl.String).alias("key"))
+
+
+def stacked(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Return the rows of several data sets, whose questions get numbers of their own."""
+    return pl.concat(part.with_columns(pl.col("question").cast(pl.Int64) + (i << 32)) for i, part in enumerate(parts))
+
+
 def fit_digest(path: Path) -> str:
     """Return the digest of a saved fit, by which results are identified, whatever its path."""
     return hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
@@ -155,22 +179,30 @@ def fit_digest(path: Path) -> str:
 
 @stage
 class SavedFit:
-    """A stage that applies the fit in the file ``path``, which is read when the stage is made."""
+    """A stage that applies the fit in the file ``path``, or one of a folder; all are read when the stage is made."""
 
     path: LocalPath
 
     @model_validator(mode="after")
     def _readable(self) -> SavedFit:
-        self.fit()
+        self.fits()
         return self
 
-    def fit(self) -> Any:
-        """Return the fit; raise MemlabError if the file is no such fit."""
+    def fits(self) -> list[Any]:
+        """Return the fit, or those of a folder; raise MemlabError if a file is no such fit."""
         raise NotImplementedError
 
+    def number_seen(self, tables: Tables) -> int:
+        """Return the number of questions on whose labels one of the fits was fitted."""
+        return int(evidence_keys(tables)["key"].is_in({key for fit in self.fits() for key in fit.learnt}).sum())
+
+    def files(self) -> list[Path]:
+        """Return the file, or those of the folder."""
+        return sorted(self.path.glob("*.json")) if self.path.is_dir() else [self.path]
+
     def identity(self) -> dict[str, Any]:
-        """Describe the content of the fit, not its path."""
-        return {"is": name_of(type(self)), "fit": fit_digest(self.path)}
+        """Describe the content of the fits, not their path."""
+        return {"is": name_of(type(self)), "fits": [fit_digest(file) for file in self.files()]}
 
 
 def reliability(pairs: pl.DataFrame, bins: int) -> pl.DataFrame:

@@ -9,7 +9,6 @@ at the size and cost of one. DIR holds the update alone (``embedder.adapter=DIR/
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -118,7 +117,3 @@ def _run(recipe: MergeRecipe, words: list[str]) -> str:
         raise Faults([f"{words[0]}: merging has no such setting"])
     merge(recipe)
     return f"{recipe.out_model / UPDATE}: {len(recipe.updates)} updates in one of rank {recipe.rank}"
-
-
-if __name__ == "__main__":
-    sys.exit(main())

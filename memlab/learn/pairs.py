@@ -17,14 +17,14 @@ import polars as pl
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 
-from memlab.data.dataset import session_texts
+from memlab.data.numbering import question_digests
 from memlab.errors import MemlabError, error_message
 from memlab.learn.folds import folds, in_folds
 from memlab.rank.rerank import passages_of
 from memlab.runtime.files import atomic_write, open_plain
 from memlab.runtime.foreign import load_json
 from memlab.runtime.progress import progress
-from memlab.tables import SESSION, Tables, text_hash, with_text
+from memlab.tables import SESSION, Tables, with_text
 
 FORMAT = "memlab-examples-1"
 
@@ -62,11 +62,8 @@ def question_keys(questions: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     Ids mean nothing outside a run, and two users may ask the same question: only text and corpus together identify a
     held-out question in another run.
     """
-    contents = session_texts(turns).sort(SESSION).group_by("corpus", maintain_order=True).agg(
-        pl.col("content").str.join(" "))
-    rows = questions.select("question", "corpus", "text_id").join(contents, on="corpus", how="left").sort("question")
-    keys = [text_hash(f"{text} {content or ''}") for text, content in rows.select("text_id", "content").iter_rows()]
-    return rows.select("question", "text_id", pl.Series("key", keys, pl.String))
+    keys = question_digests(questions, turns).rename({"digest": "key"})
+    return questions.select("question", "text_id").join(keys, on="question").sort("question")
 
 
 def split(tables: Tables, fold: str) -> Fold:

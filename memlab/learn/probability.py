@@ -3,14 +3,16 @@
 Fitted and applied on disjoint folds, or applied from a saved fit::
 
     memlab train probability file=FIT.json data=locomo data.path=FILE    fits on all, saves FIT.json
+    memlab train probability file=FIT.json data=synthetic data=custom data.path=FOLDER      on several data sets
     memlab run rank/select=marginal learn/probability=loaded learn.probability.path=FIT.json data=...
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations
+from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -19,7 +21,7 @@ from pydantic import Field, model_validator
 
 from memlab.errors import MemlabError
 from memlab.learn import fits
-from memlab.learn.fits import Depth, Matrix, Regression, SavedFit, Values
+from memlab.learn.fits import Depth, Matrix, Regression, SavedFit, Values, evidence_keys, stacked
 from memlab.learn.folds import CrossFitted, evidence_units, fold_numbers, scored_evidence
 from memlab.learn.probability_model import READS, Blend, ModelName, ProbabilityModel, features, fit, fit_blend, load
 from memlab.learn.ranker.cross_fit import without
@@ -29,20 +31,11 @@ from memlab.learn.ranker.model import fit as fit_ranker
 from memlab.learn.ranker.sessions import rescore
 from memlab.learn.ranker.signals import FUSED
 from memlab.learn.ranker.stage import LearnedScore, candidates, in_haystacks
-from memlab.learn.threshold import (
-    VALUES,
-    Prices,
-    ValueChoice,
-    best_value,
-    prices,
-    with_always,
-    with_shown_from,
-    with_value,
-)
+from memlab.learn.threshold import VALUES, Value, prices, with_always, with_shown_from, with_value
 from memlab.rank.adaptive_k import TopP
 from memlab.rank.select import Count, EachBudget, MeanBudget, need
-from memlab.rank.units import rank_units
-from memlab.stage import stage
+from memlab.rank.units import kind_of, rank_units
+from memlab.stage import LocalPath, label_free, stage
 from memlab.store import Store
 from memlab.tables import Tables
 
@@ -84,6 +77,9 @@ def empty_rows() -> pl.DataFrame:
     return pl.DataFrame(schema={"question": pl.Int32, "unit": pl.Int64, **dict.fromkeys(ADDED, pl.Float64)})
 
 
+SHIPPED = Path(__file__).with_name("shipped")
+"""The folder of the fits that memlab ships, one for each kind of ranking (docs/marginal_fit.md)."""
+
 ADDED = ("probability", "value", "shown_from")
 """Columns that the selection adds to a ranking."""
 
@@ -106,19 +102,12 @@ class CrossFitProbability(CrossFitted):
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the ranking with ``probability``."""
-        return Tables(ranking=join_columns(tables["ranking"], self._rows(tables), ["probability"]))
-
-    def _rows(self, tables: Tables) -> pl.DataFrame:
         ranking = need_tokens(tables["ranking"])
-        if not ranking.height:
-            return empty_rows()
-        return pl.concat([rows.filter("held_out") for rows in self._by_fold(tables)])
+        folds = [rows.filter("held_out") for rows in self._by_fold(tables)] if ranking.height else [empty_rows()]
+        return Tables(ranking=join_columns(ranking, pl.concat(folds), ["probability"]))
 
-    def _by_fold(self, tables: Tables, inner: bool = False) -> Iterator[pl.DataFrame]:
-        """Yield, for each fold, all rows with ``probability`` by a model of the others, and with ``held_out``.
-
-        With ``inner``, the rows of the other folds are estimated by models of half of them, as unsure as on new data.
-        """
+    def _by_fold(self, tables: Tables) -> Iterator[pl.DataFrame]:
+        """Yield, for each fold, all rows with ``probability`` by a model of the others, and with ``held_out``."""
         fold_of = self.fold_of(tables)
         fold_of = fold_of.join(tables["ranking"], on="question", how="semi")
         last = None
@@ -129,14 +118,8 @@ class CrossFitProbability(CrossFitted):
                 fold = fold_numbers(rows, fold_of)
                 known = labels(rows.with_row_index("row"), tables).select("row", "held")
                 place, held = known["row"].to_numpy(), known["held"].to_numpy()
-            others = np.unique(fold[fold != part])
-            halves = [others[0::2], others[1::2]]
-            seen = np.isin(fold[place], others)
+            seen = fold[place] != part
             probability = self._fit(matrix[place[seen]], held[seen]).estimates(matrix)
-            if inner and len(others) > 1:
-                for one, other in (halves, halves[::-1]):
-                    seen, scored = np.isin(fold[place], one), np.isin(fold, other)
-                    probability[scored] = self._fit(matrix[place[seen]], held[seen]).estimates(matrix[scored])
             yield rows.with_columns(pl.Series("probability", probability), pl.Series("held_out", fold == part))
 
     def _fit(self, matrix: Matrix, held: Values) -> Regression | Blend:
@@ -147,21 +130,17 @@ class CrossFitProbability(CrossFitted):
         for part in fold_of["fold"].unique().sort():
             yield part, tables["ranking"]
 
-    def value_units(self, tables: Tables, value: ValueChoice, min_k: int, tokens: float = 500) -> pl.DataFrame:
+    def value_units(self, tables: Tables, value: Value, min_k: int) -> pl.DataFrame:
         """Return (question, unit, probability, value, shown_from); thresholds by their cost on the other folds.
 
-        ``value=auto``: the kind of value that does best on the other folds at budgets around ``tokens``, by estimates
-        of models of half of these folds each. A model is as sure of its own folds as it is of them when it was fitted,
-        so the mean tokens that result differ a little from those asked for; the recall at equal tokens does not depend
-        on it.
+        A model is as sure of its own folds as it is of them when it was fitted, so the mean tokens that result differ a
+        little from those asked for; the recall at equal tokens does not depend on it.
         """
         if not need_tokens(tables["ranking"]).height:
             return empty_rows()
         parts = []
-        for rows in self._by_fold(tables, inner=value == "auto"):
-            kind = value if value != "auto" else best_value(
-                rows.filter(~pl.col("held_out")), tables["units"], known_evidence(tables), tokens, min_k)
-            ready = with_always(with_value(rows, kind), min_k)
+        for rows in self._by_fold(tables):
+            ready = with_always(with_value(rows, value), min_k)
             parts.append(with_shown_from(ready.filter("held_out"), prices(ready.filter(~pl.col("held_out")))))
         return pl.concat(parts)
 
@@ -220,32 +199,43 @@ class NestedProbability(CrossFitProbability):
 
 @stage
 class LoadedProbability(SavedFit):
-    """Estimate probabilities by a saved fit, for example from another benchmark."""
+    """Estimate probabilities by a saved fit, for example from another benchmark; of a folder by that of the ranking."""
 
     reads: ClassVar = READS
     writes: ClassVar = ("ranking",)
 
-    def fit(self) -> ProbabilityModel:
-        """Return the fit; raise MemlabError if the file is none."""
-        return load(self.path)
+    path: LocalPath = SHIPPED  # a file of `memlab train probability`, or a folder of them; by default memlab's own
+
+    def fits(self) -> list[ProbabilityModel]:
+        """Return the fits; raise MemlabError if a file is none."""
+        return [load(file) for file in self.files()]
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the ranking with ``probability``."""
-        return Tables(ranking=join_columns(tables["ranking"], self._rows(tables, self.fit()), ["probability"]))
+        return Tables(ranking=join_columns(tables["ranking"], self._rows(tables)[0], ["probability"]))
 
-    def _rows(self, tables: Tables, model: ProbabilityModel) -> pl.DataFrame:
+    def _rows(self, tables: Tables) -> tuple[pl.DataFrame, ProbabilityModel]:
+        """Return the estimates, and the fit that they are by; raise MemlabError if none is of such a ranking."""
+        model = self.fit_of(kind_of(tables))
         if not need_tokens(tables["ranking"]).height:
-            return empty_rows()
+            return empty_rows(), model
         rows, matrix = features(tables, model.depth)
-        return rows.with_columns(pl.Series("probability", model.estimates(matrix)))
+        return rows.with_columns(pl.Series("probability", model.estimates(matrix))), model
 
-    def value_units(self, tables: Tables, value: ValueChoice, min_k: int, tokens: float = 500) -> pl.DataFrame:  # noqa: ARG002
+    def fit_of(self, kind: Collection[str]) -> ProbabilityModel:
+        """Return the fit of rankings of a kind (``kind_of``), or of more searches; raise MemlabError if there is none.
+
+        One question may lack a search that found nothing for it.
+        """
+        if (model := next((one for one in self.fits() if {*one.kind}.issuperset(kind)), None)) is None:
+            raise MemlabError(f"no saved fit here is of a ranking by {', '.join(sorted(kind))}",
+                              where="learn/probability", fix=label_free(ByProbability))
+        return model
+
+    def value_units(self, tables: Tables, value: Value, min_k: int) -> pl.DataFrame:
         """Return (question, unit, probability, value, shown_from); thresholds by their cost on the data of the fit."""
-        if value == "auto":
-            raise MemlabError("a saved fit has no folds to choose the value on", where="rank.select.value",
-                              fix="write unit, token or share, or choose learn/probability=crossfit")
-        model = self.fit()
-        return with_shown_from(with_always(with_value(self._rows(tables, model), value), min_k), model.prices[value])
+        rows, model = self._rows(tables)
+        return with_shown_from(with_always(with_value(rows, value), min_k), model.prices[value])
 
 
 @stage
@@ -254,6 +244,7 @@ class ByProbability:
 
     writes: ClassVar = ("ranking",)
     adaptive: ClassVar = True  # the number of units differs by question: compared with a token-matched baseline
+    training: ClassVar = ("probability file=FIT.json", "learn/probability=loaded learn.probability.path=FIT.json")
 
     probability: CrossFitProbability | LoadedProbability
 
@@ -261,6 +252,18 @@ class ByProbability:
     def reads(self) -> tuple[str, ...]:
         """Tables of the probability: a saved fit reads no gold."""
         return self.probability.reads
+
+    def _rule(self) -> MeanBudget | EachBudget | TopP:
+        """Return the rule for a ranking that has the estimates."""
+        raise NotImplementedError
+
+    def variations(self) -> Iterator[MeanBudget] | Iterator[EachBudget] | Iterator[TopP]:
+        """Yield the rule with other budgets or shares, for a ranking that it has selected from."""
+        return self._rule().variations()
+
+    def without_labels(self) -> ByProbability:
+        """Return the selection by the fit that memlab ships, for questions without labels."""
+        return replace(self, probability=LoadedProbability())
 
 
 @stage(sees=("gold",), fits="all")
@@ -273,22 +276,17 @@ class Marginal(ByProbability):
     """
 
     tokens: Count = 500  # per question, by the pipeline's token counter: the mean, or each with shown=budget
-    # unit: p; token: p / tokens; share: p / tokens / expected evidence units of the question; auto: the best of the
-    # three on the other folds
-    value: ValueChoice = "share"
+    # unit: p; token: p / tokens; share: p / tokens / expected evidence units of the question
+    value: Value = "share"
     shown: Literal["threshold", "budget"] = "threshold"
     min_k: Count = 1  # with shown=budget the first is always shown
-
-    def variations(self) -> Iterator[MeanBudget] | Iterator[EachBudget]:
-        """Yield the rule with other budgets, for a ranking that it has selected from."""
-        return self._rule().variations()
 
     def _rule(self) -> MeanBudget | EachBudget:
         return MeanBudget(tokens=self.tokens) if self.shown == "threshold" else EachBudget(tokens=self.tokens)
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return the ranking with ``probability``, ``value``, ``shown_from`` (mean tokens) and ``selected``."""
-        rows = self.probability.value_units(tables, self.value, self.min_k, self.tokens)
+        rows = self.probability.value_units(tables, self.value, self.min_k)
         return self._rule().run(Tables(ranking=join_columns(tables["ranking"], rows, [*ADDED])), store)
 
     def reliability(self, tables: Tables) -> list[dict[str, float]]:
@@ -308,10 +306,6 @@ class CalibratedTopP(ByProbability):
 
     p: Annotated[float, Field(gt=0, lt=1)] = 0.5
 
-    def variations(self) -> Iterator[TopP]:
-        """Yield the rule with other shares, for a ranking that has ``probability``."""
-        return self._rule().variations()
-
     def _rule(self) -> TopP:
         return TopP(p=self.p, over="probability")
 
@@ -320,27 +314,33 @@ class CalibratedTopP(ByProbability):
         return self._rule().run(self.probability.run(tables, store), store)
 
 
-def fit_tables(tables: Tables, depth: int = 200, l2: float = L2) -> ProbabilityModel:
-    """Fit on all questions of a finished run, to save the fit and apply it elsewhere.
+def fit_tables(*parts: Tables, depth: int = 200, l2: float = L2) -> ProbabilityModel:
+    """Fit on all questions of finished runs, to save the fit and apply it elsewhere.
 
     What thresholds cost is computed with cross-fitted estimates, which are as sure as those of new data.
     """
-    need_tokens(tables["ranking"])
-    rows, matrix = features(tables, depth)
-    known = labels(rows.with_row_index("row"), tables)
-    model = fit(matrix[known["row"].to_numpy()], known["held"].to_numpy(), l2)
-    ranking = CrossFitProbability(depth=depth, l2=l2).run(tables, Store())["ranking"]
-    costs: dict[str, Prices] = {value: prices(with_always(with_value(ranking, value), 1)) for value in VALUES}
-    fitted: ProbabilityModel = ProbabilityModel.of(model, depth, known["question"].n_unique(), prices=costs)
-    return fitted
+    rows, matrix = [], []
+    for tables in parts:
+        made, of_part = features(tables.updated({"ranking": need_tokens(tables["ranking"])}), depth)
+        known = labels(made.with_row_index("row"), tables).join(
+            CrossFitted().fold_of(tables), on="question", how="left", maintain_order="left")
+        rows.append(known)
+        matrix.append(of_part[known["row"].to_numpy()])
+    ranked, x = stacked(rows), np.vstack(matrix)
+    held, fold = ranked["held"].to_numpy(), ranked["fold"].to_numpy()
+    probability = np.empty(len(held))
+    for part in np.unique(fold):
+        others, own = fold != part, fold == part
+        probability[own] = fit(x[others], held[others], l2).estimates(x[own])
+    ranking = ranked.with_columns(pl.Series("probability", probability))
+    return ProbabilityModel.of(
+        fit(x, held, l2), depth, [key for tables in parts for key in evidence_keys(tables)["key"]],
+        kind=tuple(sorted(set().union(*map(kind_of, parts)))),
+        prices={value: prices(with_always(with_value(ranking, value), 1)) for value in VALUES})
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Fit on a configured run, save the fit, and return the exit status."""
-    from memlab.learn.command import fit_command
+    from memlab.learn.recipe import fit_command
 
     return fit_command(argv, fit_tables, __doc__ or "")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -26,7 +26,7 @@ from memlab.learn.threshold import VALUES, Prices
 from memlab.query.classify import CLASSES
 from memlab.question_types import FALLBACK, first_of
 from memlab.rank.units import signals_of
-from memlab.stage import stage
+from memlab.stage import Names, stage
 from memlab.tables import DIGITS, SESSION, Tables, with_text
 
 READS = ("ranking", "units", "classes", "questions", "turns", "texts")
@@ -66,6 +66,7 @@ QUESTION: tuple[str, ...] = (
 FEATURES: tuple[str, ...] = (*UNIT, *QUESTION, *(f"{name}_by_rank" for name in (*UNIT, *QUESTION)),
                              *(f"{name}_by_z" for name in QUESTION))
 """All features: ``_by_rank`` is times log rank, ``_by_z`` times the z-score."""
+
 
 def features(tables: Tables, depth: int) -> tuple[pl.DataFrame, Matrix]:
     """Return (question, unit, rank, tokens) of each question's first ``depth`` units, and features (n, features)."""
@@ -154,7 +155,7 @@ def _of_questions(rows: pl.DataFrame, tables: Tables) -> pl.DataFrame:
 
 @stage
 class ProbabilityModel(LogisticFit):
-    """A fit of P(the unit is evidence).
+    """A fit of P(the unit is evidence), for rankings of its ``kind`` (``kind_of``).
 
     ``prices`` has, for each kind of value (``VALUES``), what its thresholds cost on the data that it was fitted on, by
     estimates of models of the other folds.
@@ -163,6 +164,7 @@ class ProbabilityModel(LogisticFit):
     FORMAT: ClassVar = "memlab-probability-1"
     FEATURES: ClassVar = FEATURES
 
+    kind: Names
     prices: dict[str, Prices]
 
     @model_validator(mode="after")

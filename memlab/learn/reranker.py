@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
-import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -85,7 +84,3 @@ def _run(recipe: TrainingRecipe, words: list[str]) -> str:
     with enough_memory(f"give each step fewer positives (batch={max(recipe.batch // 2, 1)}), or limit= in all"):
         record = train(recipe, words)
     return f"{recipe.out_model}: {run_in_words(record)}; {record['counts']['held_out']:,} questions held out"
-
-
-if __name__ == "__main__":
-    sys.exit(main())

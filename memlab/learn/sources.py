@@ -11,7 +11,6 @@ ranking gives the hard negatives, as for memlab run.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -182,7 +181,3 @@ def _write(recipe: PairRecipe, words: list[str]) -> str:
     write_examples(recipe.file, kept, record)
     return (f"{recipe.file}: {kept.height:,} evidence turns of {kept['query'].n_unique():,} questions, "
             f"{len(record['held_out']):,} questions held out")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,8 +1,7 @@
 """One threshold for all questions: the value of each unit, and the mean tokens from which a threshold shows it.
 
 With a given mean number of tokens per question, most evidence is expected where all units are shown whose probability
-per token exceeds one threshold, the same for every question: a knapsack filled by value per weight. Which kind of value
-is best is chosen on the training folds.
+per token exceeds one threshold, the same for every question: a knapsack filled by value per weight.
 """
 
 from __future__ import annotations
@@ -15,12 +14,9 @@ import polars as pl
 from pydantic import model_validator
 
 from memlab.learn.fits import Numbers, Values
-from memlab.learn.folds import smallest_k
 from memlab.stage import stage
-from memlab.tables import DIGITS
 
 Value = Literal["unit", "token", "share"]
-ValueChoice = Value | Literal["auto"]
 
 VALUES: tuple[Value, ...] = ("unit", "token", "share")
 """Kinds of value: the probability p; p / tokens; and p / tokens / max(1, sum of p over the question's units). With the
@@ -28,10 +24,6 @@ last, a question's expected recall counts in place of its expected number of evi
 
 ROWS = 400
 """Rows of a table of prices."""
-
-REACH = (0.5, 4.0)
-"""Budgets that count in the choice, as multiples of the budget that is asked for."""
-
 
 @stage
 class Prices:
@@ -95,31 +87,3 @@ def with_shown_from(rows: pl.DataFrame, table: Prices) -> pl.DataFrame:
     costs = pl.Series(table.shown_from(rows["value"].fill_null(0.0).to_numpy()), dtype=pl.Float64)
     return rows.with_columns(pl.when("always").then(0.0).when(pl.col("value").is_not_null()).then(costs)
                              .alias("shown_from"))
-
-
-def height(rows: pl.DataFrame, units: pl.DataFrame, evidence: pl.DataFrame, tokens: float) -> float:
-    """Return the mean share of questions with all evidence shown, over budgets evenly spaced in their logarithm.
-
-    ``rows`` (question, unit, rank, shown_from) tell from which mean tokens a unit is shown; the budgets go from
-    ``REACH[0]`` to ``REACH[1]`` times ``tokens``. ``evidence`` is that of the questions that count.
-    """
-    shown = rows.drop_nulls("shown_from").with_columns(pl.col("shown_from").alias("rank"))
-    needed = smallest_k(shown, units, evidence, "turn")["complete"].fill_null(np.inf).to_numpy()
-    low, high = (factor * tokens for factor in REACH)
-    share = np.log(high / needed.clip(low, high)) / np.log(high / low)
-    return float(share.mean()) if len(share) else 0.0
-
-
-def best_value(rows: pl.DataFrame, units: pl.DataFrame, evidence: pl.DataFrame, tokens: float, min_k: int) -> Value:
-    """Return the kind of value whose ``height`` is greatest on these rows; the simplest if equal.
-
-    ``rows`` are (question, unit, rank, tokens, probability) of the training folds, estimated by models that have not
-    seen them.
-    """
-    own = evidence.join(rows.select("question").unique(), on="question", how="semi")
-
-    def height_of(value: Value) -> float:
-        ready = with_always(with_value(rows, value), min_k)
-        return round(height(with_shown_from(ready, prices(ready)), units, own, tokens), DIGITS)
-
-    return max(VALUES, key=height_of)  # the first of equal ones

@@ -13,7 +13,6 @@ anew for each question and step, so that one fit serves the whole curve. The lay
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -22,6 +21,7 @@ import polars as pl
 import torch
 from numpy.typing import NDArray
 from pydantic import Field
+from threadpoolctl import threadpool_limits
 from torch import nn
 
 from memlab.learn.folds import CrossFitted, EvidenceLevel, scored_evidence, smallest_k
@@ -83,17 +83,6 @@ class Choppy(nn.Module):
         return torch.softmax(self.leave(hidden).squeeze(-1).masked_fill(~exists, float("-inf")), dim=1)
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Compute in one thread: the products are small, and waiting threads cost more than they bring."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
 @dataclass(frozen=True)
 class Fitted:
     """A trained network, with the tokens of a unit on its training data."""
@@ -109,7 +98,7 @@ class Fitted:
         shown = np.zeros(lists.scores.shape)
         ranks = np.arange(lists.scores.shape[1])
         self.network.eval()
-        with torch.no_grad(), one_thread():
+        with torch.no_grad(), threadpool_limits(limits=1):  # small products: waiting threads cost more than they bring
             for cost in COSTS:
                 p = self.network(*_inputs(lists, np.full(len(lists.scores), cost), self.unit)).numpy()
                 head = ranks <= p.round(6).argmax(axis=1)[:, None]
@@ -121,7 +110,7 @@ def fit(lists: Lists, seed: int, epochs: int, batch: int = 128) -> Fitted:
     """Train on the questions that have a known ``complete``, or none within the depth; the same for the same seed."""
     lists, unit = lists.by_content(), lists.unit()
     draw = np.random.default_rng(seed)
-    with torch.random.fork_rng(devices=[]), one_thread():
+    with torch.random.fork_rng(devices=[]), threadpool_limits(limits=1):
         torch.manual_seed(seed)
         network = Choppy(lists.scores.shape[1])
         steps = torch.optim.Adam(network.parameters(), lr=3e-3)

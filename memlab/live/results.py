@@ -14,7 +14,7 @@ from memlab.pipeline import Pipeline
 from memlab.rank.units import signals_of
 from memlab.read.prompt import Value, unit_bodies
 from memlab.slots import AFTER_ANSWERS
-from memlab.stage import Stage
+from memlab.stage import Stage, label_free
 from memlab.tables import GOLD, SESSION, Tables, as_of, with_text
 from memlab.text.display import html_table, paragraphs
 
@@ -34,13 +34,18 @@ null but in a live memory (``WorkingSet.with_chunks``).
 def without_judges(pipeline: Pipeline) -> Pipeline:
     """Return the pipeline without judges, for questions without labels.
 
-    Raises MemlabError if a stage before the answer reads gold.
+    A stage that is fitted on labels is replaced by its shipped form (``without_labels``). Raises MemlabError if a stage
+    before the answer reads gold and has none.
     """
     for slot, stage in pipeline.stages():
         gold = sorted(GOLD & set(stage.reads))
-        if gold and slot not in AFTER_ANSWERS:
+        if not gold or slot in AFTER_ANSWERS:
+            continue
+        if not hasattr(stage, "without_labels"):
+            other = "choose a technique there that needs no labels"
             raise MemlabError(f"{type(stage).__name__} reads {', '.join(gold)}, which a question of your own has not",
-                              where=slot, fix="choose a technique there that needs no labels")
+                              where=slot, fix="; or ".join(filter(None, (label_free(stage), other))))
+        pipeline = pipeline.replace(**{slot: stage.without_labels()})
     return pipeline.without(*AFTER_ANSWERS)
 
 

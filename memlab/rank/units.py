@@ -96,6 +96,12 @@ MEASURED = frozenset({"tokens", "coverage", "unreachable", "probability", "value
 """Columns of a ranking that describe a unit's cost or a cut, not its relevance."""
 
 
+def kind_of(tables: Tables) -> set[str]:
+    """Return the searches of a ranking and the levels of its units: for others a fit's numbers mean something else."""
+    levels = tables["units"].join(tables["ranking"].select("unit"), on="unit", how="semi")["level"].unique()
+    return {*signals_of(tables["ranking"]), *(f"units of level {level}" for level in levels)}
+
+
 Project = Callable[[pl.DataFrame, Tables], tuple[pl.DataFrame, pl.DataFrame]]
 """Some memories, and all tables -> all units of a level, and the pairs (memory, unit) of these memories."""
 

@@ -221,7 +221,7 @@ def arm_rows(comparison: Comparison, opening: Opening) -> list[ArmRow]:
         cells += [Cell(write(value), value=value) for value, write in (
             (arm["tokens_mean"], format_count), (arm["selected_k_mean"], format_count),
             (arm["seconds"], format_duration))]
-        badges = [gold_badge(arm)] * arm["oracle"] + ["tainted: sees the benchmark's ids"] * arm["tainted"]
+        badges = [gold_badge(arm)] * arm["oracle"] + ["tainted: has seen these ids or labels"] * arm["tainted"]
         badges += verdict_badges(arm)
         badges += [f"changed nothing against {unchanged[name]}"] if name in unchanged else []
         tier = tiers.get(name, last)

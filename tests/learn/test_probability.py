@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,7 @@ from pydantic import ValidationError
 
 from memlab import run
 from memlab.errors import MemlabError
+from memlab.harness.sweep import run_pipeline
 from memlab.learn.__main__ import main as train
 from memlab.learn.fits import save
 from memlab.learn.folds import folds
@@ -28,6 +31,7 @@ from memlab.memory import Memory, Session
 from memlab.pipeline import Pipeline
 from memlab.rank.score import Score
 from memlab.read.tokens import TokenCost
+from memlab.runtime.paths import shipped_path
 from memlab.stage import spec_digest
 from memlab.store import Store
 from memlab.tables import Tables, frame
@@ -271,7 +275,7 @@ def test_reliability_by_hand() -> None:
 
 def test_a_saved_fit_is_applied_by_the_command_that_names_it(tmp_path: Path) -> None:
     lives = ["data.lives=4", "data.questions=6", "data.sessions=8", "search/dense=none", f"store={tmp_path / 'store'}"]
-    assert train(["probability", f"file={tmp_path / 'fit.json'}", *lives]) == 0
+    assert train(["probability", f"file={tmp_path / 'fit.json'}", "l2=100", *lives]) == 0
     assert run.main([*lives, "rank/select=marginal", "learn/probability=loaded", f"out={tmp_path}", "track=none",
                      f"learn.probability.path={tmp_path / 'fit.json'}", "name=transferred"]) == 0
     folder, = tmp_path.glob("single/*/transferred-*")
@@ -279,21 +283,51 @@ def test_a_saved_fit_is_applied_by_the_command_that_names_it(tmp_path: Path) -> 
     assert train(["probability", *lives]) == 2
 
 
-def test_a_live_memory_selects_by_a_saved_fit_and_refuses_a_cross_fit(tmp_path: Path) -> None:
+def test_a_live_memory_selects_by_a_saved_fit_and_by_the_shipped_one_in_place_of_a_cross_fit(tmp_path: Path) -> None:
     save(fit_tables(lexical().run(lives(lives=4).load(), Store())), tmp_path / "fit.json")
-    fitted = LoadedProbability(path=tmp_path / "fit.json")
     said = [[("user", f"I bought plant number {day}, a fern."), ("assistant", "Nice!")] for day in range(1, 20)]
     sessions = [Session(f"2023-05-{day:02}", turns) for day, turns in enumerate(said, 1)]
-    shown = {}
-    for tokens in (20, 500):
-        with Memory(tmp_path / "memory", lexical(select=Marginal(probability=fitted, tokens=tokens))) as memory:
-            for session in sessions if not len(memory) else ():
-                memory.add(session)
-            shown[tokens] = memory.search("Which plants did I buy?", now="2023-06-01")["text"].to_list()
-    assert 1 <= len(shown[20]) < len(shown[500])
-    assert "plant number" in shown[20][0]
-    with pytest.raises(MemlabError, match="choose a technique there that needs no labels"):
-        Memory(tmp_path / "other", lexical(select=Marginal(probability=FITTED)))
+    for estimate in (LoadedProbability(path=tmp_path / "fit.json"), FITTED):
+        shown = {}
+        for tokens in (20, 500):
+            rule = Marginal(probability=estimate, tokens=tokens)
+            with Memory(tmp_path / type(estimate).__name__, lexical(select=rule)) as memory:
+                memory.add_many(sessions if not len(memory) else ())
+                shown[tokens] = memory.search("Which plants did I buy?", now="2023-06-01")["text"].to_list()
+        assert 1 <= len(shown[20]) < len(shown[500])
+        assert "plant number" in shown[20][0]
+
+
+def test_the_shipped_fits_refuse_another_ranking_with_the_line_that_makes_a_fit() -> None:
+    tables = world()
+    own = LoadedProbability()
+    assert all(own.fit_of(model.kind) == model for model in own.fits())
+    assert own.fit_of(["dense:turn", "lexical:turn", "units of level turn"]) != own.fit_of(["late:turn.user"])
+    for file in own.files():
+        assert hashlib.sha256(file.read_bytes()).hexdigest() in (shipped_path("docs") / "marginal_fit.md").read_text()
+    with pytest.raises(MemlabError, match=r"no saved fit here is of a ranking by .*units of level turn.* memlab train "
+                                          r"probability file=FIT.json .* learn/probability=loaded"):
+        own.run(tables.updated({"ranking": tables["ranking"].with_columns(walks=1.0)}), STORE)
+
+
+def test_a_fit_of_several_data_sets_is_that_of_all_their_questions(tmp_path: Path) -> None:
+    one, other = world(questions=30), world(questions=30, seed=1)
+    both = fit_tables(one, other, depth=12)
+    assert set(both.learnt) == {*fit_tables(one, depth=12).learnt, *fit_tables(other, depth=12).learnt}
+    assert both.weights != pytest.approx(fit_tables(one, depth=12).weights)
+    assert fit_tables(other, one, depth=12).weights == pytest.approx(both.weights)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_run_with_a_fit_of_its_own_questions_is_marked_and_no_candidate(tmp_path: Path, seed: int) -> None:
+    small = lives(lives=2)
+    save(fit_tables(lexical().run(small.load(), Store()), depth=12), tmp_path / "fit.json")
+    rule = Marginal(probability=LoadedProbability(path=tmp_path / "fit.json"))
+    folder = run_pipeline(lexical(select=rule), replace(small, seed=small.seed + seed), "loaded", out=tmp_path,
+                          store=Store(tmp_path / "store"))
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert manifest["tainted"] == (seed == 0)
+    assert any("learned by a saved fit" in what for what in manifest["told"]) == (seed == 0)
 
 
 STORE = Store()

@@ -17,7 +17,7 @@ from pathlib import Path
 from memlab.errors import MemlabError
 from memlab.harness.arm import Arm
 from memlab.harness.arm import load as load_data
-from memlab.learn.command import read_arm, report
+from memlab.learn.command import read_arm, report, split
 from memlab.learn.fits import save
 from memlab.learn.ranker.cross_fit import fit_both, together
 from memlab.learn.ranker.explain import describe_importances, explain
@@ -27,22 +27,6 @@ from memlab.runtime.help_text import page
 from memlab.runtime.machine import OF_A_RUN, enough_memory
 from memlab.runtime.terminal import own_words, print
 from memlab.tables import Tables
-
-
-def split(words: Sequence[str]) -> list[list[str]]:
-    """Return the words of each data set; those that belong to none belong to all.
-
-    >>> split(["seed=1", "data=locomo", "data.path=a", "system=best", "data=synthetic"])
-    [['seed=1', 'system=best', 'data=locomo', 'data.path=a'], ['seed=1', 'system=best', 'data=synthetic']]
-    """
-    common = [word for word in words if not word.startswith(("data=", "data."))]
-    parts: list[list[str]] = []
-    for word in words:
-        if word.startswith("data=") or word.startswith("data.") and not parts:
-            parts.append([])
-        if word.startswith(("data=", "data.")):
-            parts[-1].append(word)
-    return [common + part for part in parts or [[]]]
 
 
 def first_stage(words: Sequence[str]) -> tuple[LearnedScore, Arm, Tables]:
@@ -91,7 +75,3 @@ def main(argv: Sequence[str] | None = None) -> int:
         return explain(load(Path(own["model"])), first_stage(others)[2], own["question"])
 
     return report(action)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -46,6 +46,7 @@ class LearnedScore(Score):
     """
 
     writes: ClassVar = ("units", "ranking", "importances", "reasons")
+    training: ClassVar = ("ranker out=RANKER.json", "rank.score.model=RANKER.json")
 
     model: LocalPath | None = None  # a file of `memlab train ranker`; null: cross-fitted on this data's gold
     depth: Annotated[int, Field(ge=2)] = 200  # first units that are re-scored; a saved fit brings its own
