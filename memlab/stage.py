@@ -106,7 +106,7 @@ def label_free(stage: object) -> str:
     Its class attribute ``training`` has words of memlab train, and those that load the file that it writes.
     """
     command, loaded = getattr(stage, "training", ("", ""))
-    return f"memlab train {command} with data that have labels, then {loaded}" if command else ""
+    return f"fit it once on data with labels (memlab train {command}), then give {loaded}" if command else ""
 
 
 def name_of(cls: type) -> str:

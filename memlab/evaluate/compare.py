@@ -67,6 +67,7 @@ class ArmSummary(TypedDict):
     oracle: bool
     tainted: bool
     oracle_of: NotRequired[str]
+    fitted: NotRequired[bool]
     verdicts: NotRequired[dict[str, VerdictCounts]]
 
 

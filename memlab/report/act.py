@@ -13,11 +13,15 @@ from memlab.config.overrides import RUN_SETTINGS, try_parse
 from memlab.errors import MemlabError
 from memlab.evaluate.compare import Comparison
 from memlab.harness.results import ArmRun
-from memlab.harness.sweep import OF_RUNS, preset
+from memlab.harness.sweep import OF_RUNS, preset, read
+from memlab.learn.probability import LoadedProbability
+from memlab.live.results import without_judges
+from memlab.models.protocols import parts
+from memlab.pipeline import Pipeline
 from memlab.report.opening import arm_to_offer, chosen, too_easy
 from memlab.runtime.foreign import read_yaml
 from memlab.runtime.shell import setting, word
-from memlab.stage import spec
+from memlab.stage import label_free, learns, spec_digest
 
 Act = list[tuple[str, str]]
 
@@ -43,43 +47,48 @@ def act(comparison: Comparison, arms: Sequence[ArmRun]) -> Act:
 
 
 def _use(arm: ArmRun) -> Act:
-    """Return the words that give an arm's pipeline elsewhere; none where no words do, as for one made in Python."""
-    given = overrides(arm)
-    words = _words(arm, given) if arm.manifest["command"] else None
-    if words is None:
-        return []
-    content = _experiment(arm.manifest["experiment"])
-    stated = {_key(word) for word in given}
-    data = [word for word in [*given, *(w for w in settings(content) if _key(w) not in stated)]
-            if _key(word).partition(".")[0] == "data"]
-    python = ", ".join(json.dumps(word, ensure_ascii=False) for word in words)
-    lines = [("settings for memlab run", _shell_words(words))] if words else []
-    lines.append(("in Python", f"from memlab import preset; pipeline = preset({python})"))
-    if question := _own_question(arm):
-        lines.append(("ask it", _shell_words(["memlab", "ask", *data, *words, question])))
-    return lines
+    """Return the words that give an arm's pipeline elsewhere: its own, or with its experiment's settings, or with all.
 
-
-def _words(arm: ArmRun, given: Sequence[str]) -> list[str] | None:
-    """Return the fewest words that give the arm's pipeline: its own, with its experiment's settings, or with all.
-
-    None if none of these gives it, as after a change of a plug-in or of a file of settings.
+    None where no words do, as for one made in Python, or after a change of a plug-in or of a file of settings.
     """
-    own = [word for word in given if _key(word).partition(".")[0] not in {*_RUNS, "data"}]
-    name, stated = arm.manifest["experiment"], {_key(word) for word in own}
-    more = [word for word in settings(_experiment(name))
-            if _key(word) not in stated and _key(word).partition(".")[0] not in {*_RUNS, "data"}]
-    wanted = _plain(arm.manifest["pipeline"])
-    for words in (own, [*own, *more], [f"+exp={name}", *own]):
+    given, name, wanted = overrides(arm), arm.manifest["experiment"], spec_digest(arm.manifest["pipeline"])
+    stated = {_key(word) for word in given}
+    more = [word for word in settings(_experiment(name)) if _key(word) not in stated]
+    data = [word for word in (*given, *more) if _slot(word) == "data"]
+    own, added = ([word for word in words if _slot(word) not in {*_RUNS, "data"}] for words in (given, more))
+    for words in (own, [*own, *added], [f"+exp={name}", *own]) if arm.manifest["command"] else ():
         with suppress(MemlabError):
-            if _plain(spec(preset(*words))) == wanted:
-                return sorted(words, key=lambda word: "." in word.partition("=")[0])  # choices, then their settings
-    return None
+            pipeline = preset(*words)
+            if spec_digest(pipeline) == wanted:
+                words = sorted(words, key=lambda word: "." in word.partition("=")[0])  # choices, then their settings
+                python = ", ".join(json.dumps(word, ensure_ascii=False) for word in words)
+                lines = [("settings for memlab run", _shell_words(words))] if words else []
+                return [*lines, ("in Python", f"from memlab import preset; pipeline = preset({python})"),
+                        *_ask(arm, pipeline, data, words)]
+    return []
 
 
-def _plain(pipeline: Any) -> Any:
-    """Return a pipeline's specification as a manifest holds it."""
-    return json.loads(json.dumps(pipeline, default=str))
+def _ask(arm: ArmRun, pipeline: Pipeline, data: Sequence[str], words: Sequence[str]) -> Act:
+    """Return the line that asks a question; of what is fitted on labels, also those that save its fit and load it.
+
+    None where something is fitted on labels and no command saves its fit.
+    """
+    lines, question = [], _own_question(arm)
+    if not question:
+        return []
+    with suppress(MemlabError):
+        for saved in parts(without_judges(pipeline).select, LoadedProbability):
+            saved.fit_of(arm.manifest.get("ranked_by", ()))
+        lines.append(("ask it", _shell_words(["memlab", "ask", *data, *words, question])))
+    fitted: list[Any] = [stage for _, stage in pipeline.stages() if learns(stage)]
+    if not fitted or not all(label_free(stage) for stage in fitted):
+        return lines
+    ready = [word for word in words if _slot(word) != "learn"]
+    for stage in fitted:
+        command, loaded = stage.training
+        lines.append(("fit it on these labels", f"memlab train {command} {_shell_words([*data, *ready])}"))
+        ready += loaded.split()
+    return [*lines, ("ask with that fit", _shell_words(["memlab", "ask", *data, *ready, question]))]
 
 
 def overrides(arm: ArmRun) -> list[str]:
@@ -132,6 +141,10 @@ def _key(word: str) -> str:
     return word.partition("=")[0].lstrip("+~").replace("/", ".")
 
 
+def _slot(word: str) -> str:
+    return _key(word).partition(".")[0]
+
+
 def _own_question(arm: ArmRun) -> str:
     """Return a short question of the data, which needs no corpus to be named; "" if there is none."""
     if arm.questions.is_empty():
@@ -159,8 +172,10 @@ def _with_plain(arm: ArmRun) -> Act:
     if not command or system == "system=plain" or "=" in system.removeprefix("system=") or system not in command:
         return []
     other = [f"system=plain,{system.removeprefix('system=')}" if word == system else word for word in command]
-    text = _shell_words(other).replace("memlab run", "memlab run -m", 1).replace("-m -m", "-m")
-    return [("compare it", text)]
+    with suppress(MemlabError):  # the other words may belong to the system alone
+        read([word for word in other[2:] if word != "-m"], multirun=True)
+        return [("compare it", _shell_words(other).replace("memlab run", "memlab run -m", 1).replace("-m -m", "-m"))]
+    return []
 
 
 def _more_questions(arm: ArmRun) -> Act:

@@ -211,6 +211,8 @@ def comparison_of(folder: Path, arms: Sequence[ArmRun], contrasts: Sequence[Cont
         budget=budget(arm.manifest["pipeline"] for arm in systems) or BUDGET)
     for name, base in oracle_bases(arms).items():
         comparison["arms"][name]["oracle_of"] = base
+    for arm in arms:
+        comparison["arms"][arm.name]["fitted"] = bool(arm.manifest.get("fitted"))
     selections = [arm.manifest["pipeline"].get("select") for arm in systems]
     comparison["whole"], comparison["smaller"] = whole(selections, first["haystack"]), smaller(selections)
     comparison["shared_seconds"] = sum(arm.shared_seconds for arm in arms)

@@ -64,7 +64,9 @@ def opening(comparison: Comparison) -> Opening:
     """Return the opening of a comparison's report."""
     sentence, sure = _verdict(comparison)
     best, other = chosen(comparison), None
-    if best and (rules := winner(comparison["contrasts"])):
+    if any(arm.get("fitted") for name, arm in comparison["arms"].items() if name == best):
+        sentence = sentence.replace(f"Use {best}", f"Use {best} (fitted on labels)", 1)
+    if best and (rules := _rules(comparison)):
         others = [rules.nearest["comparator"], f"{best}.twin", *(row["comparator"] for row in rules.rows)]
         other = next((name for name in others if name in comparison["arms"]), None)
     elif best and (found := comparison["verdict"]):
@@ -73,11 +75,17 @@ def opening(comparison: Comparison) -> Opening:
                    tuple((label, text) for label, text in comparison["act"]), best, other, comparison["metric"])
 
 
+def _rules(comparison: Comparison) -> RuleVerdict | None:
+    """Return which rule wins among those that may be recommended."""
+    barred = {name for name, arm in comparison["arms"].items() if arm["oracle"] or arm["tainted"]}
+    return winner([row for row in comparison["contrasts"] if row["arm"] not in barred])
+
+
 def chosen(comparison: Comparison) -> str | None:
     """Return the arm that the verdict recommends; None if it recommends none."""
     if comparison["whole"]:
         return None
-    if rules := winner(comparison["contrasts"]):
+    if rules := _rules(comparison):
         return rules.arm if rules.wins else None
     found = comparison["verdict"]
     return found["ranking"][0]["arm"] if found and found["behind"] else None
@@ -85,7 +93,7 @@ def chosen(comparison: Comparison) -> str | None:
 
 def _verdict(comparison: Comparison) -> tuple[str, list[str]]:
     """Return the verdict in one sentence, and how sure it is."""
-    found, rules, whole = comparison["verdict"], winner(comparison["contrasts"]), comparison["whole"]
+    found, rules, whole = comparison["verdict"], _rules(comparison), comparison["whole"]
     if whole:
         return (f"Everything fits: a memory ({whole['size']:,.0f} {whole['unit']}) is shown whole within "
                 f"{whole['limit']:,}, so nothing was chosen and no winner can be named.",

@@ -305,8 +305,8 @@ def test_the_shipped_fits_refuse_another_ranking_with_the_line_that_makes_a_fit(
     assert own.fit_of(["dense:turn", "lexical:turn", "units of level turn"]) != own.fit_of(["late:turn.user"])
     for file in own.files():
         assert hashlib.sha256(file.read_bytes()).hexdigest() in (shipped_path("docs") / "marginal_fit.md").read_text()
-    with pytest.raises(MemlabError, match=r"no saved fit here is of a ranking by .*units of level turn.* memlab train "
-                                          r"probability file=FIT.json .* learn/probability=loaded"):
+    with pytest.raises(MemlabError, match=r"no saved fit here is of a ranking by .*units of level turn.*\(memlab train "
+                                          r"probability file=FIT.json\), then give learn/probability=loaded"):
         own.run(tables.updated({"ranking": tables["ranking"].with_columns(walks=1.0)}), STORE)
 
 

@@ -10,14 +10,23 @@ import pytest
 import yaml
 
 from memlab import ask
+from memlab.__main__ import main
+from memlab.config.instantiate import CONF
 from memlab.config.overrides import parse
+from memlab.errors import Faults, MemlabError
 from memlab.evaluate.compare import ArmResult, Comparison, compare
 from memlab.harness.arm import Arm
 from memlab.harness.results import ArmRun
-from memlab.harness.sweep import preset, read
-from memlab.report.act import act
+from memlab.harness.sweep import OF_RUNS, preset, read
+from memlab.learn.__main__ import MODELS
+from memlab.learn.command import read_arm, split
+from memlab.learn.fits import save
+from memlab.learn.probability import fit_tables
+from memlab.live.results import without_judges
+from memlab.report.act import Act, act
 from memlab.runtime.shell import setting
 from memlab.stage import spec
+from tests.learn.worlds import world
 
 QUESTIONS = pl.DataFrame({"question": [0, 1], "corpus": [0, 0], "group": [0, 1], "text": ["Who's my manager?", "a=b"],
                           "category": [None, None], "label_error": [None, None], "scored": [True, True],
@@ -61,11 +70,17 @@ def winner_of(*words: str, multirun: bool = False, name: str | None = None) -> t
     """The arm of this name that a command line makes, and its run as a report reads it."""
     arms = read(words, multirun).arms
     arm = next(one for one in arms if name in (None, one.name))
-    manifest: dict[str, Any] = {"experiment": arm.experiment, "overrides": list(arm.overrides), "oracle": False,
-                                "tainted": False, "command": arm.command, "pipeline": spec(arm.pipeline)}
+    return arm, recorded(arm)
+
+
+def recorded(arm: Arm) -> ArmRun:
+    """The run of an arm as a report reads it."""
+    manifest: dict[str, Any] = {"experiment": arm.experiment, "overrides": list(arm.overrides), "tainted": False,
+                                "oracle": arm.pipeline.uses_oracle(), "command": arm.command,
+                                "pipeline": spec(arm.pipeline)}
     made = ArmRun(arm.name, "0", Path("nowhere"), manifest, {})
     made.__dict__["questions"] = QUESTIONS
-    return arm, made
+    return made
 
 
 def configuration(arm: Arm) -> dict[str, Any]:
@@ -117,6 +132,114 @@ def test_the_words_of_data_with_blanks_in_their_path_ask_that_data(
     assert (command, verb) == ("memlab", "ask")
     assert ask.main(asked) == 0
     assert "Dana is my manager now." in capsys.readouterr().out
+
+
+NEEDED_BY = {"ablation": ["system=oltramem"]}
+"""Experiment -> words that its page adds; those whose arms ask a chat model are given one."""
+
+
+def likely_winner(name: str) -> list[str]:
+    """The words of one arm of an experiment: the arm of its first contrast, else the first that is swept."""
+    content = yaml.safe_load((CONF / "exp" / f"{name}.yaml").read_text())
+    wanted = {part for contrast in content.get("contrasts", [])[:1] for part in contrast["arm"].split("+")}
+    words = [f"+exp={name}", *NEEDED_BY.get(name, [])]
+    swept = content.get("hydra", {}).get("sweeper", {}).get("params", {})
+    if "+arm" in swept:
+        pytest.skip("its arms cannot be named one by one")
+    for place, values in swept.items():
+        listed = str(values).replace("\n", "").split(",")
+        meant = [one.strip() for one in listed if one.strip().rpartition("/")[2] in wanted]
+        words.append(f"{place}={(meant or [listed[0].strip()])[0]}")
+    return words
+
+
+def compose_line(label: str, text: str) -> None:
+    """Compose what a printed line configures, up to the point where its models load; raise for what cannot run."""
+    words = shlex.split(text)
+    if label in ("settings for memlab run", "in Python"):
+        return  # ``act`` has composed these, and found the arm's pipeline
+    if words[1] == "ask":
+        asked = ask.AskCommand.of(words[2:])
+        (arm,) = read(asked.arguments, without=OF_RUNS).arms
+        without_judges(arm.pipeline)
+    elif words[1] == "train":
+        assert words[2] in MODELS
+        for part in split([word for word in words[3:] if not word.startswith(("file=", "out="))]):
+            read_arm(part)
+    elif words[1] == "run":
+        read([word for word in words[2:] if word != "-m"], "-m" in words)
+    else:
+        assert words[1] == "questions"
+
+
+def compose_all(lines: Act) -> dict[str, str]:
+    """Compose each line once; return label -> line. The file of a fit that an earlier line writes is there."""
+    fit = fit_tables(world(questions=20), depth=12)
+    for label, text in lines:
+        if "learn.probability.path=FIT.json" in text:
+            save(fit, Path("FIT.json"))
+        if "rank.score.model=RANKER.json" not in text and "learn.coverage.path=FIT.json" not in text:
+            compose_line(label, text)
+    return dict(lines)
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in (CONF / "exp").glob("*.yaml")))
+def test_every_line_that_an_experiment_offers_can_be_typed(name: str, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = [*likely_winner(name), "plan=true"]
+    chat = ["chat=embedded", "chat.url=http://127.0.0.1:1/v1"]
+    try:
+        sweep = read(words)
+    except Faults:  # it asks a chat model
+        sweep = read([*words, *chat])
+    if sweep.unready:  # its models are not here, nor those of its lines
+        return
+    made = recorded(sweep.arms[0])
+    assert {"settings for memlab run", "in Python"} <= {*compose_all(act(of(made), [made]))} or made.oracle
+
+
+@pytest.mark.parametrize(("words", "asked"), [
+    (["rank/select=marginal"], "shipped"), (["rank/select=marginal", "learn.folds=10"], "shipped"),
+    (["rank/select=budget_by_value", "rank.select.value=token"], "shipped"),
+    (["rank/select=top_p_calibrated"], "shipped"),
+    (["rank/select=calibrated"], "fitted"), (["system=best_learned"], "fitted"),
+    (["system=best_learned", "rank/select=marginal", "learn/probability=nested"], "fitted"),
+    (["system=opsem"], ""), (["rank/select=conformal"], "")])
+def test_what_is_fitted_on_labels_is_asked_as_shipped_or_after_the_training_line(
+        words: list[str], asked: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my chats").mkdir()
+    (tmp_path / "my chats" / "sessions.jsonl").write_text(json.dumps(
+        {"corpus": "me", "session": "s", "said_on": "2024-03-01", "turns": [{"role": "user", "text": "Hi"}]}) + "\n")
+    made = recorded(read([*words, "data=custom", "data.path='my chats'"]).arms[0])
+    lines = compose_all(act(of(made), [made]))
+    assert ("ask it" in lines) == (asked == "shipped")
+    if asked == "fitted":
+        with pytest.raises(MemlabError, match=r"a question of your own has not. Fix: fit it once .* \(memlab train "):
+            without_judges(preset(*words))
+    assert ("ask with that fit" in lines) == bool(asked)
+    assert ("fit it on these labels" in lines) == bool(asked)
+    for label in {"ask it", "ask with that fit", "fit it on these labels"} & set(lines):
+        assert {"data=custom", 'data.path="my chats"'} <= {*shlex.split(lines[label])}
+
+
+@pytest.mark.slow
+def test_the_lines_of_a_real_report_run_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    small = ["data.lives=4", "data.questions=6", "data.sessions=8", "search/dense=none"]
+    assert main(["run", *small, "rank/select=marginal", "track=none", "out=runs"]) == 0
+    (file,) = Path("runs").glob("*/*/comparison.json")
+    lines = json.loads(file.read_text())["act"]
+    assert [label for label, _ in lines] == ["settings for memlab run", "in Python", "ask it", "fit it on these labels",
+                                             "ask with that fit"]
+    for label, text in lines[2:]:
+        assert main(shlex.split(text)[1:]) == 0, label
+
+
+def test_no_line_asks_with_the_shipped_fit_where_that_is_of_other_rankings() -> None:
+    made = recorded(read(["rank/select=marginal"]).arms[0])
+    made.manifest["ranked_by"] = ["dense:turn", "walks", "units of level turn"]
+    assert [label for label, _ in act(of(made), [made])][2:] == ["fit it on these labels", "ask with that fit"]
 
 
 def test_the_words_of_a_plug_in_name_the_plug_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -199,3 +199,18 @@ def test_a_declared_contrast_that_is_shown_is_named_where_the_verdict_leaves_it_
     opposite = opening(of(better, [Contrast("plain", "best", METRIC)]))
     assert [line for line in opposite.sure if "plain −17.5 points against best" in line]
     assert not [line for line in opening(of(better)).sure if line.startswith("Yet ")]
+
+
+def test_the_first_sentence_says_that_the_winner_is_fitted_on_labels() -> None:
+    of_rules, of_arms = COMPARISONS["a rule"], COMPARISONS["a winner"]
+    for comparison, winner in ((of_rules, "marginal"), (of_arms, "best")):
+        arms = {name: {**one, "fitted": name == winner} for name, one in comparison["arms"].items()}
+        assert opening({**comparison, "arms": arms}).sentence.startswith(f"Use {winner} (fitted on labels): ")
+        assert "fitted" not in opening(comparison).sentence
+
+
+def test_a_rule_that_has_seen_the_labels_of_these_questions_is_no_candidate() -> None:
+    rows = (("marginal", "constant", .035, "shown"), ("gap", "constant", .02, "shown"))
+    comparison = rules(*rows)
+    comparison["arms"]["marginal"]["tainted"] = True
+    assert opening(comparison).winner == "gap"
