@@ -56,6 +56,7 @@ settings.register_profile("memlab", deadline=None, max_examples=EXAMPLES,  # a b
 settings.load_profile("memlab")
 
 
+@pytest.hookimpl(tryfirst=True)   # xdist reads the groups in its own
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Group tests: those of one file run in one process, and so do all that need the one SLURM of a machine.
 
@@ -74,5 +75,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def nothing_remembered() -> None:
     """Stages run in every test: what the process remembers of an earlier one would hide what a store is asked."""
     HIDDEN.clear()
+    choices = sys.modules.get("memlab.config.choices")
+    if choices and choices.more_choices():
+        choices.use([], sys.modules["memlab.config.instantiate"].CONF)
     if "memlab.pipeline" in sys.modules:
         sys.modules["memlab.pipeline"]._MEMO.clear()
