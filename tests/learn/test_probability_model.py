@@ -138,7 +138,8 @@ def test_one_kind_of_label_is_refused(labels: list[float]) -> None:
 ONES = [1.0] * len(FEATURES)
 SAVED: dict[str, Any] = {
     "format": ProbabilityModel.FORMAT, "depth": 20, "features": FEATURES, "mean": ONES, "scale": ONES, "weights": ONES,
-    "bias": 0.0, "questions": 9, "prices": {name: {"thresholds": [0.9, 0.5], "tokens": [1.0, 2.0]} for name in VALUES}}
+    "bias": 0.0, "learnt": [], "kind": [],
+    "prices": {name: {"thresholds": [0.9, 0.5], "tokens": [1.0, 2.0]} for name in VALUES}}
 
 
 @pytest.mark.parametrize("changes", [{"scale": [0.0, *ONES[1:]]}, {"mean": [float("nan"), *ONES[1:]]},
