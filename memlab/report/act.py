@@ -62,8 +62,8 @@ def _use(arm: ArmRun) -> Act:
             if spec_digest(pipeline) == wanted:
                 words = sorted(words, key=lambda word: "." in word.partition("=")[0])  # choices, then their settings
                 python = ", ".join(json.dumps(word, ensure_ascii=False) for word in words)
-                lines = [("settings for memlab run", _shell_words(words))] if words else []
-                return [*lines, ("in Python", f"from memlab import preset; pipeline = preset({python})"),
+                return [("run it", _shell_words(["memlab", "run", *data, *words])),
+                        ("in Python", f"from memlab import preset; pipeline = preset({python})"),
                         *_ask(arm, pipeline, data, words)]
     return []
 

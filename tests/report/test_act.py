@@ -48,10 +48,17 @@ def of(*arms: ArmRun, **more: Any) -> Comparison:
     return {**comparison, **more}  # type: ignore[typeddict-item]
 
 
+def run_words(lines: dict[str, str]) -> list[str]:
+    """The words of the command line that runs an arm."""
+    command, verb, *words = shlex.split(lines["run it"])
+    assert (command, verb) == ("memlab", "run")
+    return words
+
+
 def test_a_verdict_gives_the_override_the_python_and_the_ask_line_quoted_for_both_shells() -> None:
     given = ["+exp=adaptive_k", "data=custom", "data.path='my chats, 2024'", "out=there", "rank/select=gap"]
     lines = dict(act(of(one := run("gap", "adaptive_k", given, "rank/select=gap")), [one]))
-    assert lines["settings for memlab run"] == "rank/select=gap"
+    assert run_words(lines) == ["data=custom", 'data.path="my chats, 2024"', "rank/select=gap"]
     assert lines["in Python"] == 'from memlab import preset; pipeline = preset("rank/select=gap")'
     assert shlex.split(lines["ask it"]) == ["memlab", "ask", "data=custom", 'data.path="my chats, 2024"',
                                             "rank/select=gap", "Who's my manager?"]
@@ -61,9 +68,9 @@ def test_settings_of_the_experiment_are_named_where_the_arm_needs_them() -> None
     pipeline = ("system=plain", "rank/select=budget", "rank.select.tokens=300", "rank.select.twin=false")
     one = run("plain", "systems", ["+exp=systems", "system=plain", "rank.select.tokens=300"], *pipeline)
     lines = dict(act(of(one), [one]))
-    assert shlex.split(lines["settings for memlab run"]) == [
+    assert run_words(lines) == [
         "system=plain", "rank/select=budget", "rank.select.tokens=300", "rank.select.twin=false"]
-    assert spec(preset(*shlex.split(lines["settings for memlab run"]))) == one.manifest["pipeline"]
+    assert spec(preset(*run_words(lines))) == one.manifest["pipeline"]
 
 
 def winner_of(*words: str, multirun: bool = False, name: str | None = None) -> tuple[Arm, ArmRun]:
@@ -102,7 +109,7 @@ def configuration(arm: Arm) -> dict[str, Any]:
 def test_the_words_compose_the_configuration_of_the_winner(words: list[str], multirun: bool, name: str | None) -> None:
     arm, made = winner_of(*words, multirun=multirun, name=name)
     lines = dict(act(of(made), [made]))
-    (again,) = read(shlex.split(lines["settings for memlab run"])).arms
+    (again,) = read(run_words(lines)).arms
     assert configuration(again) == configuration(arm)
     assert spec(_run_python(lines["in Python"])) == spec(arm.pipeline)
 
@@ -126,7 +133,7 @@ def test_the_words_of_data_with_blanks_in_their_path_ask_that_data(
     (folder / "questions.jsonl").write_text(json.dumps(question) + "\n", encoding="utf-8")
     arm, made = winner_of("search/dense=none", "rank.select.k=1", "data=custom", f"data.path='{folder}'")
     lines = dict(act(of(made), [made]))
-    (again,) = read([*shlex.split(lines["settings for memlab run"]), "data=custom", f"data.path='{folder}'"]).arms
+    (again,) = read(run_words(lines)).arms
     assert configuration(again) == configuration(arm)
     command, verb, *asked = shlex.split(lines["ask it"])
     assert (command, verb) == ("memlab", "ask")
@@ -156,8 +163,8 @@ def likely_winner(name: str) -> list[str]:
 def compose_line(label: str, text: str) -> None:
     """Compose what a printed line configures, up to the point where its models load; raise for what cannot run."""
     words = shlex.split(text)
-    if label in ("settings for memlab run", "in Python"):
-        return  # ``act`` has composed these, and found the arm's pipeline
+    if label == "in Python":
+        return  # ``act`` has composed it, and found the arm's pipeline
     if words[1] == "ask":
         asked = ask.AskCommand.of(words[2:])
         (arm,) = read(asked.arguments, without=OF_RUNS).arms
@@ -195,7 +202,7 @@ def test_every_line_that_an_experiment_offers_can_be_typed(name: str, tmp_path: 
     if sweep.unready:  # its models are not here, nor those of its lines
         return
     made = recorded(sweep.arms[0])
-    assert {"settings for memlab run", "in Python"} <= {*compose_all(act(of(made), [made]))} or made.oracle
+    assert {"run it", "in Python"} <= {*compose_all(act(of(made), [made]))} or made.oracle
 
 
 @pytest.mark.parametrize(("words", "asked"), [
@@ -230,7 +237,7 @@ def test_the_lines_of_a_real_report_run_as_printed(tmp_path: Path, monkeypatch: 
     assert main(["run", *small, "rank/select=marginal", "track=none", "out=runs"]) == 0
     (file,) = Path("runs").glob("*/*/comparison.json")
     lines = json.loads(file.read_text())["act"]
-    assert [label for label, _ in lines] == ["settings for memlab run", "in Python", "ask it", "fit it on these labels",
+    assert [label for label, _ in lines] == ["run it", "in Python", "ask it", "fit it on these labels",
                                              "ask with that fit"]
     for label, text in lines[2:]:
         assert main(shlex.split(text)[1:]) == 0, label
@@ -248,7 +255,7 @@ def test_the_words_of_a_plug_in_name_the_plug_in(tmp_path: Path, monkeypatch: py
     monkeypatch.chdir(tmp_path)
     arm, made = winner_of("plugins=[lab_of_words]", "++rank.select={_target_: lab_of_words.Mine, k: 3}")
     lines = dict(act(of(made), [made]))
-    (again,) = read(shlex.split(lines["settings for memlab run"])).arms
+    (again,) = read(run_words(lines)).arms
     assert configuration(again) == configuration(arm)
     assert spec(_run_python(lines["in Python"])) == spec(arm.pipeline)
 
@@ -260,7 +267,7 @@ def test_no_words_are_offered_that_would_make_another_pipeline() -> None:
 
 def test_of_level_arms_the_default_system_is_offered() -> None:
     arms = [run(name, "single", [f"system={name}"], f"system={name}") for name in ("plain", "best")]
-    assert dict(act(of(*arms), arms))["settings for memlab run"] == "system=best"
+    assert dict(act(of(*arms), arms))["run it"] == "memlab run system=best"
 
 
 @pytest.mark.parametrize("folder", ["it's", 'say "hi"', "a, b=${x}", "C:\\\\new", "naïve [1]", "$HOME `x`",
