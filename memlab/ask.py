@@ -236,3 +236,7 @@ def _where(session: int, turns: Sequence[int]) -> str:
 
 def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[:most]}… ({len(text):,} characters)"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
