@@ -150,7 +150,8 @@ def _unread(arguments: Sequence[str], configs: ArmConfigs, without: Sequence[str
     bad = [argument for argument in arguments if any(fault.startswith(f"{argument}: ") for fault in earlier)]
     given = {argument: tuple(re.split("[./]", override.key_or_group))
              for argument in valid_overrides(arguments, bad) if (override := try_parse(argument))}
-    faults = [f"{argument}: this command does not read {'.'.join(place)}, so that it changes nothing; leave it out"
+    faults = [f"{argument}: this command does not read {argument.partition('=')[0].lstrip('+~')}, so that it changes "
+              "nothing; leave it out"
               for argument, place in given.items() if _within(".".join(place), without)]
     if not bad and not without:  # of files: swept values, and what an experiment or a system states
         swept = {key: tuple(re.split("[./]", key)) for key in configs.swept}

@@ -104,7 +104,7 @@ QUICK = {
     "sheet": Command(judge, lambda root, place: [*judged(root, root / "answers"), "--sheet", str(place / "sheet.csv")],
                      lambda root, place: (place.mkdir(exist_ok=True), write_answers(root, root / "answers"))),
     "pairs": Command(train, lambda root, place: ["pairs", *words(root), f"file={place / 'pairs.jsonl'}"]),
-    "coverage": Command(train, lambda root, place: ["coverage", *words(root), f"file={place / 'fit.json'}"], status=2),
+    "coverage": Command(train, lambda root, place: ["coverage", *words(root), f"file={place / 'fit.json'}"]),
 }
 SLOW = {
     "run": Command(run.main, lambda root, place: words(root, f"out={place}", "rank.select.k=5", "name=k5"),
