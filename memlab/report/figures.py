@@ -34,8 +34,8 @@ class Chart:
 def evidence_against_tokens(comparison: Comparison, opening: Opening) -> Chart | None:
     """Draw what arms show against mean context tokens: arms as points, constant K and each rule's settings as lines.
 
-    The winner and what it was compared with are coloured. The grey line has one meaning in all reports: constant K on
-    the one ranking that all arms share. None without tokens or the metric.
+    The winner and what it was compared with are coloured. The line of constant K is that of the one ranking that all
+    arms share, in all reports. None without tokens or the metric.
     """
     metric = drawn_metric(opening)
     marks = _marks(comparison, opening, metric)
