@@ -27,7 +27,8 @@ APART = ("browser", "cluster", "faults", "fuzz")
 """Folders of tests of a whole browser, cluster or family of readers, or of faults in everything."""
 
 WHOLE = ("test_conf", "test_conformance", "test_cookbook", "test_faults", "test_foreign", "test_leak_guard",
-         "test_leaks", "test_rows", "test_structure", "test_systems", "test_wheel", "test_write_ups")
+         "test_leaks", "test_offered_commands", "test_rows", "test_structure", "test_systems", "test_wheel",
+         "test_write_ups")
 """Tests of the package as a whole, or of a folder of configuration files or pages."""
 
 MODULE_COMMAND = re.compile(r"(?<!\.venv/bin/)python3? -m memlab\.(?!cluster\.worker|run` is `memlab run`)[a-z]+")
