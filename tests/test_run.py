@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from memlab.cluster import submit
-from memlab.config.compose import _compose_files, _hydra_alone
+from memlab.config.compose import _compose_files
 from memlab.data.synthetic.dataset import Synthetic
 from memlab.harness import manifest
 from memlab.harness.staleness import Module, SourceTree
@@ -51,7 +51,6 @@ def test_a_finished_sweep_again_composes_parses_and_builds_nothing_and_prints_th
     def forget() -> None:
         """Forget what this process has read and composed, as the next one does."""
         _compose_files.cache_clear()
-        _hydra_alone.cache_clear()
         source = SourceTree(PACKAGE)
         monkeypatch.setattr(manifest, "own_source", lambda: source)
         monkeypatch.setattr(build, "own_source", lambda: source)

@@ -8,6 +8,7 @@ import shlex
 from collections import Counter
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,13 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 from pydantic import ValidationError
 
 from memlab.config import ablation
-from memlab.config.choices import ARM
+from memlab.config.choices import ARM, GLOBAL
+from memlab.config.comments import slots_with
 from memlab.config.compose import ArmConfigs, compose, overrides_of
 from memlab.config.instantiate import options, part, resolve_plain
 from memlab.config.overrides import FOLDER, RUN_SETTINGS, groups, jobs, parse, try_parse, valid_overrides
 from memlab.config.plugins import one_line
-from memlab.config.unread import known_places, places_in_files, read_places, settings_of, slots_with
+from memlab.config.unread import places_in_files, read_places, settings_of
 from memlab.data.dataset import Dataset
 from memlab.errors import Faults, MemlabError, MissingFiles, did_you_mean
 from memlab.evaluate.contrast import Contrast
@@ -161,12 +163,14 @@ def _unread(arguments: Sequence[str], configs: ArmConfigs, without: Sequence[str
         return faults
     places = [*PLACES.values(), "data", "track", *(setting.name for setting in RUN_SETTINGS)]
     read = {place for arm in arms for place in read_places(arm, [one for one in places if not _within(one, without)])}
-    firsts = {slot[0] for slot in known_places()[0]}
     for argument, place in given.items():
-        if place[0] in firsts and not _within(".".join(place), (*without, *PLACES_OF_WORK)) and not any(
+        dotted = ".".join(place)
+        if place[0] in (*GLOBAL, ARM, "hydra") or _within(dotted, (*without, *PLACES_OF_WORK)) or any(
                 one[:len(place)] == place[:len(one)] for one in read):
-            faults.append(f"{argument}: no part that these arguments choose reads {'.'.join(place)}, so that it "
-                          "changes nothing; leave it out, or choose a part that reads it")
+            continue
+        near = get_close_matches(dotted, map(".".join, read), n=1, cutoff=0.85)
+        faults.append(f"{argument}: no part that these arguments choose reads {dotted}, so that it changes nothing; "
+                      + (f"did you mean {near[0]}?" if near else "leave it out, or choose a part that reads it"))
     return faults
 
 

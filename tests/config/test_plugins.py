@@ -201,7 +201,7 @@ def test_a_plugin_that_cannot_be_imported_is_one_line_beside_all_other_faults(
     ("plugins=[os]", "'os' is a part of Python, no plug-in"), ("plugins=[memlab]", "is memlab itself"),
     ("plugins=[memlab.rank]", "is memlab itself"), ("plugins=['../evil']", "there is no module or installed plug-in"),
     ("plugins=[__main__]", "there is no module"), ("plugins=[empty]", "is neither a file nor a folder with an "),
-    ("plugins=7", "expected a name or a list of names"), ("plugins=a,b", "several names are a list"),
+    ("plugins=7", "expected a name or a list of names"), ("plugins=a,b", "expected a name or a list of names"),
     ("conf_dir=[a]", "expected a folder"),
 ])
 def test_a_name_that_can_be_no_plugin_is_refused(tmp_path: Path, name: str, word: str, expected: str) -> None:
