@@ -140,16 +140,6 @@ def test_an_entry_point_is_suggested_and_imported_only_when_named(
     assert plugins.active()[0].version == "1.4"  # by its module as well
 
 
-def test_two_packages_that_offer_one_name_are_told_apart_by_module(
-        tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    offer(tmp_path, "handy", name, monkeypatch)
-    write(tmp_path, f"{name}two")
-    offer(tmp_path, "handy", f"{name}two", monkeypatch)
-    (fault,) = faults_of("plugins=[handy]")
-    assert f"several packages offer a plug-in 'handy': {name}, {name}two" in fault
-    assert read([f"plugins=[{name}two]"])
-
-
 @pytest.mark.parametrize("table", [False, True])
 def test_the_folder_of_a_package_is_read_and_offered_without_importing_it(
         tmp_path: Path, name: str, table: bool, monkeypatch: pytest.MonkeyPatch) -> None:
