@@ -67,8 +67,8 @@ class Bed:
         if isinstance(index, faiss.IndexFlat):
             return faiss.clone_index(index)
         if isinstance(index, faiss.IndexIVFPQ):
-            assert index.pq.nbits == 8, "'bitsPerCode_ == 8' failed"
-            assert index.pq.M in {1, 2, 3, 4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 96}
+            if index.pq.nbits != 8:
+                raise RuntimeError("Error: 'bitsPerCode_ == 8' failed: bits")
             assert index.pq.M < 56 or options.useFloat16
         elif not isinstance(index, faiss.IndexIVFFlat):
             raise RuntimeError("Error: This index type is not implemented on GPU.")
@@ -186,9 +186,8 @@ def test_what_a_gpu_cannot_hold_is_searched_on_the_cpu_and_said(
     vectors, queries, seen = data()
     with caplog.at_level("WARNING", "memlab"):
         same(index, index.open(vectors, None).search(queries, seen, 10), 10)
-    assert bed.clones == 0
-    assert [f"{type(index).__name__} runs on the CPU" in r.message and reason in r.message for r in caplog.records] == \
-        [True]
+    assert bed.searches == []
+    assert any(type(index).__name__ in r.message and "CPU" in r.message and reason in r.message for r in caplog.records)
 
 
 @pytest.mark.parametrize(("trial", "reason"), [
