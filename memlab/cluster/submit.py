@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -26,10 +26,9 @@ from memlab.harness.gpu_memory import check_memory
 from memlab.harness.plan import Cost, cost, estimate, print_left_out, print_plan, print_whole, rates, remaining_costs
 from memlab.harness.results import failure_file
 from memlab.harness.sweep import Sweep, read
-from memlab.report.build import publish, reported_runs, show
+from memlab.report.build import publish, show
 from memlab.report.sizes import table_file
 from memlab.runtime.console import Console
-from memlab.runtime.foreign import read_json
 from memlab.runtime.machine import OF_A_RUN, enough_memory
 from memlab.runtime.progress import Pace, clock
 from memlab.stage import spec_digest
@@ -162,16 +161,22 @@ def _span(ids: Sequence[str]) -> str:
 
 
 @enough_memory(OF_A_RUN)
-def launch(arguments: list[str], multirun: bool, out: Console) -> int:
-    """Plan or run what the arguments configure; return the exit status. Raises Faults for a faulty configuration."""
+def launch(arguments: list[str], multirun: bool, out: Console, waits: bool = True) -> int:
+    """Plan or run what the arguments configure; return the exit status. Raises Faults for a faulty configuration.
+
+    Where it does not wait, jobs of SLURM are submitted, and nothing else is done.
+    """
     sweep = read(arguments, multirun)
     if sweep.settings.plan:
         print_plan(sweep, store_at(sweep.settings.store), out)
         return 0
-    return _run(sweep, arguments, out)
+    if not waits and not isinstance(sweep.launcher, Slurm):
+        raise MemlabError("this launcher runs the arms in the calling shell", where="hydra/launcher",
+                          fix="memlab run with the same arguments, or a SLURM profile")
+    return _run(sweep, arguments, out, waits)
 
 
-def _run(sweep: Sweep, arguments: list[str], out: Console) -> int:
+def _run(sweep: Sweep, arguments: list[str], out: Console, waits: bool) -> int:
     """Run the arms that are not finished, report all that are, and return the exit status."""
     first, several = sweep.arms[0], len(sweep.arms) > 1
     ready, twins = sum(a.is_finished() for a in sweep.arms), sum(a.adaptive() for a in sweep.arms)
@@ -189,7 +194,12 @@ def _run(sweep: Sweep, arguments: list[str], out: Console) -> int:
             print_whole(sweep.arms, out)
     inputs = (sweep.arms, arguments, settings.store, settings.shards, out)
     if isinstance(sweep.launcher, Slurm):
-        if snapshot := submit(sweep.launcher, *inputs):
+        snapshot = submit(sweep.launcher, *inputs)
+        if not waits:
+            out.print(f"status: memlab status --out {escape(snapshot.metadata()['out'])}" if snapshot
+                      else "nothing to submit: every arm is finished")
+            return 0
+        if snapshot:
             wait(snapshot, out)
             print_failures(snapshot, out)
     elif isinstance(sweep.launcher, Local):
@@ -248,22 +258,10 @@ def _check_memory(sweep: Sweep) -> None:
 
 def _report(sweep: Sweep, out: Console) -> None:
     """Publish the finished arms and their twins, build the report unless it is up to date, and print it."""
-    earlier = {folder: reported_runs(folder) for folder in {arm.arms_folder() for arm in sweep.arms}}
     reports = publish(sweep.arms, sweep.track, sweep.contrasts)
     out.print(f"[dim]{escape(sweep.track.describe())}[/dim]")
     for built in reports:
         show(built, sweep.arms, out)
-        if command := _replaced_command(built, earlier.get(built.parent, {})):
-            out.print(f"  [dim]it replaces the report of {escape(command)}[/dim]")
     for file in dict.fromkeys(table_file(arm.arms_folder()) for arm in sweep.arms):
         if file.is_file():
             out.print(f"sizes: {escape(str(file))}")
-
-
-def _replaced_command(report: Path, earlier: Mapping[str, str]) -> str:
-    """Return the command of the earlier report of the same arms with other settings; empty if there was none."""
-    now = reported_runs(report.parent)
-    other = [folder for name, folder in earlier.items() if name in now and now[name] != folder]
-    with suppress(OSError, ValueError):
-        return str(read_json(report.parent / other[0] / "manifest.json").get("command") or "") if other else ""
-    return ""
