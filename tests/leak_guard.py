@@ -29,7 +29,6 @@ import polars as pl
 from memlab import pipeline
 from memlab.errors import MemlabError
 from memlab.harness import arm
-from memlab.harness.staleness import own_source
 from memlab.runtime.paths import PACKAGE
 from memlab.stage import Stage
 from memlab.store import Store
@@ -46,6 +45,10 @@ _OBJECTS = frozenset({"gc.get_objects", "gc.get_referrers", "gc.get_referents"})
 _FRAMES = frozenset({"sys._getframe", "sys._current_frames", "object.__getattr__"})
 _FRAME_FIELDS = frozenset({"tb_frame", "gi_frame", "cr_frame", "ag_frame"})
 _CACHES = ("HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "TRANSFORMERS_CACHE", "TORCH_HOME", "NLTK_DATA")
+
+_STAGES = tuple(f"memlab.{room}." for room in (
+    "judge", "learn", "oracle", "query", "rank", "read", "search", "systems", "text", "write"))
+"""Packages whose code a stage may run in a thread of its own."""
 
 _judging = threading.local()
 
@@ -238,9 +241,9 @@ def _culprit(watch: Watch, libraries: bool) -> FrameType | None:
 
 
 def _is_stage(frame: FrameType, watch: Watch) -> bool:
-    """Return whether a frame of a thread that a stage may have started runs code that the stage reaches."""
+    """Return whether a frame of a thread that a stage may have started runs code of stages."""
     module = str(frame.f_globals.get("__name__", ""))
-    return module == watch.modules[0] or module in own_source().closure(*watch.modules)
+    return module == watch.modules[0] or module.startswith(_STAGES)
 
 
 def _refuse(watch: Watch, what: str, frame: FrameType) -> NoReturn:

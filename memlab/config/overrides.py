@@ -59,7 +59,7 @@ class RunSetting:
 RUN_SETTINGS = (
     RunSetting("name"), RunSetting("ablate", in_name=True), RunSetting("contrasts"),
     RunSetting("seed", (int,), "a whole number"),
-    RunSetting("plan", (bool,), "true or false", recorded=False), RunSetting("gpus", recorded=False),
+    RunSetting("plan", (bool,), "true or false", recorded=False),
     RunSetting("out", (str,), FOLDER, recorded=False),
     RunSetting("store", (str, NoneType), FOLDER, recorded=False),
     RunSetting("shards", (int,), "a whole number", recorded=False),

@@ -29,12 +29,11 @@ from memlab.errors import Faults, MemlabError, MissingFiles, did_you_mean
 from memlab.evaluate.contrast import Contrast
 from memlab.evaluate.curves import NAMES, is_curve
 from memlab.harness.arm import Arm, has_finished, refusal
-from memlab.harness.gpu_plan import setting_fault
 from memlab.harness.own_data import leave_untracked
 from memlab.pipeline import Pipeline
 from memlab.runtime.machine import no_collection
 from memlab.runtime.paths import path_refusal
-from memlab.runtime.redaction import differing_places, redact, redact_tree
+from memlab.runtime.redaction import redact, redact_tree
 from memlab.slots import SLOTS
 from memlab.store import Store
 
@@ -53,7 +52,7 @@ NOT_IN_NAMES = (
 IN_FOLDER = ("data.grow", "data.pool")
 """Overrides that the data set's name tells: arms of several sizes have one name, and a folder for each size."""
 
-OF_RUNS = ("name", "contrasts", "plan", "gpus", "out", "shards", "track", "judge", "judge_chat", "attribute", "hydra")
+OF_RUNS = ("name", "contrasts", "plan", "out", "shards", "track", "judge", "judge_chat", "attribute", "hydra")
 """Places that say how arms are run, judged and reported: a command that runs none does not read them."""
 
 MOST_SHARDS = 10_000
@@ -123,8 +122,6 @@ def read(arguments: Sequence[str], multirun: bool = False, without: Sequence[str
         faults.append(f"shards: {shards:,} parts, the limit is {MOST_SHARDS:,}; 1 is the whole, 8 are eight jobs")
     elif shards > 1:
         faults += dict.fromkeys(f"shards: {why}" for arm in arms if (why := refusal(arm.pipeline)))
-    gpus: Any = OmegaConf.to_container(base.gpus) if isinstance(base.gpus, ListConfig) else base.gpus
-    faults += [fault] if (fault := setting_fault(gpus)) else []
     unready = {} if faults else _without_files(arms, faults)
     if not base.plan:
         faults += dict.fromkeys(unready.values())
@@ -294,12 +291,12 @@ def arm_of(config: DictConfig, swept: Sequence[str] = ()) -> Arm:
         raise Faults(faults)
     experiment = OmegaConf.select(config, "hydra.runtime.choices.exp") or "single"
     left_out = {"hydra", *(setting.name for setting in RUN_SETTINGS if not setting.recorded)}
-    whole = resolve_plain(config, left_out)
-    safe = redact_tree(whole)
+    settings = resolve_plain(config, left_out)
+    safe = redact_tree(settings)
     return Arm(name=redact(str(config.name or arm_name(config, swept))), experiment=redact(str(experiment)),
                pipeline=pipeline, dataset=dataset, out=Path(config.out), seed=config.seed,
                overrides=tuple(map(redact, overrides_of(config))), settings=safe,
-               hidden=tuple(differing_places(whole, safe)))
+               has_secret=safe != settings)
 
 
 def arm_name(config: DictConfig, swept: Sequence[str], arguments: Sequence[str] | None = None) -> str:

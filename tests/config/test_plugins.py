@@ -16,8 +16,8 @@ from memlab.config import plugins
 from memlab.config.compose import compose
 from memlab.config.explain import overview
 from memlab.errors import Faults, MemlabError
-from memlab.harness import manifest
 from memlab.harness.arm import Arm
+from memlab.harness.staleness import source_digest
 from memlab.harness.sweep import read
 from memlab.stage import spec, spec_digest
 from tests.small import LIVES, words
@@ -203,10 +203,10 @@ def test_a_name_that_can_be_no_plugin_is_refused(tmp_path: Path, name: str, word
 def test_the_digest_of_an_arm_without_a_plugin_class_is_the_old_one(tmp_path: Path, name: str) -> None:
     (plain,) = read(words(tmp_path, f"plugins=[{name}]")).arms
     old = {"seed": None, "pipeline": spec(plain.pipeline), "data": plain.dataset.identity(),
-           "source": manifest.sources(plain)}
+           "source": source_digest()}
     assert plain.digest() == spec_digest(old) == read(words(tmp_path)).arms[0].digest()
     arm = mine(tmp_path, name)
-    changed = old | {"pipeline": spec(arm.pipeline), "source": manifest.sources(arm)}
+    changed = old | {"pipeline": spec(arm.pipeline)}
     digest = plugins.source_digest(tmp_path / f"{name}.py")
     assert arm.digest() == spec_digest(changed | {"plugins": {name: digest}}) != spec_digest(changed)
 
