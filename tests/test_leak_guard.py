@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import polars as pl
 import pytest
 
 from memlab.errors import MemlabError
@@ -21,7 +20,6 @@ from memlab.search.dense import Dense
 from memlab.stage import LocalPath, stage
 from memlab.store import Store
 from memlab.tables import Tables
-from tests import leak_guard
 from tests.leak_guard import GuardedCache, watching
 from tests.peeks import Look
 from tests.search.world import WordEmbedder
@@ -96,14 +94,6 @@ def test_a_stages_own_file_and_imports_pass(way: str, tmp_path: Path, monkeypatc
     assert run(tmp_path, select=Look(way=way, path="scratch"))["ranking"]["selected"].all()
 
 
-def test_outside_a_stage_everything_may_be_read(tmp_path: Path) -> None:
-    pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "a.parquet")
-    memo = GuardedCache(a=1)
-    assert pl.read_parquet(tmp_path / "a.parquet")["a"].to_list() == [memo["a"]] == list(memo.values())
-    with pytest.raises(MemlabError, match="Look opens"), watching(Look(way="nothing")):
-        pl.read_parquet(tmp_path / "a.parquet")
-
-
 def test_a_stage_inside_a_stage_is_watched_as_itself() -> None:
     memo = GuardedCache(a=1)
     with pytest.raises(MemlabError, match="Look looks at what"):
@@ -116,7 +106,3 @@ def look_after_another(memo: GuardedCache) -> None:
         with watching(Gap()):
             pass
         memo["a"]
-
-
-def test_it_is_on_in_the_tests() -> None:
-    assert leak_guard.install.cache_info().currsize

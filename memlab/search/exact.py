@@ -80,12 +80,7 @@ def gpu_pays(products: float, sent: int) -> bool:
     >>> gpu_pays(250_000 * 500 * 1024, 250_000 * 1024)  # LongMemEval-S in one pool
     True
     """
-    return products >= least_products(sent)
-
-
-def least_products(sent: int) -> float:
-    """Return the multiply-adds from which a search is faster on a GPU, to which ``sent`` numbers must go first."""
-    return GPU_PAYS + SENT * sent
+    return products >= GPU_PAYS + SENT * sent
 
 
 @cache

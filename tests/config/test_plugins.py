@@ -110,6 +110,7 @@ def test_a_named_module_is_imported_and_its_class_made(tmp_path: Path, name: str
     assert type(arm.pipeline.select).__module__ == name
     assert arm.pipeline.select.k == 4
     assert arm.plugins() == {name: {"version": "2.5", "digest": plugins.source_digest(tmp_path / f"{name}.py")}}
+    assert "is outside memlab" in faults_of(f"conf_dir={tmp_path}/conf", "rank/select=mine")[0]  # not named any more
 
 
 def test_a_module_that_is_not_named_is_neither_imported_nor_used(tmp_path: Path, name: str) -> None:
@@ -117,11 +118,6 @@ def test_a_module_that_is_not_named_is_neither_imported_nor_used(tmp_path: Path,
     assert f"'{name}.Mine' is outside memlab; only classes of memlab and of the plug-ins" in fault
     assert name not in sys.modules
     assert not (tmp_path / f"{name}.imported").exists()
-
-
-def test_a_plugin_of_an_earlier_command_line_is_not_usable(tmp_path: Path, name: str) -> None:
-    mine(tmp_path, name)
-    assert "is outside memlab" in faults_of(f"conf_dir={tmp_path}/conf", "rank/select=mine")[0]
 
 
 def test_an_entry_point_is_suggested_and_imported_only_when_named(
@@ -226,18 +222,6 @@ def test_an_edit_of_the_source_makes_an_arm_stale(tmp_path: Path, name: str) -> 
     after = digests()
     assert before[0] != after[0]
     assert before[1] == after[1]
-
-
-def test_a_package_has_one_digest_wherever_it_lies(tmp_path: Path) -> None:
-    for place in ("one", "two"):
-        package = tmp_path / place / "lab"
-        (package / "__pycache__").mkdir(parents=True)
-        (package / "__init__.py").write_text("x = 1\n", encoding="utf-8")
-        (package / "__pycache__" / "x.pyc").write_text(place, encoding="utf-8")
-    one, two = (tmp_path / place / "lab" for place in ("one", "two"))
-    assert plugins.source_digest(one) == plugins.source_digest(two)
-    (two / "__init__.py").rename(two / "other.py")
-    assert plugins.source_digest(one) != plugins.source_digest(two)
 
 
 def snapshot_of(arm: Arm) -> Snapshot:

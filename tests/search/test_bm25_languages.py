@@ -125,12 +125,6 @@ def test_a_named_language_gets_the_accents_that_its_rules_need() -> None:
     assert first_hits(BM25(), texts, ["Haus", "kitap"]) == [None, None]
 
 
-def test_a_pattern_of_ones_own_folds_nothing_but_case() -> None:
-    texts = ["Café ①", "Straße", "東京に住む"]
-    lane = BM25(pattern=r"\w\w+")
-    assert first_hits(lane, texts, ["cafe", "strasse", "CAFÉ", "東京"]) == [None, None, 0, 2]
-
-
 def test_an_unknown_stemmer_is_refused() -> None:
     with pytest.raises(ValidationError, match="did you mean 'german'"):
         BM25(stemmer="germna")
@@ -146,10 +140,3 @@ def test_names_and_words_stand_by_themselves_wherever_they_stand(said: str, aske
     tables = world([(0, said, None), (0, "something else altogether", None)], [(0, asked, None)])
     assert BM25().run(tables, Store())["hits"]["memory"].to_list() == [tables["memories"].filter(
         pl.col("key_id") == text_hash(said))["memory"].item()]
-
-
-def test_stop_words_of_ones_own_are_compared_as_they_are_written() -> None:
-    tables = world([(0, "Blumen für Mutter", None)], [(0, "für", None), (0, "Fur", None)])
-    hits = BM25(stop_words=["Für"]).run(tables, Store())["hits"]
-    assert hits["query"].to_list() == []
-    assert BM25(stop_words="none").run(tables, Store())["hits"].height == 2

@@ -141,17 +141,6 @@ def test_the_gpu_is_used_from_so_many_products(fake_gpu: None, least: int, sent:
     assert searched_on(vectors, 2, monkeypatch) == devices
 
 
-def test_vectors_that_are_on_the_gpu_are_not_counted_as_sent(fake_gpu: None, monkeypatch: pytest.MonkeyPatch,
-                                                             caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(exact, "SENT", 5)
-    monkeypatch.setattr(exact, "free_bytes", lambda device: 10**9)
-    vectors = np.random.default_rng(0).standard_normal((100, 8)).astype(np.float32)
-    searcher = Flat().open(vectors, None)
-    assert not searcher._pays(3 * 100 * 8, 8)  # type: ignore[attr-defined]
-    searcher.search(vectors[:5], np.full(5, 100), 3)
-    assert searcher._pays(3 * 100 * 8, 8)  # type: ignore[attr-defined]
-
-
 def test_filters_by_date_stay_on_the_device(fake_gpu: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each query sees a prefix of its own; the best of it come back, and never a matrix of scores."""
     import torch

@@ -95,23 +95,6 @@ def test_a_kept_index_is_used_again_and_a_damaged_one_rebuilt(index: Approximate
     assert len(list(tmp_path.iterdir())) == 2
 
 
-@each_index
-def test_duplicate_vectors_are_all_found(index: Approximate) -> None:
-    vectors, _ = data()
-    vectors[100:130] = vectors[7]
-    (found,) = index.open(vectors, None).search(vectors[7:8], np.array([N]), 31)
-    assert top([found], 31)[0] == {7, *range(100, 130)}
-
-
-def test_small_pools_are_searched_exactly_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
-    vectors, queries = data()
-    with caplog.at_level("WARNING", "memlab"):
-        searcher = IVF().open(vectors, None)
-    found, wanted = (one.search(queries, np.full(len(queries), len(vectors)), 5) for one in (searcher, Exact(vectors)))
-    assert [sorted(at.tolist()) for at, _ in found] == [sorted(at.tolist()) for at, _ in wanted]
-    assert not caplog.records
-
-
 @pytest.mark.parametrize("exact_below", [20_000, 0])
 def test_what_an_index_leaves_to_exact_search_may_go_to_a_gpu(exact_below: int, monkeypatch: pytest.MonkeyPatch
                                                               ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +19,7 @@ from memlab.search import exact, late_interaction, maxsim, token_pools
 from memlab.search.late_index import LateIndex
 from memlab.search.late_interaction import WeightedLate
 from memlab.search.maxsim import best_matches
-from memlab.search.token_pools import PlacedTokens, place
+from memlab.search.token_pools import place
 from memlab.store import Store
 from memlab.store.token_vectors import BITS, Precision, TokenVectors, make_block
 from tests.search.world import day, world
@@ -198,17 +197,3 @@ def test_a_pool_is_sent_once_for_all_its_questions(kind: Any, fields: dict[str, 
     assert hits(kind(matcher=OnGpu(), precision="int8", **fields)).equals(wanted)
     times = 1 if room else 3
     assert sum(len(tensor) for tensor in sent if tensor.dtype == torch.int8) == times * 2 * len(MEMORIES)
-
-
-def test_the_memory_of_a_pool_is_free_for_the_next(sent: list[torch.Tensor], monkeypatch: pytest.MonkeyPatch) -> None:
-    alive: list[weakref.ref[PlacedTokens]] = []
-
-    def spied(*arguments: Any) -> PlacedTokens:
-        assert all(one() is None for one in alive)
-        placed = place(*arguments)
-        alive.append(weakref.ref(placed))
-        return placed
-
-    monkeypatch.setattr(token_pools, "place", spied)
-    hits(WeightedLate(matcher=OnGpu()))
-    assert len(alive) == 2
