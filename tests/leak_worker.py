@@ -70,9 +70,9 @@ def with_models() -> Pipeline:
 
 
 def chosen(what: str) -> list[tuple[str, Pipeline]]:
-    """The pipelines of a slot, those with models, or one that peeks in a way."""
-    if what.startswith("peek:"):
-        return [(what, lexical(select=Peek(way=what.partition(":")[2])))]
+    """The pipelines of a slot, those with models, or one that peeks."""
+    if what == "peek":
+        return [(what, lexical(select=Peek()))]
     return [(what, with_models())] if what == "models" else techniques(what)
 
 
