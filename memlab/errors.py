@@ -9,8 +9,6 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
 
-CHANGES_RESULTS = False
-
 HIDDEN: set[str] = set()
 """Values that no message shows: those that a configuration took from the environment (``memlab.runtime.redaction``)."""
 

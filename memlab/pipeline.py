@@ -43,7 +43,6 @@ from memlab.write.chunk import TurnChunker
 HIDDEN: dict[Hidden, frozenset[str]] = {"gold": GOLD - {"ids"}, "ids": frozenset({"ids"})}
 """What a stage declares to see -> the tables that it may then read."""
 
-
 _EMPTY = {slot.name: slot.empty for slot in SLOTS}
 
 
@@ -94,23 +93,19 @@ class Pipeline:
     tokens: TokenCounter = Field(default_factory=Words)
 
     @model_validator(mode="after")
-    def _tables_are_known(self) -> Pipeline:
+    def _stages_fit_their_slots(self) -> Pipeline:
         for slot, stage in self.stages():
+            name = type(stage).__name__
             for table in (*stage.reads, *stage.writes):
                 if table not in SCHEMAS:
-                    raise ValueError(f"{slot}: {type(stage).__name__} names a table '{table}', which is none; "
+                    raise ValueError(f"{slot}: {name} names a table '{table}', which is none; "
                                      f"{did_you_mean(table, SCHEMAS)}")
-        return self
-
-    @model_validator(mode="after")
-    def _no_stage_sees_gold(self) -> Pipeline:
-        for slot, stage in self.stages():
             own = name_of(type(stage)).startswith("memlab.")  # a plug-in has nothing to declare
             declared = declaration(stage).sees if own else ()
             gold = GOLD.intersection(stage.reads).difference(*(HIDDEN[what] for what in declared))
             if gold and slot not in AFTER_ANSWERS:
-                raise ValueError(f"{slot}: {type(stage).__name__} reads {', '.join(sorted(gold))}; before the answers "
-                                 "only those stages of memlab may that declare it: learned ones, and oracles")
+                raise ValueError(f"{slot}: {name} reads {', '.join(sorted(gold))}; before the answers only those "
+                                 "stages of memlab may that declare it: learned ones, and oracles")
         return self
 
     @model_validator(mode="after")
@@ -163,15 +158,16 @@ class Pipeline:
         and questions of the result are those that were searched.
         """
         stages = self.between(after, until)
+        run = _Run(store, watch, {} if costs is None else costs, {} if replies is None else replies)
         with counting(self.tokens):
             if after is None:  # before the numbers, since questions with filters of their own get corpora of their own
-                tables = self._run(tables, store, watch, stages[:1], costs, replies)
+                tables = run.through(stages[:1], tables)
                 stages = stages[1:]
             if tables["questions"].height < 2:  # there is no order to hide
-                return self._run(tables, store, watch, stages, costs, replies)
+                return run.through(stages, tables)
             numbering = Numbering.of(tables)
             hidden = numbering.hide(tables)
-            return numbering.show(self._run(hidden, store, watch, stages, costs, replies), hidden, tables)
+            return numbering.show(run.through(stages, hidden), hidden, tables)
 
     def between(self, after: str | None, until: str | None) -> list[tuple[str, Stage]]:
         """Return (slot, stage) of the slots after ``after`` up to and including ``until``."""
@@ -180,26 +176,34 @@ class Pipeline:
         last = slots.index(until) + 1 if until else len(slots)
         return list(self.stages())[first:last]
 
-    def _run(self, tables: Tables, store: Store, watch: Callable[[str, float], None] | None,
-             stages: Sequence[tuple[str, Stage]], costs: dict[str, float] | None,
-             replies: dict[str, Totals] | None) -> Tables:
+
+@dataclasses.dataclass(frozen=True)
+class _Run:
+    """What the stages of one run share: their store, and what the caller is told of each (``Pipeline.run``)."""
+
+    store: Store
+    watch: Callable[[str, float], None] | None
+    costs: dict[str, float]
+    replies: dict[str, Totals]
+
+    def through(self, stages: Sequence[tuple[str, Stage]], tables: Tables) -> Tables:
+        """Run these stages one after another; return the tables with those that they write."""
         tables = tables.updated({name: empty(name) for name in OPTIONAL if name not in tables})
         lanes: list[Tables] = []
         notes = [tables["notes"]]
         for slot, stage in stages:
             start = time.perf_counter()
-            new, cost = _result_and_cost(stage, tables, store)
-            if costs is not None:
-                costs[slot] = cost.seconds
-            if replies is not None and cost.replies:
-                replies[slot] = cost.replies
+            new, cost = _result_and_cost(stage, tables, self.store)
+            self.costs[slot] = cost.seconds
+            if cost.replies:
+                self.replies[slot] = cost.replies
             notes += [new["notes"]] if "notes" in new else []
             if slot in LANES:
                 lanes.append(new)
-                new = concat_hits(lanes, tables, store)
+                new = concat_hits(lanes, tables, self.store)
             tables = tables.updated(new)
-            if watch:
-                watch(slot, time.perf_counter() - start)
+            if self.watch:
+                self.watch(slot, time.perf_counter() - start)
         return tables.updated({"notes": pl.concat(notes)})
 
 

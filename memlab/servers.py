@@ -27,7 +27,6 @@ from memlab.errors import MemlabError
 from memlab.runtime.files import atomic_path, disk_faults
 from memlab.runtime.paths import home
 
-CHANGES_RESULTS = False
 LOOPBACK = "127.0.0.1"
 NODE = "node"
 """``--host node``: the address by which other nodes reach this one."""

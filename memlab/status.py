@@ -15,7 +15,7 @@ from rich.text import Text
 
 from memlab.cluster.slurm import JobState
 from memlab.cluster.snapshot import Snapshot, sweeps
-from memlab.cluster.status import ArmStatus, arm_statuses, job_states
+from memlab.cluster.status import ArmStatus, arm_statuses, count_states, job_states
 from memlab.errors import MemlabError, did_you_mean
 from memlab.runtime.console import Console
 from memlab.runtime.help_text import Parser
@@ -91,9 +91,7 @@ def _print(snapshots: Sequence[Snapshot], out: Console) -> int:
             table.add_row(Text(arm.arm), Text(arm.state, COLOURS[arm.state]), Text(arm.job), Text(arm.message))
         out.print(Text(f"{' '.join(metadata['words'])}   submitted {metadata['submitted']}", "bold"))
         out.print(table)
-        counts = Counter(arm.state for arm in arms)
-        totals = ", ".join(f"{counts[state]} {state}" for state in COLOURS if counts[state])
-        out.print(Text(f"{totals}; {report(snapshot, states)}; logs: {snapshot.logs}\n"))
+        out.print(Text(f"{count_states(arms)}; {report(snapshot, states)}; logs: {snapshot.logs}\n"))
         printed += arms
     if any(arm.live for arm in printed):
         return 3

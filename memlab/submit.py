@@ -10,15 +10,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from rich.markup import escape
-
-from memlab.cluster.slurm import Slurm
-from memlab.cluster.submit import submit
-from memlab.config.overrides import HELP, MULTIRUN
-from memlab.errors import Faults, MemlabError
-from memlab.harness.plan import print_left_out
-from memlab.harness.sweep import read
-from memlab.runtime.console import Console
+from memlab import run
+from memlab.config.overrides import HELP
 from memlab.runtime.help_text import page
 from memlab.runtime.terminal import print
 
@@ -31,29 +24,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if any(argument in HELP for argument in arguments):
         print(page(__doc__))
         return 0
-    out = Console(soft_wrap=True, highlight=False)
-    multirun = any(argument in MULTIRUN for argument in arguments)
-    arguments = [argument for argument in arguments if argument not in MULTIRUN]
     if not any(argument.startswith(LAUNCHER) for argument in arguments):
         arguments.append(f"{LAUNCHER}slurm")
-    try:
-        sweep = read(arguments, multirun=multirun)
-        finished = sum(arm.is_finished() for arm in sweep.arms)
-        if not isinstance(sweep.launcher, Slurm):
-            raise MemlabError("this launcher runs the arms in the calling shell", where="hydra/launcher",
-                              fix="memlab run with the same arguments, or a SLURM profile")
-        print_left_out(sweep, out)
-        snapshot = submit(sweep.launcher, sweep.arms, arguments, sweep.settings.store, sweep.settings.shards, out)
-    except MemlabError as error:
-        out.print(f"[red]memlab:[/red] {escape(str(error))}")
-        return 2 if isinstance(error, Faults) else 1
-    if finished:
-        out.print(f"{finished} of {len(sweep.arms)} arms are finished, before this sweep or in another")
-    if snapshot is None:
-        out.print("nothing to submit: every arm is finished")
-    else:
-        out.print(f"status: memlab status --out {snapshot.metadata()['out']}", markup=False)
-    return 0
+    return run.main(arguments, waits=False)
 
 
 if __name__ == "__main__":

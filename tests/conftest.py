@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import json
 import os
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 os.environ["OMP_NUM_THREADS"] = os.environ["POLARS_MAX_THREADS"] = "1"   # the processes of tests share the cores
 
@@ -14,6 +17,7 @@ import certifi
 import pytest
 from hypothesis import settings
 
+from memlab.config import composition
 from memlab.errors import HIDDEN
 from tests import leak_guard
 from tests.examples import NIGHTLY
@@ -46,6 +50,23 @@ def one_certificate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     file.write_text(certifi.contents().partition(end)[0] + end)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SSL_CERT_FILE", str(file))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def composed_once() -> Iterator[None]:
+    """What Hydra composes of memlab's own files is kept for all tests of a process: a third of a second each."""
+    kept: dict[str, Any] = {}
+    load_or_make = composition.load_or_make
+
+    def load(inputs: Any, make: Callable[[], Any]) -> Any:
+        key = json.dumps(inputs)
+        if key not in kept:
+            kept[key] = load_or_make(inputs, make)
+        return copy.deepcopy(kept[key])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(composition, "load_or_make", load)
         yield
 
 

@@ -1,12 +1,12 @@
 """Leak guard: it names the stage that reads outside its tables.
 
-While a stage runs, an audit hook sees which file opens a file, lists the objects of the process, or takes a caller's
-frame; polars reads files without such an event, so its readers are wrapped. What the store, models, imports and
-libraries do for themselves passes; so do files that a field of the stage names, and those that the stage has written.
-The guard catches accidents. It is no sandbox: code that wants to get around it can.
+While a stage runs, an audit hook sees which file opens a file; polars reads files without such an event, so its
+readers are wrapped. What the store, models, imports and libraries do for themselves passes; so do files that a field of
+the stage names, and those that the stage has written. The guard catches accidents. It is no sandbox: code that wants to
+get around it can.
 
-``install``, which ``tests/conftest.py`` calls, puts the guard around functions and caches of the pipeline, where it
-stays for as long as the process lives.
+``install``, which ``tests/conftest.py`` calls, puts the guard around the run of a stage, where it stays for as long as
+the process lives.
 """
 
 from __future__ import annotations
@@ -17,19 +17,16 @@ import os
 import sys
 import sysconfig
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 import polars as pl
 
 from memlab import pipeline
 from memlab.errors import MemlabError
-from memlab.harness import arm
-from memlab.harness.staleness import own_source
 from memlab.runtime.paths import PACKAGE
 from memlab.stage import Stage
 from memlab.store import Store
@@ -42,10 +39,11 @@ OPENS_FILES_FOR = {
 """Modules and packages that open files for a stage: any file for themselves, or one that their caller answers for."""
 
 _FILES = frozenset({"open", "sqlite3.connect"})
-_OBJECTS = frozenset({"gc.get_objects", "gc.get_referrers", "gc.get_referents"})
-_FRAMES = frozenset({"sys._getframe", "sys._current_frames", "object.__getattr__"})
-_FRAME_FIELDS = frozenset({"tb_frame", "gi_frame", "cr_frame", "ag_frame"})
 _CACHES = ("HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "TRANSFORMERS_CACHE", "TORCH_HOME", "NLTK_DATA")
+
+_STAGES = tuple(f"memlab.{room}." for room in (
+    "judge", "learn", "oracle", "query", "rank", "read", "search", "systems", "text", "write"))
+"""Packages whose code a stage may run in a thread of its own."""
 
 _judging = threading.local()
 
@@ -69,25 +67,6 @@ class Watch:
         return cls.running.get(threading.get_ident())
 
 
-class GuardedCache(OrderedDict[Any, Any]):
-    """A process-wide cache that refuses access from a watched stage."""
-
-    def __getattribute__(self, name: str) -> Any:
-        """Refuse methods and views to a stage."""
-        _refuse_contents()
-        return super().__getattribute__(name)
-
-    def __getitem__(self, key: Any) -> Any:
-        """Refuse values to a stage."""
-        _refuse_contents()
-        return super().__getitem__(key)
-
-    def __iter__(self) -> Iterator[Any]:
-        """Refuse keys to a stage."""
-        _refuse_contents()
-        return super().__iter__()
-
-
 @functools.cache
 def install() -> None:
     """Turn the guard on, for as long as the process lives."""
@@ -98,8 +77,6 @@ def install() -> None:
             return run_stage(stage, tables, store)
 
     pipeline._run_stage = watched
-    pipeline._MEMO = GuardedCache(pipeline._MEMO)
-    arm._LOADED = GuardedCache(arm._LOADED)
     for name in dir(pl):
         if name.startswith(("read_", "scan_")):
             setattr(pl, name, _without_audit(getattr(pl, name)))
@@ -151,18 +128,12 @@ def _parts(value: object, files: set[str], models: set[str]) -> None:
 def _audit(event: str, arguments: tuple[Any, ...]) -> None:
     if not Watch.running or getattr(_judging, "now", False):
         return
-    if event not in _FILES and event not in _OBJECTS and event not in _FRAMES:
-        return
-    _judging.now = True
-    try:
-        if event in _FILES:
+    if event in _FILES:
+        _judging.now = True
+        try:
             _judge_file(arguments[0], _reads(arguments))
-        elif event in _OBJECTS:
-            _judge(f"looks through the objects of the process ({event})", libraries=False)
-        elif event != "object.__getattr__" or arguments[1] in _FRAME_FIELDS:
-            _judge("looks at the frames of its callers", libraries=False)
-    finally:
-        _judging.now = False
+        finally:
+            _judging.now = False
 
 
 def _reads(arguments: tuple[Any, ...]) -> bool:
@@ -202,22 +173,25 @@ def _judge_file(path: object, reads: bool) -> None:
             watch.files.add(name)
         return
     if not name.startswith(_open_folders()) and not os.path.isdir(name):
-        _judge(f"opens {os.fsdecode(path)}", libraries=True, path=name)
+        _judge(name, os.fsdecode(path))
 
 
-def _judge(what: str, *, libraries: bool, path: str | None = None) -> None:
-    """Raise if the code that does this is a stage's; ``libraries``: a library does it for its caller."""
+def _judge(path: str, shown: str) -> None:
+    """Raise if the code that opens a file is a stage's; a library does it for its caller."""
     watch = Watch.here()
     for candidate in [watch] if watch else [*Watch.running.values()]:
-        frame = _culprit(candidate, libraries)
+        frame = _culprit(candidate)
         if frame is None or (watch is None and not _is_stage(frame, candidate)):
             continue
-        if path is not None and any(path == file or path.startswith(file + os.sep) for file in candidate.files):
-            continue
-        _refuse(candidate, what, frame)
+        if not any(path == file or path.startswith(file + os.sep) for file in candidate.files):
+            candidate.refused = MemlabError(
+                f"the stage {candidate.name} opens {shown}, outside its tables",
+                where=f"{frame.f_code.co_filename}, line {frame.f_lineno}",
+                fix="declare the table in the stage's reads; a file that it needs is named by a field of the stage")
+            raise candidate.refused
 
 
-def _culprit(watch: Watch, libraries: bool) -> FrameType | None:
+def _culprit(watch: Watch) -> FrameType | None:
     """Return the frame that answers for what happens now; None if that is no stage."""
     frame: FrameType | None = sys._getframe()
     while frame is not None:
@@ -228,38 +202,16 @@ def _culprit(watch: Watch, libraries: bool) -> FrameType | None:
             return None
         if "importlib" in file:
             return None
-        if opens_for != "caller" and module != "inspect":
-            if own or _is_own(module) or not _is_library(file):
-                return frame
-            if not libraries:
-                return None
+        if opens_for != "caller" and (own or _is_own(module) or not _is_library(file)):
+            return frame
         frame = frame.f_back
     return None
 
 
 def _is_stage(frame: FrameType, watch: Watch) -> bool:
-    """Return whether a frame of a thread that a stage may have started runs code that the stage reaches."""
+    """Return whether a frame of a thread that a stage may have started runs code of stages."""
     module = str(frame.f_globals.get("__name__", ""))
-    return module == watch.modules[0] or module in own_source().closure(*watch.modules)
-
-
-def _refuse(watch: Watch, what: str, frame: FrameType) -> NoReturn:
-    watch.refused = MemlabError(
-        f"the stage {watch.name} {what}, outside its tables",
-        where=f"{frame.f_code.co_filename}, line {frame.f_lineno}",
-        fix="declare the table in the stage's reads; a file that it needs is named by a field of the stage")
-    raise watch.refused
-
-
-def _refuse_contents() -> None:
-    watch = Watch.here()
-    if watch is not None and not getattr(_judging, "now", False):
-        _judging.now = True
-        try:
-            if frame := _culprit(watch, libraries=True):
-                _refuse(watch, "looks at what this process has computed before", frame)
-        finally:
-            _judging.now = False
+    return module == watch.modules[0] or module.startswith(_STAGES)
 
 
 def _is_own(module: str) -> bool:

@@ -20,7 +20,7 @@ from memlab.pipeline import Pipeline
 from memlab.query.original import ShuffledQueries
 from memlab.rank.rerank import Rerank
 from memlab.search.dense import Dense
-from memlab.search.late_interaction import Late
+from memlab.search.late_interaction import WeightedLate
 from memlab.store import Store
 from memlab.tables import GOLD, Tables, text_hash
 from memlab.write.chunk import Levels, SessionChunker, TurnChunker
@@ -29,6 +29,7 @@ from tests.choices import choices_of, comment
 from tests.peeks import Peek
 from tests.search.world import Overlap, WordEmbedder
 from tests.small import lexical
+from tests.token_words import TokenWords
 
 ROOT = Path(__file__).resolve().parents[1]
 NEEDS = ("memlab.oracle", "memlab.learn", "${embedder}", "${cross_encoder}", "${chat}", "memlab.models.", "dense:",
@@ -64,14 +65,14 @@ def with_models() -> Pipeline:
     """A pipeline of techniques that ask models."""
     embedder, scorer = WordEmbedder(), Overlap()
     return Pipeline(chunk=Levels(chunkers=[TurnChunker(), SessionChunker(roles=("user",))]), context=Header(),
-                    dense=Dense(embedder=embedder), late=Late(scorer=scorer), rerank=Rerank(scorer=scorer, pool=20),
-                    query=ShuffledQueries())
+                    dense=Dense(embedder=embedder), late=WeightedLate(matcher=TokenWords()),
+                    rerank=Rerank(scorer=scorer, pool=20), query=ShuffledQueries())
 
 
 def chosen(what: str) -> list[tuple[str, Pipeline]]:
-    """The pipelines of a slot, those with models, or one that peeks in a way."""
-    if what.startswith("peek:"):
-        return [(what, lexical(select=Peek(way=what.partition(":")[2])))]
+    """The pipelines of a slot, those with models, or one that peeks."""
+    if what == "peek":
+        return [(what, lexical(select=Peek()))]
     return [(what, with_models())] if what == "models" else techniques(what)
 
 

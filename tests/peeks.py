@@ -2,51 +2,29 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import sys
 import threading
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import polars as pl
 from pydantic import Field
 
-from memlab import pipeline as pipelines
-from memlab.harness import arm
 from memlab.learn.folds import smallest_k
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import Tables
 
 
-def with_gold(objects: Iterable[Any]) -> Tables | None:
-    return next((o for o in objects if isinstance(o, Tables) and "evidence" in o and "ranking" in o), None)
-
-
 def callers() -> Tables | None:
     frame = sys._getframe()
     while frame := frame.f_back:  # type: ignore[assignment]
-        if tables := with_gold(frame.f_locals.values()):
-            return tables
+        for value in frame.f_locals.values():
+            if isinstance(value, Tables) and "evidence" in value and "ranking" in value:
+                return value
     return None
-
-
-def callers_by_an_error() -> Tables | None:
-    try:
-        raise ValueError
-    except ValueError as error:
-        frame: Any = getattr(error.__traceback__, "tb_frame")  # noqa: B009 (mypy: there may be none)
-    while frame := frame.f_back:
-        if tables := with_gold(frame.f_locals.values()):
-            return tables
-    return None
-
-
-def objects() -> Tables | None:
-    return with_gold(gc.get_objects())
 
 
 @stage
@@ -57,11 +35,8 @@ class Peek:
     writes: ClassVar = ("ranking",)
     adaptive: ClassVar = False
 
-    way: str = "frame"
-
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
-        ways = {"frame": callers, "error": callers_by_an_error, "gc": objects}
-        known, ranking = ways[self.way](), tables["ranking"]
+        known, ranking = callers(), tables["ranking"]
         if known is None:
             return Tables(ranking=ranking.with_columns(selected=True))
         least = smallest_k(ranking, tables["units"], known["evidence"], "turn")
@@ -89,15 +64,6 @@ class Look:
             if not self.swallow:
                 raise
         return Tables(ranking=tables["ranking"].with_columns(selected=True))
-
-    def memo(self, _: Path) -> None:
-        assert [r for r in pipelines._MEMO.values() if "ranking" in r]
-
-    def memo_keys(self, _: Path) -> None:
-        assert list(pipelines._MEMO)
-
-    def loaded(self, _: Path) -> None:
-        assert all("gold" in tables for tables in arm._LOADED.values())
 
     def parquet(self, path: Path) -> None:
         pl.read_parquet(path)

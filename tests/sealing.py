@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from memlab.harness.run_files import describe_files, with_seal
+from memlab.harness.run_files import describe_files
 
 
 def seal(folder: Path, **changes: Any) -> None:
     """Write the manifest of a run folder with other content, and digests that fit."""
     path = folder / "manifest.json"
     manifest = json.loads(path.read_text()) if path.exists() else {}
-    path.write_text(json.dumps(with_seal({**manifest, **changes, **describe_files(folder)})))
+    path.write_text(json.dumps({**manifest, **changes, **describe_files(folder)}))

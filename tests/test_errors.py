@@ -98,14 +98,6 @@ def test_no_library_leaves_half_a_file(tmp_path: Path, write: Callable[[Path], A
     assert list((tmp_path / "place").iterdir()) == []
 
 
-def test_a_file_that_grows_too_large_names_its_place_and_what_was_there_stays(tmp_path: Path) -> None:
-    (tmp_path / "a.json").write_text("old")
-    file = tmp_path / "a.json"
-    with largest_file(4096), pytest.raises(DiskFault, match=f"^{file}: cannot be written: the limit on file sizes"):
-        atomic_write(file, "x" * 5000)
-    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a.json", "old")]
-
-
 def test_what_stands_in_the_way_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "folder").mkdir()
@@ -114,11 +106,6 @@ def test_what_stands_in_the_way_is_named(tmp_path: Path) -> None:
     with pytest.raises(DiskFault, match=f"^{tmp_path / 'folder'}: cannot be written: a folder is there"):
         atomic_write(tmp_path / "folder", "x")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]
-
-
-def test_folders_that_are_missing_are_made(tmp_path: Path) -> None:
-    atomic_write(tmp_path / "a" / "b" / "c.json", "x")
-    assert (tmp_path / "a" / "b" / "c.json").read_text() == "x"
 
 
 def test_a_folder_that_is_removed_meanwhile_is_told(tmp_path: Path) -> None:

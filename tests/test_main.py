@@ -64,11 +64,6 @@ def test_a_wrong_command_is_answered_with_the_nearest(word: str, answer: str, ca
     assert answer in err
 
 
-def test_words_and_exit_status_are_those_of_the_module(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["report", str(tmp_path)]) == 1
-    assert f"no finished run under {tmp_path}" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("word", ["--help", "--version", "rnu"])
 def test_help_and_version_take_less_than_a_second_of_processor_time(word: str) -> None:
     code = (f"import resource, sys; sys.argv = ['memlab', {word!r}]; from memlab.__main__ import main; main();"
@@ -77,11 +72,6 @@ def test_help_and_version_take_less_than_a_second_of_processor_time(word: str) -
     *heavy, seconds = done.stdout.splitlines()
     assert float(seconds) < 1
     assert not {*heavy} & {*HEAVY}
-
-
-def test_python_dash_m_memlab_is_the_command() -> None:
-    done = subprocess.run([sys.executable, "-m", "memlab", "--version"], capture_output=True, text=True, cwd=ROOT)
-    assert done.stdout == f"memlab {memlab.__version__}\n"
 
 
 @pytest.mark.filterwarnings("ignore:.*found in sys.modules:RuntimeWarning")   # runpy, of what is imported already
@@ -95,14 +85,6 @@ def test_each_command_is_a_module_that_ends_with_its_status(
     said = "".join(capsys.readouterr())
     assert ended.value.code == 2
     assert f"memlab {name}: error" in said or "--no-such-flag: " in said
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("module", ["memlab.run", "memlab.report"])
-def test_the_process_of_a_command_ends_with_its_status(module: str) -> None:
-    done = subprocess.run([sys.executable, "-m", module, "--no-such-flag"], capture_output=True, text=True, cwd=ROOT)
-    assert done.returncode == 2
-    assert "Traceback" not in done.stdout + done.stderr
 
 
 def test_public_names_are_imported_on_first_use() -> None:

@@ -34,7 +34,7 @@ from memlab.read.prompt import PromptTemplate
 from memlab.read.reader import Reader
 from memlab.read.tokens import TokenCost
 from memlab.search.dense import Dense
-from memlab.search.late_interaction import Late
+from memlab.search.late_interaction import WeightedLate
 from memlab.stage import EmptyStage, Stage, stage
 from memlab.store import Store
 from memlab.systems.memorystack.relations import MemoryStack
@@ -51,6 +51,7 @@ from memlab.write.relations import Versions
 from tests.chats import ScriptedChat
 from tests.search.world import Overlap, WordEmbedder
 from tests.small import content_of, lexical, lives
+from tests.token_words import TokenWords
 
 WORDS = WordEmbedder()
 LEVELS = Levels(chunkers=(Turns(), Turns(roles=("user",)), RoundChunker(), Sessions()))
@@ -64,7 +65,7 @@ PIPELINES = {
     "sessions": lexical(chunk=Sessions(), select=Fixed(k=3)),
     "rollup": lexical(rollup=Rollup(method="dcg_sum"), pack=BySession()),
     "reranked": lexical(rerank=Rerank(scorer=Overlap(), pool=8)),
-    "late": lexical(late=Late(scorer=Overlap())),
+    "late": lexical(late=WeightedLate(matcher=TokenWords())),
     "facts": lexical(extract=RulesExtract(into="keys"), score=Score(level="turn")),
     "facts_instead": lexical(extract=RulesExtract(into="replace")),
     "related": Pipeline(dense=Dense(embedder=WORDS), relate=MemoryStack(embedder=WORDS, related=0.3)),
@@ -207,7 +208,7 @@ def test_a_memory_of_one_word(tmp_path: Path) -> None:
 
 
 def test_a_young_memory_has_not_every_kind_of_memory_that_is_weighted(tmp_path: Path) -> None:
-    pipeline = lexical(chunk=LEVELS, late=Late(scorer=Overlap(), kinds=("turn.user",)),
+    pipeline = lexical(chunk=LEVELS, late=WeightedLate(matcher=TokenWords(), kinds=("turn.user",)),
                        score=Score(weights={"late": 2.0, "lexical:turn.user": 0.5, "lexical:turn": 0.1}))
     with Memory(tmp_path, pipeline) as memory:
         memory.add(Session("2023-01-01", [("assistant", "Welcome, Tom.")]))

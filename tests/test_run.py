@@ -13,14 +13,12 @@ import polars as pl
 import pytest
 
 from memlab.cluster import submit
-from memlab.config.compose import _compose_files, _hydra_alone
+from memlab.config.compose import _compose_files
 from memlab.data.synthetic.dataset import Synthetic
-from memlab.harness import manifest
-from memlab.harness.staleness import Module, SourceTree
+from memlab.harness import staleness
 from memlab.models.local.backend import GPU_BUILD, _version_file
 from memlab.report import build
 from memlab.run import main
-from memlab.runtime.paths import PACKAGE
 from tests.greedy import plug_in
 from tests.small import LIVES, on_lives, words
 
@@ -51,10 +49,7 @@ def test_a_finished_sweep_again_composes_parses_and_builds_nothing_and_prints_th
     def forget() -> None:
         """Forget what this process has read and composed, as the next one does."""
         _compose_files.cache_clear()
-        _hydra_alone.cache_clear()
-        source = SourceTree(PACKAGE)
-        monkeypatch.setattr(manifest, "own_source", lambda: source)
-        monkeypatch.setattr(build, "own_source", lambda: source)
+        staleness.source_digest.cache_clear()
 
     line = ["-m", *words(tmp_path, "rank.select.k=3,4", "rank/select=fixed")]
     forget()
@@ -64,7 +59,7 @@ def test_a_finished_sweep_again_composes_parses_and_builds_nothing_and_prints_th
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError
 
-    for module, name in ((hydra, "compose"), (Module, "of"), (build, "build")):
+    for module, name in ((hydra, "compose"), (staleness, "digest_of_files"), (build, "build")):
         monkeypatch.setattr(module, name, refuse)
     for plan in (False, True):
         forget()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import getpass
 import os
-import re
 import shlex
 import shutil
 import subprocess
@@ -77,16 +76,9 @@ class Unreachable(MemlabError):
 def slurm_states(ids: Iterable[str]) -> dict[str, JobState]:
     """Return the states of jobs (``12`` or ``12_3``); raise Unreachable if no controller answers."""
     names = list(dict.fromkeys(ids))
-    states = {name: state for name, state in queued_states().items() if name in names}
-    rest = [name for name in names if name not in states]
-    if rest:
-        states |= _accounted_states(rest)
-    for name in rest:
-        if name not in states:
-            states[name] = _controller_state(name)
-    if LOST in states.values():
-        queued_states()  # raises if the controller has stopped since: then no job is lost
-    return states
+    states = dict.fromkeys(names, LOST) | {name: state for name, state in queued_states().items() if name in names}
+    ended = [name for name in names if states[name] == LOST]
+    return states | (_accounted_states(ended) if ended else {})
 
 
 def queued_states() -> dict[str, JobState]:
@@ -118,16 +110,6 @@ def _accounted_states(ids: list[str]) -> dict[str, JobState]:
         elif name == OUT_OF_MEMORY and states[job].name == "FAILED":
             states[job] = JobState(OUT_OF_MEMORY, states[job].node)
     return states
-
-
-def _controller_state(job: str) -> JobState:
-    """Return the state that the controller reports; it remembers an ended job for some minutes."""
-    output = _output_of("scontrol", "-o", "show", "job", job) or ""
-    fields = dict(re.findall(r"\b(\w+)=(\S+)", output))
-    if "JobState" not in fields:
-        return LOST
-    node = fields.get("NodeList", "").replace("(null)", "")
-    return JobState(fields["JobState"], node, _describe_exit(fields.get("ExitCode", "")))
 
 
 def _describe_exit(code: str) -> str:

@@ -13,7 +13,6 @@ import secrets
 import shutil
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from omegaconf import DictConfig, OmegaConf
 from memlab.cluster.schedule import Step, parse_step
 from memlab.config import choices, plugins
 from memlab.config.instantiate import CONF
-from memlab.errors import DiskFault, Faults, MemlabError
+from memlab.errors import Faults, MemlabError
 from memlab.harness.arm import Arm
 from memlab.harness.manifest import COMMIT, commit
 from memlab.harness.sweep import build
@@ -34,9 +33,6 @@ from memlab.runtime.redaction import redact
 
 SWEEPS = ".sweeps"
 """Folder of submitted sweeps below the root of the runs."""
-
-REPORTED = "reported.json"
-"""File that names the comparisons that the report job has built."""
 
 SERVE = "slurm/serve.sbatch"
 
@@ -94,20 +90,6 @@ class Snapshot:
         metadata["jobs"] += [{"id": job.id, "step": str(job.step)} for job in jobs]
         write_json(self.folder / "sweep.json", metadata)
 
-    def record_reports(self, paths: Sequence[Path]) -> None:
-        """Record the comparisons that the report job has built, for a shell that waits for them."""
-        with suppress(OSError, DiskFault):  # without the record the shell builds the report again
-            write_json(self.folder / REPORTED, {str(path): path.stat().st_mtime_ns for path in paths})
-
-    def current_reports(self) -> list[Path]:
-        """Return the recorded comparisons; [] if one of them is missing or has been rebuilt since."""
-        try:
-            times = read_json(self.folder / REPORTED)
-            fresh = all(Path(name).stat().st_mtime_ns == time_ns for name, time_ns in times.items())
-        except (OSError, ValueError, AttributeError):
-            return []
-        return [Path(name) for name in times] if fresh else []
-
     def config(self, number: int) -> DictConfig:
         """Return the configuration of an arm, by its number in the sweep."""
         config = OmegaConf.load(self.folder / "arms" / f"{number}.yaml")
@@ -127,10 +109,10 @@ class Snapshot:
 
 def take_snapshot(arms: Sequence[Arm], arguments: Sequence[str], store: str | None, shards: int) -> Snapshot:
     """Write a sweep and its source code, with absolute paths; raise MemlabError if the disk refuses."""
-    if hidden := sorted({place for arm in arms for place in arm.hidden}):
-        raise MemlabError(f"a key or a variable's value stands in {', '.join(hidden)}, and the files of a submitted "
-                          "sweep would keep it", fix="name the variable that holds the key (key_env=NAME, which the "
-                          "jobs read), and write other values out")
+    if secret := [arm.name for arm in arms if arm.has_secret]:
+        raise MemlabError("the configuration holds a key or a variable's value, and the files of a submitted sweep "
+                          "would keep it", where=secret[0], fix="name the variable that holds the key (key_env=NAME, "
+                          "which the jobs read), and write other values out")
     out = arms[0].out.resolve()
     stamp = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"  # unique also within a second
     snapshot = Snapshot(out / SWEEPS / stamp)

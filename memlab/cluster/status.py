@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,8 @@ from memlab.cluster.snapshot import Job, Snapshot
 from memlab.errors import MemlabError
 from memlab.harness.results import failure_file
 from memlab.runtime.foreign import read_json
+
+STATES = ("done", "running", "queued", "failed", "lost")
 
 ARM_TASKS = ("arms", "shard", "merge")
 """Tasks that run arms."""
@@ -52,6 +55,16 @@ def arm_statuses(snapshot: Snapshot, states: Mapping[str, JobState] | None = Non
     jobs = snapshot.jobs()
     states = job_states(jobs) if states is None else states
     return [_status(snapshot, number, arm, jobs, states) for number, arm in enumerate(snapshot.metadata()["arms"])]
+
+
+def count_states(arms: Iterable[ArmStatus]) -> str:
+    """Return the number of arms in each state, in words.
+
+    >>> count_states([ArmStatus("a", "done", ""), ArmStatus("b", "queued", ""), ArmStatus("c", "done", "")])
+    '2 done, 1 queued'
+    """
+    counts = Counter(arm.state for arm in arms)
+    return ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
 
 
 def job_states(jobs: Iterable[Job]) -> dict[str, JobState]:

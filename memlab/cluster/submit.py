@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -14,22 +14,21 @@ from rich.markup import escape
 
 from memlab.cluster import shards
 from memlab.cluster.local import Local
-from memlab.cluster.schedule import SHARED_TASKS, Step, levels
+from memlab.cluster.schedule import Step, levels
 from memlab.cluster.shards import asks_before_search, shared_groups
-from memlab.cluster.slurm import JobState, Slurm, Unreachable
+from memlab.cluster.slurm import Slurm, Unreachable
 from memlab.cluster.snapshot import Job, Snapshot, sweeps, take_snapshot
-from memlab.cluster.status import ARM_TASKS, arm_statuses, job_states
+from memlab.cluster.status import ARM_TASKS, arm_statuses, count_states, job_states
 from memlab.cluster.worker import run_arm
 from memlab.errors import Faults, MemlabError
 from memlab.harness.arm import Arm, load
-from memlab.harness.gpu_searches import check_cards
+from memlab.harness.gpu_memory import check_memory
 from memlab.harness.plan import Cost, cost, estimate, print_left_out, print_plan, print_whole, rates, remaining_costs
 from memlab.harness.results import failure_file
 from memlab.harness.sweep import Sweep, read
-from memlab.report.build import publish, reported_runs, show
+from memlab.report.build import publish, show
 from memlab.report.sizes import table_file
 from memlab.runtime.console import Console
-from memlab.runtime.foreign import read_json
 from memlab.runtime.machine import OF_A_RUN, enough_memory
 from memlab.runtime.progress import Pace, clock
 from memlab.stage import spec_digest
@@ -39,9 +38,8 @@ from memlab.text.display import plural
 WORTH_SAYING = 10.0
 """Seconds left from which they are printed."""
 
-POLL, PATIENCE = 10.0, 600.0
-"""Maximum seconds between two requests to SLURM (fewer in the first minutes of a sweep), and seconds to wait for a
-controller that does not answer."""
+POLL = 10.0
+"""Maximum seconds between two requests to SLURM; fewer in the first minutes of a sweep."""
 
 
 def submit(launcher: Slurm, arms: Sequence[Arm], arguments: Sequence[str], store: str | None, shards: int,
@@ -102,52 +100,32 @@ def jobs_under_way(arms: Sequence[Arm]) -> dict[int, list[Job]]:
 
 
 def wait(snapshot: Snapshot, out: Console) -> None:
-    """Wait until every job of a sweep has ended, and print each change of state."""
+    """Wait until every job of a sweep has ended, and print how many arms are in each state when that changes."""
+    printed, start = "", time.monotonic()
     try:
-        _watch(snapshot, out)
+        while True:
+            try:
+                states = job_states(snapshot.jobs())
+                line = count_states(arm_statuses(snapshot, states))
+            except Unreachable as error:
+                states, line = None, f"{error.what}; waiting"
+            if line != printed:
+                out.print(f"  {escape(line)}")
+                printed = line
+            if states is not None and not any(state.live for state in states.values()):
+                return
+            time.sleep(min(POLL, 1 + (time.monotonic() - start) / 20))
     except KeyboardInterrupt:
         ids = " ".join(dict.fromkeys(job.id.partition("_")[0] for job in snapshot.jobs()))
         out.print(f"\nthe jobs continue: memlab status shows them, scancel {ids} ends them")
         raise
 
 
-def _watch(snapshot: Snapshot, out: Console) -> None:
-    printed: dict[str, str] = {}
-    start = last_answer = time.monotonic()
-    while True:
-        pause = min(POLL, 1 + (time.monotonic() - start) / 20)
-        jobs = snapshot.jobs()
-        try:
-            states = job_states(jobs)
-            last_answer = time.monotonic()
-        except Unreachable as error:
-            if time.monotonic() - last_answer > PATIENCE:
-                raise
-            _print_change(printed, "SLURM", f"{error.what}; waiting", out)
-            time.sleep(pause)
-            continue
-        printed.pop("SLURM", None)
-        _print_changes(snapshot, jobs, states, printed, out)
-        if not any(state.live for state in states.values()):
-            return
-        time.sleep(pause)
-
-
-def _print_changes(snapshot: Snapshot, jobs: Sequence[Job], states: dict[str, JobState], printed: dict[str, str],
-                   out: Console) -> None:
-    for job in jobs:
-        if job.step.task in (*SHARED_TASKS, "report"):
-            _print_change(printed, job.step.name, str(states[job.id]), out)
-    for status in arm_statuses(snapshot, states):
-        message = status.state if status.live else f"{status.state}: {status.message}".strip(": ")
-        _print_change(printed, status.arm, message, out)
-
-
-def _print_change(printed: dict[str, str], name: str, message: str, out: Console) -> None:
-    """Print the message of an arm or a job unless it is the last one printed for it."""
-    if printed.get(name) != message:
-        printed[name] = message
-        out.print(f"  {escape(name)}: {escape(message)}")
+def print_failures(snapshot: Snapshot, out: Console) -> None:
+    """Print why each arm of a sweep that is not done has no result."""
+    for status in arm_statuses(snapshot):
+        if status.state != "done":
+            out.print(f"  [red]{escape(status.arm)}[/red] {status.state}: {escape(status.message)}")
 
 
 def run_local(launcher: Local, arms: Sequence[Arm], arguments: Sequence[str], store: str | None, shards: int,
@@ -170,9 +148,7 @@ def run_local(launcher: Local, arms: Sequence[Arm], arguments: Sequence[str], st
     count = launcher.count()
     out.print(f"  {count} process{'es' if count > 1 else ''} at a time; logs: {escape(str(snapshot.logs))}")
     launcher.run(snapshot, steps, print_end)
-    for status in arm_statuses(snapshot):
-        if status.state != "done":
-            out.print(f"  [red]{escape(status.arm)}[/red] {status.state}: {escape(status.message)}")
+    print_failures(snapshot, out)
 
 
 def _span(ids: Sequence[str]) -> str:
@@ -185,16 +161,22 @@ def _span(ids: Sequence[str]) -> str:
 
 
 @enough_memory(OF_A_RUN)
-def launch(arguments: list[str], multirun: bool, out: Console) -> int:
-    """Plan or run what the arguments configure; return the exit status. Raises Faults for a faulty configuration."""
+def launch(arguments: list[str], multirun: bool, out: Console, waits: bool = True) -> int:
+    """Plan or run what the arguments configure; return the exit status. Raises Faults for a faulty configuration.
+
+    Where it does not wait, jobs of SLURM are submitted, and nothing else is done.
+    """
     sweep = read(arguments, multirun)
     if sweep.settings.plan:
         print_plan(sweep, store_at(sweep.settings.store), out)
         return 0
-    return _run(sweep, arguments, out)
+    if not waits and not isinstance(sweep.launcher, Slurm):
+        raise MemlabError("this launcher runs the arms in the calling shell", where="hydra/launcher",
+                          fix="memlab run with the same arguments, or a SLURM profile")
+    return _run(sweep, arguments, out, waits)
 
 
-def _run(sweep: Sweep, arguments: list[str], out: Console) -> int:
+def _run(sweep: Sweep, arguments: list[str], out: Console, waits: bool) -> int:
     """Run the arms that are not finished, report all that are, and return the exit status."""
     first, several = sweep.arms[0], len(sweep.arms) > 1
     ready, twins = sum(a.is_finished() for a in sweep.arms), sum(a.adaptive() for a in sweep.arms)
@@ -206,21 +188,25 @@ def _run(sweep: Sweep, arguments: list[str], out: Console) -> int:
     print_left_out(sweep, out)
     settings = sweep.settings
     if ready < len(sweep.arms):
-        _check_cards(sweep)
+        _check_memory(sweep)
         if sweep.launcher is None:
             _check_data(sweep)
             print_whole(sweep.arms, out)
     inputs = (sweep.arms, arguments, settings.store, settings.shards, out)
-    built: list[Path] = []
     if isinstance(sweep.launcher, Slurm):
-        if snapshot := submit(sweep.launcher, *inputs):
+        snapshot = submit(sweep.launcher, *inputs)
+        if not waits:
+            out.print(f"status: memlab status --out {escape(snapshot.metadata()['out'])}" if snapshot
+                      else "nothing to submit: every arm is finished")
+            return 0
+        if snapshot:
             wait(snapshot, out)
-            built = snapshot.current_reports()
+            print_failures(snapshot, out)
     elif isinstance(sweep.launcher, Local):
         run_local(sweep.launcher, *inputs)
     else:
         _run_here(sweep, out)
-    _report(sweep, out, built)
+    _report(sweep, out)
     failed = [a.name for a in sweep.arms if not a.is_finished()]  # read from the run folders, since jobs run arms too
     if failed:
         out.print(f"[red]{len(failed)} of {len(sweep.arms)} arms failed[/red]: {escape(', '.join(failed))}")
@@ -259,35 +245,23 @@ def _check_data(sweep: Sweep) -> None:
                               "needs none")
 
 
-def _check_cards(sweep: Sweep) -> None:
-    """Raise Faults if what the arms still have to make needs models that cannot fit the cards."""
+def _check_memory(sweep: Sweep) -> None:
+    """Raise Faults if what the arms still have to make needs models that do not fit on this machine's GPUs."""
     todo = [arm for arm in sweep.arms if not arm.is_finished()]
     try:
-        check_cards(sweep.settings, todo)
+        check_memory(todo)
     except Faults:
         store = store_at(sweep.settings.store)
         if any(cost(arm, store, set()) != Cost() for arm in todo):  # else no model is loaded
             raise
 
 
-def _report(sweep: Sweep, out: Console, before: Sequence[Path] = ()) -> None:
-    """Publish the finished arms and their twins and build the report, unless a job did; print the comparison."""
-    earlier = {folder: reported_runs(folder) for folder in {arm.arms_folder() for arm in sweep.arms}}
-    reports = publish(sweep.arms, sweep.track, sweep.contrasts, before)
+def _report(sweep: Sweep, out: Console) -> None:
+    """Publish the finished arms and their twins, build the report unless it is up to date, and print it."""
+    reports = publish(sweep.arms, sweep.track, sweep.contrasts)
     out.print(f"[dim]{escape(sweep.track.describe())}[/dim]")
     for built in reports:
         show(built, sweep.arms, out)
-        if command := _replaced_command(built, earlier.get(built.parent, {})):
-            out.print(f"  [dim]it replaces the report of {escape(command)}[/dim]")
     for file in dict.fromkeys(table_file(arm.arms_folder()) for arm in sweep.arms):
         if file.is_file():
             out.print(f"sizes: {escape(str(file))}")
-
-
-def _replaced_command(report: Path, earlier: Mapping[str, str]) -> str:
-    """Return the command of the earlier report of the same arms with other settings; empty if there was none."""
-    now = reported_runs(report.parent)
-    other = [folder for name, folder in earlier.items() if name in now and now[name] != folder]
-    with suppress(OSError, ValueError):
-        return str(read_json(report.parent / other[0] / "manifest.json").get("command") or "") if other else ""
-    return ""

@@ -20,7 +20,6 @@ that slot. Its choices are of slots that memlab has and of ``arm``, under names 
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -56,8 +55,6 @@ EMPTY = {slot.config.replace(".", "/"): slot.empty for slot in SLOTS if slot.opt
 
 FileStamp = tuple[str, str]
 """Path, and the digest of the content."""
-
-_NAME = re.compile(r"[\w-]+")
 
 
 @dataclass(frozen=True)
@@ -151,37 +148,44 @@ def _read(folder: Path, own: Path, more: Choices) -> Iterator[str]:
              for path in sorted((folder / top).rglob("*.y*ml"))] + sorted(folder.glob(f"{TECHNIQUES}.y*ml"))
     if not paths:
         yield f"{folder} holds no file for a slot, such as {folder}/search/lexical/NAME.yaml"
-    contents: dict[str, Mapping[str, Any]] = {}
     for path in paths:
-        place = path.relative_to(folder)
-        group, name = place.parent.as_posix(), place.with_suffix("").as_posix()
-        if path.suffix != ".yaml":
-            yield f"{path}: expected a name that ends in .yaml"
-        elif name != TECHNIQUES and group not in groups and place.parts[0] != ARM:
-            yield f"{path}: there is no slot '{group}'; {did_you_mean(group, groups)}"
-        elif name != TECHNIQUES and (fault := _name_conflict(name, {**own_choices(own), **more})):
-            yield f"{path}: {fault}"
-        else:
-            try:
-                contents[name] = _content(path)
-            except ValueError as error:
-                yield f"{path}: {error}"
-            else:  # each table of several folders has a name of its own
-                more[f"{name}-{len(more)}" if name in more else name] = Choice(path)
-    for name, content in contents.items():
-        path = folder / f"{name}.yaml"
+        name = path.relative_to(folder).with_suffix("").as_posix()
+        try:
+            content = _content(path)
+            entries = dict(_entries(path, _tables(name, content)))
+        except ValueError as error:
+            yield f"{path}: {error}"
+            continue
+        added = {**entries, **({} if name == TECHNIQUES else {name: Choice(path)})}
+        known = {**own_choices(own), **more}
+        unknown = [group for group in map(_group, added) if group not in groups and group.partition("/")[0] != ARM]
         if ARMS in content and not name.startswith("exp/"):
             yield f"{path}: {ARMS}: only the file of an experiment declares arms"
-            continue
-        for group, table in _tables(name, content).items():
-            faults = list(_table_faults(group, table, groups, {**own_choices(own), **more}))
-            yield from (f"{path}: {fault}" for fault in faults)
-            if not faults:
-                more.update({f"{group}/{entry}": Choice(path, settings) for entry, settings in table.items()})
+        elif unknown:
+            yield f"{path}: there is no slot '{unknown[0]}'; {did_you_mean(unknown[0], groups)}"
+        elif taken := sorted(added.keys() & known):
+            yield f"{path}: there is such a choice already, in {known[taken[0]].path}; choose another name"
+        else:
+            more |= added if name != TECHNIQUES else {f"{name}-{len(more)}": Choice(path), **added}
+
+
+def _entries(path: Path, tables: Mapping[str, Any]) -> Iterator[tuple[str, Choice]]:
+    """Yield name -> choice of the entries of a user's file; raise ValueError for one of another form."""
+    for group, table in tables.items():
+        if group in GLOBAL:
+            raise ValueError(f"{group} has a file for each choice, {group}/NAME.yaml")
+        if not isinstance(table, Mapping):
+            raise ValueError(f"{group}: expected a mapping, NAME: settings")
+        for entry, settings in table.items():
+            if not isinstance(settings, Mapping):
+                raise ValueError(f"{group}.{entry}: expected settings, key: value")
+            yield f"{group}/{entry}", Choice(path, settings)
 
 
 def _content(path: Path) -> dict[str, Any]:
     """Return the content of a user's file, as plain values; raise ValueError if it cannot be used."""
+    if path.suffix != ".yaml":
+        raise ValueError("expected a name that ends in .yaml")
     try:
         is_mapping = isinstance(read_yaml(path), dict | None)
         plain: Any = OmegaConf.to_container(OmegaConf.load(path), resolve=False) if is_mapping else {}  # own numbers
@@ -189,57 +193,7 @@ def _content(path: Path) -> dict[str, Any]:
         raise ValueError(f"cannot be read as YAML ({' '.join(str(error).split())[:300]})") from error
     if not is_mapping:
         raise ValueError("expected key: value lines")
-    listed = plain.get("defaults")
-    for entry in listed if isinstance(listed, list) else ():
-        if any(str(key).startswith("optional ") for key in entry if isinstance(entry, dict)):
-            raise ValueError(f"{entry} in defaults would be passed over if there is no such file; leave 'optional' out")
     return {str(key): value for key, value in plain.items()}
-
-
-def _name_conflict(name: str, choices: Choices) -> str:
-    """Return the fault of a choice whose name another one has; empty if none has it."""
-    other = choices.get(name)
-    return f"there is such a choice already, in {other.path}; choose another name" if other else ""
-
-
-def _table_faults(group: str, table: Any, own: frozenset[str], choices: Choices) -> Iterator[str]:
-    """Yield what is wrong with the entries of a user's file for one group, beside memlab's own groups and choices."""
-    where = ARMS if group.startswith(f"{ARM}/") else group
-    groups = own - GLOBAL
-    if where != ARMS and (group not in groups or group.startswith("hydra/")):
-        yield (f"{group} has a file for each choice, {group}/NAME.yaml" if group in GLOBAL else
-               f"there is no slot '{group}'; {did_you_mean(group, groups)}")
-    elif not isinstance(table, Mapping):
-        yield f"{where}: expected a mapping, NAME: settings"
-    for name, settings in table.items() if isinstance(table, Mapping) else ():
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
-            yield f"{where}.{name}: expected a name of letters, digits, _ and -; quote one that is a number"
-        elif fault := _name_conflict(f"{group}/{name}", choices):
-            yield f"{where}.{name}: {fault}"
-        elif not isinstance(settings, Mapping):
-            yield f"{where}.{name}: expected settings, key: value"
-        else:
-            names = {*choices, *(f"{group}/{other}" for other in table)}
-            yield from (f"{where}.{name}: {fault}" for fault in _default_faults(settings.get("defaults", []), names))
-
-
-def _default_faults(listed: Any, names: set[str]) -> Iterator[str]:
-    """Yield what is wrong with a list of defaults: Hydra would name a place where no file is."""
-    if not isinstance(listed, list):
-        yield "defaults: expected a list, [{override /SLOT: NAME}]"
-        return
-    groups = groups_of(names)
-    for key, choice in (item for entry in listed if isinstance(entry, Mapping) for item in entry.items()):
-        if str(key).startswith("optional "):
-            yield f"defaults: '{key}' would be passed over if there is no such file; leave 'optional' out"
-        slot = str(key).removeprefix("override ")
-        if not slot.startswith("/") or "@" in slot:
-            continue
-        slot = slot[1:]
-        if slot not in groups:
-            yield f"defaults: there is no slot '{slot}'; {did_you_mean(slot, groups)}"
-        elif isinstance(choice, str) and "${" not in choice and f"{slot}/{choice}" not in names:
-            yield f"defaults: there is no '{choice}' in {slot}; {did_you_mean(choice, names_in(slot, names))}"
 
 
 def holds(folder: Path, slot: str, name: str) -> bool:
@@ -270,12 +224,16 @@ def slots(own: Path) -> frozenset[str]:
 
 def groups_of(choices: Iterable[str]) -> frozenset[str]:
     """Return the slots of these choices, as ``rank/select``."""
-    return frozenset(name.rpartition("/")[0] for name in choices) - {""}
+    return frozenset(map(_group, choices)) - {""}
+
+
+def _group(choice: str) -> str:
+    return choice.rpartition("/")[0]
 
 
 def names_in(group: str, choices: Iterable[str]) -> list[str]:
     """Return the names of the choices of one slot."""
-    return sorted(name.rpartition("/")[2] for name in choices if name.rpartition("/")[0] == group)
+    return sorted(name.rpartition("/")[2] for name in choices if _group(name) == group)
 
 
 def read_choice(name: str, own: Path) -> Any:
@@ -295,11 +253,6 @@ def search_path() -> list[str]:
 def stamps() -> tuple[FileStamp, ...]:
     """Return the stamps of all files that are read, as they were when the folders were named."""
     return _beside.stamps
-
-
-def unchanged(own: Path) -> bool:
-    """Return whether all files that are read have these stamps still."""
-    return _beside.stamps == tuple(_stamps_of((own, *_beside.folders)))
 
 
 def _stamps_of(folders: Sequence[Path]) -> Iterator[FileStamp]:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
-import io
 import re
 import textwrap
-import tokenize
 from collections.abc import Iterator
 from dataclasses import is_dataclass
 from functools import cache
@@ -15,6 +12,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from memlab.config.choices import TECHNIQUES, Choice
+from memlab.config.instantiate import options
 from memlab.runtime.paths import shipped_path
 
 
@@ -36,7 +34,7 @@ BESIDE = (
 
 _SLOT = re.compile(r"  - ([\w/]+): (\S+) +# (.*)")
 _SETTING = re.compile(r"( *)(\w+):(?: +([^#\s]\S*))? +# (.*)")
-_ENTRY = re.compile(r"( *)(- )?([\w-]+):(.*)")
+_FIELD = re.compile(r"    (\w+): [^#]*?(?:  # (.*))?")
 _SENTENCE_END = re.compile(r"[.?](?= +[A-Z0-9\"'(`])")
 
 
@@ -44,6 +42,15 @@ _SENTENCE_END = re.compile(r"[.?](?= +[A-Z0-9\"'(`])")
 def slot_lines() -> tuple[Described, ...]:
     """Return the slots of a run in the order of ``conf/config.yaml``, with their defaults."""
     return tuple(Described(*match.groups()) for match in map(_SLOT.fullmatch, _config()) if match)
+
+
+def slots_with(technique: str) -> list[str]:
+    """Return the slots that have a technique of this name.
+
+    >>> slots_with("gap"), slots_with("round")
+    (['rank/select'], ['read/measure', 'write/chunk'])
+    """
+    return sorted(slot.name for slot in slot_lines() if technique in options(slot.name))
 
 
 @cache
@@ -72,47 +79,39 @@ def _config() -> list[str]:
 
 def comment(name: str, choice: Choice) -> list[str]:
     """Return the comment at the head of a choice's file, or above or beside its entry in a table, as plain lines."""
-    text = choice.path.read_text(encoding="utf-8").replace("`", "").splitlines()
-    if choice.settings is None:
-        head = [line.removeprefix("#").removeprefix(" ") for line in takewhile(lambda line: line.startswith("#"), text)]
-        return [line for line in head if not line.startswith("@package")]
-    at, above = _place(name, choice, text)
-    if at is None:
-        return []
-    beside = text[at].partition(" # ")[2]
-    return [beside] if beside else above
+    return _comment_and_body(name, choice)[0]
 
 
 def body(name: str, choice: Choice) -> list[str]:
     """Return the lines of a choice as its file or table states it, without the comment above."""
+    return _comment_and_body(name, choice)[1]
+
+
+def _comment_and_body(name: str, choice: Choice) -> tuple[list[str], list[str]]:
     text = choice.path.read_text(encoding="utf-8").splitlines()
     if choice.settings is None:
-        return text[len([*takewhile(lambda line: line.startswith("#"), text)]):]
-    at, _ = _place(name, choice, text)
-    if at is None:
-        return []
-    indent = len(text[at]) - len(text[at].lstrip())
-    below = takewhile(lambda line: not line.strip() or len(line) - len(line.lstrip()) > indent, text[at + 1:])
-    kept = textwrap.dedent("\n".join(below)).rstrip().split("\n")
-    return kept if kept != [""] else []
-
-
-def _place(name: str, choice: Choice, text: list[str]) -> tuple[int | None, list[str]]:
-    """Return the line of an entry in the table of its group, and the comment above; None if it is written otherwise."""
+        above = [*takewhile(lambda line: line.startswith("#"), text)]
+        return [line for line in _plain(above) if not line.startswith("@package")], text[len(above):]
     group, _, entry = name.rpartition("/")
     head = f"{group}:" if choice.path.stem == TECHNIQUES else "arms:"
-    above: list[str] = []
-    inside = False
+    above, inside = [], False
     for at, line in enumerate(text):
         if line and not line.startswith((" ", "#")):
             inside = line.split(" #")[0].rstrip() == head
         elif inside and line.startswith("  #"):
-            above.append(line.strip().removeprefix("#").removeprefix(" "))
+            above.append(line.strip())
+        elif inside and re.match(rf"  {re.escape(entry)}:(?!\S)", line):
+            below = takewhile(lambda line: not line.strip() or line.startswith("   "), text[at + 1:])
+            stated = textwrap.dedent("\n".join(below)).strip()
+            beside = line.partition(" # ")[2]
+            return _plain([beside] if beside else above), stated.splitlines()
         elif inside:
-            if re.match(rf"  {re.escape(entry)}:(?!\S)", line):
-                return at, above
             above = []
-    return None, []
+    return [], []  # a table in another style, such as one line of JSON
+
+
+def _plain(lines: list[str]) -> list[str]:
+    return [line.removeprefix("#").removeprefix(" ").replace("`", "") for line in lines]
 
 
 def first_sentence(lines: list[str]) -> str:
@@ -125,32 +124,6 @@ def first_sentence(lines: list[str]) -> str:
     text = " ".join(" ".join(takewhile(str.strip, prose)).split())
     end = _SENTENCE_END.search(text)
     return text[:end.end()] if end else text
-
-
-def beside_settings(lines: list[str]) -> dict[str, str]:
-    """Return place -> comment of the settings in a part of a file, ``signals.0.name``.
-
-    >>> beside_settings(["index:", "  nlist: 32   # inverted lists", "signals:", "  - name: a  # one", "k: 1"])
-    {'index.nlist': 'inverted lists', 'signals.0.name': 'one'}
-    """
-    found: dict[str, str] = {}
-    open_keys: list[tuple[int, str]] = []
-    items: dict[str, int] = {}
-    for line in lines:
-        match = _ENTRY.match(line)
-        if not match:
-            continue
-        indent = len(match[1]) + len(match[2] or "")
-        while open_keys and open_keys[-1][0] >= (indent if not match[2] else len(match[1]) + 1):
-            open_keys.pop()
-        if match[2]:
-            place = ".".join(key for _, key in open_keys)
-            items[place] = items.get(place, -1) + 1
-            open_keys.append((len(match[1]) + 1, str(items[place])))
-        open_keys.append((indent, match[3]))
-        if text := match[4].partition(" # ")[2]:
-            found[".".join(key for _, key in open_keys)] = text.strip()
-    return found
 
 
 @cache
@@ -167,20 +140,16 @@ def reasons(cls: type) -> dict[str, str]:
 
 def _own_reasons(cls: type) -> Iterator[tuple[str, str]]:
     try:
-        source = textwrap.dedent(inspect.getsource(cls))
+        lines = textwrap.dedent(inspect.getsource(cls)).splitlines()
     except (OSError, TypeError):  # a plug-in without source
         return
-    tokens = list(tokenize.generate_tokens(io.StringIO(source).readline))
-    comments = {token.start[0]: token.string.lstrip("# ") for token in tokens if token.type == tokenize.COMMENT}
-    alone = {number for number, line in enumerate(source.splitlines(), 1) if line.lstrip().startswith("#")}
-    (definition,) = ast.parse(source).body
-    assert isinstance(definition, ast.ClassDef)
-    for field in definition.body:
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-            first = field.lineno
-            while first - 1 in alone:
-                first -= 1
-            places = [*range(first, field.lineno), *range(field.lineno, (field.end_lineno or field.lineno) + 1)]
-            text = " ".join(comments[place] for place in places if place in comments)
-            if text and not text.startswith("noqa"):
-                yield field.target.id, text
+    above: list[str] = []
+    for line in lines:
+        if line.startswith("    # "):
+            above.append(line.strip(" #"))
+            continue
+        field = _FIELD.fullmatch(line)
+        text = " ".join([*above, *([field[2]] if field[2] else [])]) if field else ""
+        if field and text and not text.startswith("noqa"):
+            yield field[1], text
+        above = []

@@ -2,16 +2,14 @@
 
 Hydra needs some .3 s of a core for each arm of a sweep. What it returns follows from the choices, the contents of the
 files and the versions of the libraries; references (``${seed}``, ``${oc.env:NAME}``) are still written in it. Where
-Hydra resolves one while it composes, and where files of others are read, nothing is kept.
+files of others are read, nothing is kept.
 """
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import hydra
@@ -31,8 +29,6 @@ CONFIG = "config"
 
 VERSIONS = (hydra.__version__, omegaconf.__version__, yaml.__version__)
 
-_RESOLVER = re.compile(r"\$\{[^{}]*:")
-
 
 def composition(name: str | None, chosen: Sequence[str] = ()) -> dict[str, Any]:
     """Return what Hydra composes of a file of ``conf`` and the choices, with Hydra's own settings, unresolved.
@@ -42,16 +38,11 @@ def composition(name: str | None, chosen: Sequence[str] = ()) -> dict[str, Any]:
     """
     if choices.more_choices() or any("$" in choice for choice in chosen):
         return _compose(name, chosen)
-    inputs = ["composition", VERSIONS, _working_folder(), name, [*chosen], choices.stamps()]
-    return dict(load_or_make(inputs, lambda: _compose(name, chosen),
-                             lambda: choices.unchanged(CONF) and not _resolves()))
-
-
-def _working_folder() -> str:
-    """Return the folder that ``hydra.runtime.cwd`` names; empty if it is gone."""
+    folder = ""  # hydra.runtime.cwd names it
     with suppress(OSError):
-        return os.getcwd()
-    return ""
+        folder = os.getcwd()
+    inputs = ["composition", VERSIONS, folder, name, [*chosen], choices.stamps()]
+    return dict(load_or_make(inputs, lambda: _compose(name, chosen)))
 
 
 def _compose(name: str | None, chosen: Sequence[str]) -> dict[str, Any]:
@@ -67,9 +58,3 @@ def _compose(name: str | None, chosen: Sequence[str]) -> dict[str, Any]:
             raise HydraException(f"the chosen files cannot be composed: {reason}") from error
     plain: Any = OmegaConf.to_container(config, resolve=False, enum_to_str=True)
     return {str(key): value for key, value in plain.items()}
-
-
-def _resolves() -> bool:
-    """Return whether Hydra may resolve a reference of the files while it composes, such as one to the environment."""
-    texts = [Path(path).read_text(encoding="utf-8", errors="replace") for path, _ in choices.stamps()]
-    return any("env_copy" in text or ("defaults" in text and _RESOLVER.search(text)) for text in texts)

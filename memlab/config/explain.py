@@ -15,12 +15,12 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import yaml
+from omegaconf import OmegaConf
 
 from memlab.config.choices import GLOBAL, all_choices
 from memlab.config.comments import (
     BESIDE,
     Described,
-    beside_settings,
     body,
     comment,
     first_sentence,
@@ -169,17 +169,10 @@ def _stated(choice: str) -> dict[str, Any]:
     """Return what a choice states, with what the choices in its list of defaults state."""
     own = dict(choice_settings(choice))
     slot = choice.rpartition("/")[0]
-    whole: dict[str, Any] = {}
-    for entry in own.pop("defaults", []) if slot.partition("/")[0] not in GLOBAL else ():
-        if isinstance(entry, str) and entry != "_self_" and f"{slot}/{entry}" in all_choices(CONF):
-            whole = _merged(whole, _stated(f"{slot}/{entry}"))
-    return _merged(whole, own)
-
-
-def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    both = {key: _merged(base[key], value) for key, value in over.items()
-            if isinstance(value, Mapping) and isinstance(base.get(key), Mapping)}
-    return {**base, **over, **both}
+    listed = own.pop("defaults", []) if slot.partition("/")[0] not in GLOBAL else []
+    bases = [_stated(f"{slot}/{entry}") for entry in listed if f"{slot}/{entry}" in all_choices(CONF)]
+    merged: Any = OmegaConf.to_container(OmegaConf.merge(*bases, own))
+    return dict(merged)
 
 
 def _technique_page(slot: str, name: str) -> str:
@@ -189,10 +182,11 @@ def _technique_page(slot: str, name: str) -> str:
     lines = [f"{prefix}{slot}={name}", "", *(f"  {line}".rstrip() for line in _about(choice))]
     if lines[-1].strip() == NONE:
         return "\n".join(lines)
+    if stated := [f"  {line}".rstrip() for line in body(choice, entry) if not line.startswith("_target_:")]:
+        lines += ["", "It sets:", "", *stated]
     if "_target_" in _stated(choice):
-        rows = settings(slot, name)
-        return "\n".join([*lines, "", *(map(str, rows) if rows else ["It has no settings."])])
-    return "\n".join([*lines, "", "It sets:", "", *(f"  {line}".rstrip() for line in body(choice, entry))])
+        lines += ["", *([str(one) for one in settings(slot, name)] or ["It has no settings."])]
+    return "\n".join(lines)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -218,12 +212,9 @@ class Setting:
 
 
 def settings(slot: str, name: str) -> list[Setting]:
-    """Return all settings of a technique; comments of ``conf`` come before those of a class."""
-    choice = f"{slot}/{name}"
-    prefix = slot.replace("/", ".")
-    said = {f"{prefix}.{at}": text for at, text in beside_settings(body(choice, all_choices(CONF)[choice])).items()}
-    return [dataclasses.replace(one, reason=said.get(one.place) or reasons(one.owner).get(
-        one.place.rpartition(".")[2], "")) for one in bare_settings(choice)]
+    """Return all settings of a technique, with the comments of their classes as reasons."""
+    return [dataclasses.replace(one, reason=reasons(one.owner).get(one.place.rpartition(".")[2], ""))
+            for one in bare_settings(f"{slot}/{name}")]
 
 
 def bare_settings(choice: str) -> list[Setting]:

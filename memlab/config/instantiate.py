@@ -13,13 +13,13 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from omegaconf import MISSING, DictConfig, ListConfig, OmegaConf
+from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from omegaconf.resolvers import oc
 from pydantic import ValidationError
@@ -52,45 +52,21 @@ def resolve_plain(config: DictConfig, left_out: Container[str]) -> dict[str, Any
 
 
 def resolution_faults(config: DictConfig) -> list[str]:
-    """Return ``place: why`` for every value that cannot be resolved, but for Hydra's own settings.
+    """Return ``place: why`` for each part with a value that cannot be resolved, but for Hydra's own settings.
 
     >>> resolution_faults(OmegaConf.create({"seed": "${nope}", "rank": {"k": "${seed}", "n": "${oc.decode:3}"}}))[0]
-    "seed: '${nope}' cannot be resolved (Interpolation key 'nope' not found)"
+    "seed: cannot be resolved (Interpolation key 'nope' not found)"
     """
-    return [fault for key in config if key != "hydra" for fault in _faults(config, key, str(key))]
-
-
-def unresolvable(config: DictConfig, place: str) -> str:
-    """Return why the value at a dotted place, or one within it, cannot be resolved; empty if all can.
-
-    >>> unresolvable(OmegaConf.create({"a": "${b}", "b": "${a}"}), "a")
-    'Recursive interpolation detected'
-    """
-    return _why(lambda: OmegaConf.select(config, place))
-
-
-def _faults(holder: DictConfig | ListConfig, key: Any, place: str) -> list[str]:
-    """Return the faults of the innermost values at a place; what it refers to has a place of its own."""
-    why = _why(lambda: holder.get(key))
-    if not why:
-        return []
-    node = None if OmegaConf.is_interpolation(holder, key) else holder.get(key)
-    if isinstance(node, DictConfig):
-        return [fault for name in node for fault in _faults(node, name, f"{place}.{name!s}")]
-    if isinstance(node, ListConfig):
-        return [fault for i in range(len(node)) for fault in _faults(node, i, f"{place}[{i}]")]
-    written: Any = OmegaConf.to_container(holder, resolve=False)
-    return [f"{place}: {written[key]!r:.200} cannot be resolved ({why})"]
-
-
-def _why(read: Callable[[], Any]) -> str:
-    try:
-        _as_text(read())
-    except OmegaConfBaseException as error:
-        return str(error).splitlines()[0]
-    except RecursionError:
-        return "it contains itself"
-    return ""
+    faults = []
+    for key in config:
+        try:
+            if key != "hydra":
+                _as_text(config.get(key))
+        except (OmegaConfBaseException, RecursionError) as error:
+            place = getattr(error, "full_key", None) or key
+            why = str(error).splitlines()[0] if not isinstance(error, RecursionError) else "it contains itself"
+            faults.append(f"{place}: cannot be resolved ({why})")
+    return faults
 
 
 def _as_text(value: Any) -> Any:

@@ -9,13 +9,13 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import product
+from itertools import islice, product
 from pathlib import Path
 from types import NoneType
 from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import ChoiceSweep, Override, RangeSweep
+from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 
 from memlab.chats.refusal import OWN, export_at, holds_sessions
@@ -34,6 +34,12 @@ HELP = ("-h", "--help")
 MULTIRUN = ("-m", "--multirun")
 """Flags that run one arm per value."""
 
+MOST_ARMS = 1000
+"""Arms of one command line; each takes some milliseconds to compose."""
+
+FOLDER = "a folder"
+"""What a setting expects that names one."""
+
 
 @dataclass(frozen=True)
 class RunSetting:
@@ -50,16 +56,10 @@ class RunSetting:
     in_name: bool = False
 
 
-MOST_ARMS = 1000
-"""Arms of one command line; each takes some milliseconds to compose."""
-
-FOLDER = "a folder"
-"""What a setting expects that names one."""
-
 RUN_SETTINGS = (
     RunSetting("name"), RunSetting("ablate", in_name=True), RunSetting("contrasts"),
     RunSetting("seed", (int,), "a whole number"),
-    RunSetting("plan", (bool,), "true or false", recorded=False), RunSetting("gpus", recorded=False),
+    RunSetting("plan", (bool,), "true or false", recorded=False),
     RunSetting("out", (str,), FOLDER, recorded=False),
     RunSetting("store", (str, NoneType), FOLDER, recorded=False),
     RunSetting("shards", (int,), "a whole number", recorded=False),
@@ -82,27 +82,19 @@ def faults(arguments: Sequence[str]) -> list[Fault]:
     >>> faults(["rank/select=fixd"])[0][1].startswith("there is no 'fixd' here; did you mean 'fixed'?")
     True
     """
-    bad = [(argument, fault) for argument in arguments for fault in _faults(argument)]
-    return bad + _repetitions(valid_overrides(arguments, [argument for argument, _ in bad]))
+    bad = [(argument, fault) for argument in arguments for fault in _faults(argument, try_parse(argument))]
+    good = {argument: parse(argument).key_or_group for argument in valid_overrides(arguments, [one for one, _ in bad])}
+    last = {key: argument for argument, key in good.items()}
+    return bad + [(argument, f"{key} is given again, by {last[key]}; leave one out")  # only the last would count
+                  for argument, key in good.items() if last[key] != argument]
 
 
-def _repetitions(arguments: Sequence[str]) -> list[Fault]:
-    """Return the arguments whose setting or slot is given again: only the last of one key would count."""
-    last = {override.key_or_group: i for i, argument in enumerate(arguments) if (override := try_parse(argument))}
-    return [(argument, f"{key} is given again, by {arguments[last[key]]}; leave one out")
-            for i, argument in enumerate(arguments)
-            if (override := try_parse(argument)) and last[key := override.key_or_group] != i]
-
-
-def _faults(argument: str) -> list[str]:
-    if any("\ud800" <= letter <= "\udfff" for letter in argument):  # the system's encoding did not read them
-        return ["holds letters that this system's encoding lacks; set LC_ALL=C.UTF-8"]
+def _faults(argument: str, override: Override | None) -> list[str]:
     if argument.startswith("-"):
         key = argument.lstrip("-").partition("=")[0]
         if key in {"exp", *groups(), *_top_level()}:
             return [f"settings have no dashes; write {'+' * (key == 'exp')}{key}=VALUE"]
         return [f"there is no such flag; {did_you_mean(argument, ('--multirun', '-m', '--help'))}"]
-    override = try_parse(argument)
     if override is None:
         key = argument.partition("=")[0]
         if "/" in key and "." in key and (slot := key.partition(".")[0]).lstrip("+~") in groups():
@@ -114,12 +106,8 @@ def _faults(argument: str) -> list[str]:
     key, slots = override.key_or_group, groups()
     if key in ("exp", "profile") and not override.is_add() and not override.is_delete():
         return [f"{'an experiment' if key == 'exp' else 'a profile'} is added to the defaults; write +{argument}"]
-    if key == "hydra.sweeper.params":  # Hydra reads it from files alone
-        return ["is for files; on a command line values are swept by -m KEY=A,B"]
     if key.split(".")[0] == "hydra" and key.split(".")[1:2] not in (["launcher"], ["mode"]):
         return ["memlab reads nothing else of Hydra's than hydra.launcher and hydra.mode; folders of runs: out=FOLDER"]
-    if override.is_hydra_override() and override.is_sweep_override():
-        return ["settings of Hydra and of the launcher cannot be swept"]
     if override.is_delete() and key in {setting.name for setting in RUN_SETTINGS}:
         return ["a setting of the run cannot be deleted; leave it out, or give it a value"]
     if key in slots:
@@ -149,20 +137,16 @@ def _offer(slot: str, name: str) -> str:
     return ""
 
 
-def unknown_settings(arguments: Iterable[str], config: Mapping[str, Any]) -> dict[str, str]:
-    """Return override -> fault of settings that a composed configuration (plain values) does not have.
+def unknown_setting(override: Override, config: Mapping[str, Any]) -> str:
+    """Return the fault of an override whose setting a composed configuration (plain values) lacks; empty if it has it.
 
-    >>> unknown_settings(["rank.select.kk=3"], {"rank": {"select": {"k": 10}}})
-    {'rank.select.kk=3': "rank.select has no setting 'kk'; did you mean 'k'? (known: k)"}
+    >>> unknown_setting(parse("rank.select.kk=3"), {"rank": {"select": {"_target_": "x.Fixed", "k": 10}}})
+    "rank.select has no setting 'kk'; did you mean 'k'? (known: k)"
     """
-    keys = {argument: parse(argument).key_or_group for argument in arguments if not argument.startswith("+")}
-    wrong = {argument: fault for argument, key in keys.items()
-             if key not in groups() and (fault := _unknown_setting(key.split("."), config))}
+    key = override.key_or_group
+    fault = "" if key in groups() else _unknown_setting(key.split("."), config)
     data = config.get("hydra", {}).get("runtime", {}).get("choices", {}).get("data")
-    for argument in wrong:
-        if data and keys[argument] == "data.path":
-            wrong[argument] = _without_data(str(parse(argument).value()), data)
-    return wrong
+    return _without_data(str(override.value()), data) if fault and data and key == "data.path" else fault
 
 
 def _without_data(place: str, chosen: str) -> str:
@@ -181,17 +165,19 @@ def _without_data(place: str, chosen: str) -> str:
 
 def _unknown_setting(path: Sequence[str], config: Mapping[str, Any]) -> str:
     node: Any = config
-    if path[0] == "hydra":  # Hydra checks its own settings; a launcher's are memlab's
+    if path[0] == "hydra":
         if path[1:2] != ["launcher"]:
             return ""
         if path[2:] and not str(config["hydra"]["launcher"]["_target_"]).startswith("memlab."):
             return "no launcher is chosen that has settings; add hydra/launcher=slurm"
+    takes_any_name = False  # the value of a setting, such as weights, and not a part with settings
     for i, name in enumerate(path):
-        if not isinstance(node, Mapping):
+        if not isinstance(node, Mapping) or (takes_any_name and "_target_" not in node):
             break
         if name not in node:
             owner = f"{'.'.join(path[:i])} has" if i else "there is"
             return f"{owner} no setting '{name}'; {did_you_mean(name, [str(k) for k in node if k != '_target_'])}"
+        takes_any_name = "_target_" in node
         node = node[name]
     return ""
 
@@ -225,19 +211,8 @@ def jobs(arguments: Iterable[str]) -> list[dict[str, str]]:
     """
     last = {override.key_or_group: override for override in map(parse, arguments)}
     values = {override.get_key_element(): override for override in last.values()}
-    arms = math.prod(map(_arms, values.values()))
-    if arms > MOST_ARMS:
-        raise HydraException(f"this line asks for {arms:,.0f} arms, the limit is {MOST_ARMS:,}. Fix: sweep fewer "
-                             "values")
-    lists = [list(override.sweep_string_iterator()) if override.is_sweep_override()
+    lists = [[*islice(override.sweep_string_iterator(), MOST_ARMS + 1)] if override.is_sweep_override()
              else [override.get_value_element_as_str()] for override in values.values()]
+    if math.prod(map(len, lists)) > MOST_ARMS:
+        raise HydraException(f"this line asks for more than {MOST_ARMS:,} arms. Fix: sweep fewer values")
     return [dict(zip(values, combination, strict=True)) for combination in product(*lists)]
-
-
-def _arms(override: Override) -> float:
-    """Return the number of values of an override, without unfolding them."""
-    value: Any = override.value()
-    if isinstance(value, RangeSweep):
-        span = float(value.stop or 0) - float(value.start or 0)
-        return max(0, math.ceil(span / value.step)) if value.step and math.isfinite(span) else math.inf
-    return len(value.list) if isinstance(value, ChoiceSweep) else 1

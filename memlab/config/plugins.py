@@ -80,10 +80,6 @@ def activate(names: Sequence[str], folder: Path | None = None, versions: Mapping
 def _use(name: str, folder: Path | None, versions: Mapping[str, str | None]) -> Plugin:
     """Find and import one plug-in; raise MemlabError if that fails."""
     offers = {} if folder else plugin_entry_points()
-    offered = {point.module for point in metadata.entry_points(group=GROUP, name=name)} if offers else set()
-    if len(offered) > 1:
-        raise MemlabError(f"several packages offer a plug-in '{name}': {', '.join(sorted(offered))}",
-                          fix="name the module")
     module = offers[name].module if name in offers else name
     package = module.partition(".")[0]
     if package == OWN:

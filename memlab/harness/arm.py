@@ -16,6 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 import polars as pl
 from omegaconf import OmegaConf
 
+from memlab.config.plugins import plugin_versions
 from memlab.data.dataset import Dataset
 from memlab.data.numbering import corpora_by_content, draws
 from memlab.evaluate.contrast import KEPT_RANKS
@@ -25,7 +26,8 @@ from memlab.evaluate.summary import averages, by_order, calibration_error, per_q
 from memlab.evaluate.whole import budget
 from memlab.harness import manifest
 from memlab.harness.run_files import write_manifest
-from memlab.harness.run_tables import Prunes, rule_curve, shown_curve, snippets, truncated_share
+from memlab.harness.run_tables import DrawsCurve, rule_curve, snippets, truncated_share
+from memlab.harness.staleness import source_digest
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.models.protocols import models_in, origins, parts
 from memlab.pipeline import Pipeline
@@ -96,8 +98,8 @@ class Arm:
     """The line that started the run, without secrets, for its manifest."""
     overrides: tuple[str, ...] = ()
     """What the line and its experiment choose and set for this arm, without secrets, for its manifest."""
-    hidden: tuple[str, ...] = ()
-    """Places of the configuration whose values ``settings`` does not hold, since they are or contain keys."""
+    has_secret: bool = False
+    """Whether the configuration holds a key, which ``settings`` does not."""
     notes: tuple[str, ...] = ()
     """What a reader of the report must know of this arm, beside the notes of the data set."""
 
@@ -111,20 +113,16 @@ class Arm:
         return self._digest
 
     @cached_property
-    def _sources(self) -> dict[str, str]:
-        return manifest.sources(self)
-
-    @cached_property
     def _digest(self) -> str:
         seed = self.seed if self.adaptive() else None  # it draws the baseline, which belongs to the arm
         described = {"seed": seed, "pipeline": spec(self.pipeline), "data": self.dataset.identity(),
-                     "source": self._sources}
+                     "source": source_digest()}
         foreign = {name: about["digest"] for name, about in self.plugins().items()}
         return spec_digest(described | ({"plugins": foreign} if foreign else {}))
 
     def plugins(self) -> dict[str, dict[str, str | None]]:
         """Return package -> version and source digest of the plug-ins whose classes the arm uses."""
-        return manifest.plugins_of(self.pipeline, self.dataset)
+        return plugin_versions(self.pipeline, self.dataset)
 
     def adaptive(self) -> bool:
         """Return whether K differs by question, so that the arm is compared with a token-matched baseline."""
@@ -186,8 +184,8 @@ class Arm:
         return folder
 
     def _curve(self, tables: Tables, questions: pl.DataFrame, store: Store) -> pl.DataFrame | None:
-        if isinstance(self.pipeline.pack, Prunes):
-            return shown_curve(self.pipeline.select, self.pipeline.pack, tables, store)
+        if isinstance(self.pipeline.pack, DrawsCurve):
+            return self.pipeline.pack.curve(self.pipeline.select, tables, store)
         groups = dict(questions.select("question", "group").iter_rows())
         return rule_curve(self.pipeline.select, tables, groups, store) if self.adaptive() else None
 
@@ -207,7 +205,7 @@ class Arm:
         return {
             "arm": self.name, "experiment": self.experiment, "command": self.command,
             "overrides": list(self.overrides),
-            "digest": self.digest(), "source": self._sources, "seed": self.seed, "plugins": self.plugins(),
+            "digest": self.digest(), "source": source_digest(), "seed": self.seed, "plugins": self.plugins(),
             "dataset": self.dataset.name, "data": self.dataset.identity(),
             "notes": [*self.dataset.notes(), *self.notes],
             "pipeline": spec(self.pipeline), "tokens": self.pipeline.tokens.name,

@@ -1,4 +1,4 @@
-"""Source, versions and hardware of a run, for its manifest; its source decides whether a run is stale."""
+"""Versions and hardware of a run, for its manifest."""
 
 from __future__ import annotations
 
@@ -14,14 +14,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from memlab.config import plugins
-from memlab.harness.staleness import imports_of, own_source
 from memlab.runtime.foreign import read_json
 from memlab.runtime.machine import usable_cores
 from memlab.runtime.paths import PACKAGE
-from memlab.stage import classes_of, name_of
-
-CHANGES_RESULTS = False
 
 COMMIT = "commit.json"
 """A file beside a copy of memlab's source that names the copied commit."""
@@ -29,23 +24,6 @@ COMMIT = "commit.json"
 LIBRARIES = ("memlab", "numpy", "scipy", "polars", "torch", "transformers", "sentence-transformers", "tokenizers",
              "faiss-cpu", "faiss-gpu", "faiss-gpu-cu12", "faiss-gpu-cuvs", "PyStemmer", "hydra-core", "pydantic",
              "wandb", "FlagEmbedding", "lightgbm")
-
-
-def sources(*parts: Any) -> dict[str, str]:
-    """Return name -> digest of the source of each class of memlab that these parts of an arm are made of.
-
-    A digest covers all that the class's module imports (``memlab.harness.staleness``). A plug-in has that of what its
-    package imports of memlab.
-    """
-    classes = {cls for cls in classes_of(*parts) if cls.__module__.startswith(f"{PACKAGE.name}.")}
-    digests = {name_of(cls): own_source().digest(cls.__module__) for cls in sorted(classes, key=name_of)}
-    return digests | {name: own_source().digest(*sorted(imports_of(place)))
-                      for name, place in plugins.places(*parts).items()}
-
-
-def plugins_of(*parts: Any) -> dict[str, dict[str, str | None]]:
-    """Return package -> version and source digest of the plug-ins whose classes these parts of an arm are made of."""
-    return plugins.plugin_versions(*parts)
 
 
 @functools.cache

@@ -24,7 +24,7 @@ from memlab.evaluate.summary import COSTS, view
 from memlab.evaluate.verbalise import grouping_in_words
 from memlab.evaluate.whole import fits, whole
 from memlab.harness.arm import Arm, haystack, load
-from memlab.harness.gpu_searches import print_cards
+from memlab.harness.gpu_memory import print_memory
 from memlab.harness.sweep import Sweep
 from memlab.models.protocols import Chat, PairScorer, Role, embedders_in, models_in
 from memlab.pipeline import apply
@@ -281,26 +281,9 @@ def print_plan(sweep: Sweep, store: Store, out: Console) -> None:
     out.print(f"folders: {', '.join(dict.fromkeys(str(arm.arms_folder()) for arm in sweep.arms))}/<arm>-<hash>")
     if sweep.unready:
         out.print("not counted below: the arms whose models are not here")
-    out.print(f"in all: {plural(total.texts, 'text')} ({total.characters:,} characters, about "
-              f"{total.characters // 4:,} tokens), at most {plural(total.pairs, 'pair')} and "
-              f"{plural(total.replies, 'reply', 'replies')}")
-    out.print(_time(total, rates(Path(str(sweep.settings.out)))))
+    out.print(estimate([total], rates(Path(str(sweep.settings.out)))) or "all arms: nothing to make")
     todo = [arm for arm in sweep.arms if arm.name in sweep.unready or not arm.is_finished()]
-    print_cards(sweep.settings, [(arm, None if _made_by_models(arm) else before_search(arm, store)) for arm in todo],
-                out)
+    print_memory(sweep.settings, todo, out)
     if sweep.contrasts:
         for dataset in {arm.dataset.name: arm.dataset for arm in sweep.arms}.values():
             print_contrasts(sweep.contrasts, dataset, out)
-
-
-def _made_by_models(arm: Arm) -> bool:
-    """Return whether a model makes the memories of an arm, so that they are not known before it has run."""
-    return any(any(models_in(getattr(arm.pipeline, slot))) for slot in ("chunk", "extract", "context"))
-
-
-def _time(total: Cost, rate: dict[str, float]) -> str:
-    work = [(what, n) for what, n in (("vectors", total.texts), ("pairs", total.pairs)) if n]
-    parts = [" + ".join(f"{n / rate[what] / 60:.1f} min ({what})" for what, n in work if what in rate)]
-    if unknown := [what for what, _ in work if what not in rate]:
-        parts.append(f"no finished run here tells the rate of: {', '.join(unknown)}")
-    return f"estimated time, at the rates of finished runs: {'; '.join(filter(None, parts)) or 'seconds'}"

@@ -7,7 +7,6 @@ A run folder is finished when its manifest is there, since that is written last.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,7 +16,7 @@ from typing import Any
 
 import polars as pl
 
-from memlab.errors import MemlabError
+from memlab.errors import MemlabError, natural_order
 from memlab.harness.run_files import ANSWERS, VERDICTS, plain_yaml, read_run, readable
 from memlab.runtime.files import open_plain
 from memlab.text.display import is_number
@@ -189,7 +188,7 @@ def finished_arms(folder: Path, order: Iterable[str] = (), exact: Mapping[str, s
 
     def sort_key(arm: ArmRun) -> tuple[bool, int, list[tuple[int, str]], str]:
         base = arm.name.removesuffix(twin)
-        return arm.oracle, place.get(base, len(place)), _natural(base), arm.name
+        return arm.oracle, place.get(base, len(place)), natural_order(base), arm.name
 
     arms = sorted(newest.values(), key=sort_key)
     return FinishedArms(tuple(arms), tuple(sorted(older)), tuple(broken), tuple(others))
@@ -208,12 +207,6 @@ def _meant(arms: Sequence[ArmRun], order: Sequence[str], folders: Container[str]
 
 def _data(arm: ArmRun) -> str:
     return json.dumps(arm.manifest["data"], sort_keys=True, default=str)
-
-
-def _natural(name: str) -> list[tuple[int, str]]:
-    """Return a sort key that orders numbers in names as numbers, however long: fixed_5 before fixed_10."""
-    return [(len(digits := part.lstrip("0")), digits) if part.isdecimal() else (0, part)
-            for part in re.split(r"([0-9]+)", name)]
 
 
 def _written(arm: ArmRun) -> float:

@@ -8,6 +8,7 @@ import shlex
 from collections import Counter
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -16,23 +17,23 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 from pydantic import ValidationError
 
 from memlab.config import ablation
-from memlab.config.choices import ARM
+from memlab.config.choices import ARM, GLOBAL
+from memlab.config.comments import slots_with
 from memlab.config.compose import ArmConfigs, compose, overrides_of
 from memlab.config.instantiate import options, part, resolve_plain
 from memlab.config.overrides import FOLDER, RUN_SETTINGS, groups, jobs, parse, try_parse, valid_overrides
 from memlab.config.plugins import one_line
-from memlab.config.unread import known_places, places_in_files, read_places, settings_of, slots_with
+from memlab.config.unread import places_in_files, read_places, settings_of
 from memlab.data.dataset import Dataset
 from memlab.errors import Faults, MemlabError, MissingFiles, did_you_mean
 from memlab.evaluate.contrast import Contrast
 from memlab.evaluate.curves import NAMES, is_curve
 from memlab.harness.arm import Arm, has_finished, refusal
-from memlab.harness.gpu_plan import setting_fault
 from memlab.harness.own_data import leave_untracked
 from memlab.pipeline import Pipeline
 from memlab.runtime.machine import no_collection
 from memlab.runtime.paths import path_refusal
-from memlab.runtime.redaction import differing_places, redact, redact_tree
+from memlab.runtime.redaction import redact, redact_tree
 from memlab.slots import SLOTS
 from memlab.store import Store
 
@@ -51,7 +52,7 @@ NOT_IN_NAMES = (
 IN_FOLDER = ("data.grow", "data.pool")
 """Overrides that the data set's name tells: arms of several sizes have one name, and a folder for each size."""
 
-OF_RUNS = ("name", "contrasts", "plan", "gpus", "out", "shards", "track", "judge", "judge_chat", "attribute", "hydra")
+OF_RUNS = ("name", "contrasts", "plan", "out", "shards", "track", "judge", "judge_chat", "attribute", "hydra")
 """Places that say how arms are run, judged and reported: a command that runs none does not read them."""
 
 MOST_SHARDS = 10_000
@@ -121,8 +122,6 @@ def read(arguments: Sequence[str], multirun: bool = False, without: Sequence[str
         faults.append(f"shards: {shards:,} parts, the limit is {MOST_SHARDS:,}; 1 is the whole, 8 are eight jobs")
     elif shards > 1:
         faults += dict.fromkeys(f"shards: {why}" for arm in arms if (why := refusal(arm.pipeline)))
-    gpus: Any = OmegaConf.to_container(base.gpus) if isinstance(base.gpus, ListConfig) else base.gpus
-    faults += [fault] if (fault := setting_fault(gpus)) else []
     unready = {} if faults else _without_files(arms, faults)
     if not base.plan:
         faults += dict.fromkeys(unready.values())
@@ -161,12 +160,14 @@ def _unread(arguments: Sequence[str], configs: ArmConfigs, without: Sequence[str
         return faults
     places = [*PLACES.values(), "data", "track", *(setting.name for setting in RUN_SETTINGS)]
     read = {place for arm in arms for place in read_places(arm, [one for one in places if not _within(one, without)])}
-    firsts = {slot[0] for slot in known_places()[0]}
     for argument, place in given.items():
-        if place[0] in firsts and not _within(".".join(place), (*without, *PLACES_OF_WORK)) and not any(
+        dotted = ".".join(place)
+        if place[0] in (*GLOBAL, ARM, "hydra") or _within(dotted, (*without, *PLACES_OF_WORK)) or any(
                 one[:len(place)] == place[:len(one)] for one in read):
-            faults.append(f"{argument}: no part that these arguments choose reads {'.'.join(place)}, so that it "
-                          "changes nothing; leave it out, or choose a part that reads it")
+            continue
+        near = get_close_matches(dotted, map(".".join, read), n=1, cutoff=0.85)
+        faults.append(f"{argument}: no part that these arguments choose reads {dotted}, so that it changes nothing; "
+                      + (f"did you mean {near[0]}?" if near else "leave it out, or choose a part that reads it"))
     return faults
 
 
@@ -290,12 +291,12 @@ def arm_of(config: DictConfig, swept: Sequence[str] = ()) -> Arm:
         raise Faults(faults)
     experiment = OmegaConf.select(config, "hydra.runtime.choices.exp") or "single"
     left_out = {"hydra", *(setting.name for setting in RUN_SETTINGS if not setting.recorded)}
-    whole = resolve_plain(config, left_out)
-    safe = redact_tree(whole)
+    settings = resolve_plain(config, left_out)
+    safe = redact_tree(settings)
     return Arm(name=redact(str(config.name or arm_name(config, swept))), experiment=redact(str(experiment)),
                pipeline=pipeline, dataset=dataset, out=Path(config.out), seed=config.seed,
                overrides=tuple(map(redact, overrides_of(config))), settings=safe,
-               hidden=tuple(differing_places(whole, safe)))
+               has_secret=safe != settings)
 
 
 def arm_name(config: DictConfig, swept: Sequence[str], arguments: Sequence[str] | None = None) -> str:

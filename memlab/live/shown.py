@@ -12,7 +12,6 @@ import polars as pl
 from memlab.live.found import line_of
 from memlab.text.tokenize import LUCENE_STOP_WORDS, words
 
-CHANGES_RESULTS = False
 _ASKING = ("what", "which", "who", "whose", "when", "where", "why", "how", "do", "does", "did", "i", "my", "me", "you",
            "your", "we", "our", "have", "has", "had", "now", "current", "currently", "still", "latest", "last")
 """Words that ask, and that say nothing of a topic."""

@@ -12,7 +12,7 @@ import polars as pl
 
 from memlab.data.jsonl import Evidence, Moment, SessionLine, TurnLine
 from memlab.search.bm25 import BM25
-from memlab.search.postings import IDF, Corpus
+from memlab.search.postings import Corpus, lucene_idf
 from memlab.text.display import clean, one_line
 from memlab.text.tokenize import LUCENE_STOP_WORDS, count, normalise, words
 
@@ -152,7 +152,7 @@ class _Words(NamedTuple):
         n, asked = len(self.places), _tokens(pl.Series([text]))
         counts = count(self.tokens, asked, (n, 1), whole=False)
         scores = Corpus.of(counts.texts, counts.lengths, np.arange(n)).scores(
-            counts.queries[[0]], n, BM25.method, BM25.k1, BM25.b, BM25.delta, IDF[BM25.method])
+            counts.queries[[0]], n, BM25.k1, BM25.b, lucene_idf)
         ranked = np.argsort(-scores, kind="stable")[:np.count_nonzero(scores)]
         literal = normalise(pl.Series([" ".join(text.split())]))[0]
         held = self.texts.str.contains(literal, literal=True).to_numpy() if literal else np.zeros(n, bool)

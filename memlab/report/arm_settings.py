@@ -10,10 +10,8 @@ from typing import Any
 
 from memlab.config.choices import own_choices
 from memlab.config.instantiate import CONF, choice_settings, with_defaults
-from memlab.harness.arm import Arm
 from memlab.harness.results import ArmRun
 from memlab.slots import SLOTS
-from memlab.stage import name_of
 from memlab.text.display import EMPTY, one_line
 
 CONFIGURED = "_target_"
@@ -194,8 +192,6 @@ def manifests(arms: Sequence[ArmRun]) -> tuple[dict[str, str], dict[str, dict[st
 def _flat_manifest(arm: ArmRun) -> dict[str, str]:
     """Flatten the manifest of an arm; each slot maps to the display name of its technique."""
     parts = with_display_names({k: v for k, v in arm.manifest.items() if k not in SHOWN_ELSEWHERE})
-    if isinstance(source := parts.get("source"), dict):  # of what all arms have in common; a note tells of the others
-        parts["source"] = source.get(name_of(Arm))
     if isinstance(pipeline := parts.get("pipeline"), dict):
         pipeline.pop("is", None)  # the same class in all runs
         for slot, name in slot_names(arm).items():  # a manifest's models do not record which file describes them

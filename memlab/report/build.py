@@ -23,7 +23,6 @@ from memlab.evaluate.evidence import BUDGET, PREFIX
 from memlab.evaluate.whole import budget, smaller, whole
 from memlab.harness.arm import Arm
 from memlab.harness.results import ArmRun, failure_file, finished_arms
-from memlab.harness.staleness import own_source
 from memlab.judge.accuracy import CALIBRATION_FILE, judge_warnings, remarks
 from memlab.judge.official import OfficialJudge
 from memlab.report import view_model
@@ -33,6 +32,7 @@ from memlab.report.html import page
 from memlab.report.markdown import document
 from memlab.report.sizes import write_table
 from memlab.runtime.console import Console
+from memlab.runtime.disk_cache import own_digest
 from memlab.runtime.files import atomic_write, disk_faults, sweep_leftovers
 from memlab.runtime.foreign import read_json
 from memlab.stage import name_of
@@ -50,8 +50,7 @@ def inputs_digest(folder: Path, contrasts: Sequence[Contrast], expected: Sequenc
     run folders, and the calibration of judges.
     """
     total = hashlib.blake2b(digest_size=16)
-    source = own_source().digest(f"{__package__}.build")
-    arguments = [source, [asdict(contrast) for contrast in contrasts], list(expected), dict(exact)]
+    arguments = [own_digest(), [asdict(contrast) for contrast in contrasts], list(expected), dict(exact)]
     total.update(json.dumps(arguments, sort_keys=True, default=str).encode())
     for path in [*sorted(folder.glob("*/manifest.json")), folder.resolve().parents[1] / CALIBRATION_FILE]:
         if path.is_file():
@@ -87,12 +86,10 @@ def reported_runs(folder: Path) -> dict[str, str]:
         return {}
 
 
-def publish(arms: Iterable[Arm], track: Any, contrasts: Sequence[Contrast], before: Sequence[Path] = ()) -> list[Path]:
+def publish(arms: Iterable[Arm], track: Any, contrasts: Sequence[Contrast]) -> list[Path]:
     """Publish the arms that finished (with their twins) or failed, and build the reports that are not up to date.
 
     Return their comparison.json.
-
-    ``before`` are comparisons of exactly these arms that a job has built: then none is built again.
     """
     comparisons: list[Path] = []
     arms = list(arms)
@@ -106,16 +103,15 @@ def publish(arms: Iterable[Arm], track: Any, contrasts: Sequence[Contrast], befo
                 track.publish(arm.folder())
             if matched:
                 track.publish(place / matched)
-        if any(arm.is_finished() for arm in group) and not before:
+        if any(arm.is_finished() for arm in group):
             names = [arm.name for arm in group]
             digest = inputs_digest(place, contrasts, names, exact)
             if not up_to_date(place, digest):
-
                 build(place, contrasts=contrasts, expected=names, exact=exact)
                 record_inputs(place, digest)
                 write_table(place)
             comparisons.append(place / "comparison.json")
-    return list(before) or comparisons
+    return comparisons
 
 
 def show(path: Path, arms: Sequence[Arm], out: Console) -> None:
@@ -250,8 +246,9 @@ def declared_contrasts(arms: Sequence[ArmRun]) -> list[Contrast]:
 def _notes(arms: Sequence[ArmRun]) -> list[str]:
     notes = list(dict.fromkeys(note for arm in arms for note in arm.manifest["notes"]))
     data = {json.dumps(arm.manifest["data"], sort_keys=True, default=str) for arm in arms}
-    for differ, versions in ((_differ(arms), "versions of memlab's source"), (len(data) > 1, "versions of the data")):
-        if differ:
+    sources = {arm.manifest["source"] for arm in arms}
+    for values, versions in ((sources, "versions of memlab's source"), (data, "versions of the data")):
+        if len(values) > 1:
             notes.append(f"The arms were run on different {versions}: run them again before trusting a difference.")
     counters = {arm.name: arm.manifest["tokens"] for arm in arms}
     if len(set(counters.values())) > 1:
@@ -270,16 +267,6 @@ def _notes(arms: Sequence[ArmRun]) -> list[str]:
             notes += [f"{arm.name}, judge {one_line(judge)}: {remark}" for judge in verdict_counts(verdicts)
                       for remark in remarks(verdicts.filter(judge=judge))]
     return [*notes, *_count_sentences(arms)]
-
-
-def _differ(arms: Sequence[ArmRun]) -> bool:
-    """Return whether the source of a class that several arms are made of has changed between them."""
-    versions: dict[str, set[str]] = {}
-    for arm in arms:
-        source = arm.manifest.get("source")
-        for name, digest in (source if isinstance(source, dict) else {name_of(Arm): source}).items():
-            versions.setdefault(name, set()).add(str(digest))
-    return any(len(digests) > 1 for digests in versions.values())
 
 
 def _count_sentences(arms: Sequence[ArmRun]) -> list[str]:

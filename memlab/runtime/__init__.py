@@ -1,3 +1,1 @@
 """Files, folders, progress and interrupts: the machine, as every room uses it."""
-
-CHANGES_RESULTS = False

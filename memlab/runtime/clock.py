@@ -15,8 +15,6 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from memlab.errors import MemlabError
 
-CHANGES_RESULTS = True
-
 FORMS = "2023-05-20, 2023-05-20T18:30 or 2023-05-20T18:30+02:00"
 """How dates and times are written."""
 

@@ -46,7 +46,7 @@ def load_or_make(inputs: Any, make: Callable[[], Any], valid: Callable[[], bool]
 def _place(inputs: Any) -> Path | None:
     """Return the file of the result of these inputs; None if there is no home for it."""
     with suppress(MemlabError):
-        return home() / FOLDER / f"{digest_of([sys.version, _own_digest(), inputs])}.json"
+        return home() / FOLDER / f"{digest_of([sys.version, own_digest(), inputs])}.json"
     return None
 
 
@@ -87,7 +87,8 @@ def own_files() -> dict[str, str]:
 
 
 @cache
-def _own_digest() -> str:
+def own_digest() -> str:
+    """Return the digest of the source that this process runs, byte by byte."""
     return digest_of(own_files())
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -109,12 +109,3 @@ def _is_path(value: str) -> bool:
     """Return whether a value is a path: it begins with a folder that exists at the root."""
     parts = Path(value).parts[:2]
     return len(parts) > 1 and parts[0] == "/" and "\0" not in value and Path(*parts).is_dir()
-
-
-def differing_places(before: Any, after: Any, place: str = "") -> Iterator[str]:
-    """Yield the places at which two configurations of one form differ."""
-    if isinstance(before, dict) and before.keys() == after.keys():
-        for key in before:
-            yield from differing_places(before[key], after[key], f"{place}.{key}" if place else str(key))
-    elif before != after:
-        yield place

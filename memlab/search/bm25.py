@@ -10,17 +10,14 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 import polars as pl
 import scipy  # its parts are loaded when they are used
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
 from memlab.search.hits import MATCH, HitsBuilder, VisiblePool, memory_pools, visible_pools
-from memlab.search.postings import IDF, CachedWords, Corpus, Form, Reals, Tokenise
+from memlab.search.postings import CachedWords, Corpus, Reals, Tokenise, lucene_idf
 from memlab.stage import Names, stage
 from memlab.store import Store
 from memlab.tables import Tables, distinct_texts, empty
 from memlab.text.tokenize import LUCENE_STOP_WORDS, count, known_stemmer, split, valid_pattern, words
-
-WITH_DELTA = ("bm25l", "bm25+")
-"""Methods that add a least score for a word."""
 
 Score = Callable[[Corpus, "scipy.sparse.csr_array", int], Reals]
 """(corpus, query, visible) -> scores of the visible texts."""
@@ -28,7 +25,7 @@ Score = Callable[[Corpus, "scipy.sparse.csr_array", int], Reals]
 
 @stage
 class BM25:
-    """Search by words. Each distinct text is tokenised once, however many corpora hold it.
+    """Search by words, with Lucene's formula. Each distinct text is tokenised once, however many corpora hold it.
 
     A memory that shares no word with the query is no hit, unless ``unmatched`` keeps it with score 0. Lanes are named
     ``<name>:<kind>``. A query's ``weight`` is not applied here. ``memlab.text.tokenize`` says what a word is.
@@ -39,8 +36,6 @@ class BM25:
 
     k1: Annotated[float, Field(ge=0)] = 1.5  # the defaults of bm25s and rank_bm25
     b: Annotated[float, Field(ge=0, le=1)] = 0.75
-    method: Form = "lucene"  # lucene | robertson | atire | bm25l | bm25+
-    delta: Annotated[float, Field(ge=0)] = 0.5  # of bm25l and bm25+
     stop_words: Literal["none", "en"] | Names = "en"  # Lucene's 33; none, or a list
     # auto: English for Latin letters, Arabic, Greek, Hindi, Russian, ... by script; one language of Snowball; none
     stemmer: str = "auto"
@@ -62,21 +57,13 @@ class BM25:
     def _check_stemmer(cls, value: str) -> str:
         return known_stemmer(value)
 
-    @model_validator(mode="after")
-    def _delta_is_read(self) -> BM25:
-        if self.delta != BM25.delta and self.method not in WITH_DELTA:
-            raise ValueError(f"delta is read by {' and '.join(WITH_DELTA)} alone; choose one of these methods, or "
-                             "leave delta out")
-        return self
-
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return the best ``depth`` memories of every kind for every query; MemlabError for an unknown kind."""
         named = {"none": (), "en": LUCENE_STOP_WORDS}
         stop = named[self.stop_words] if isinstance(self.stop_words, str) else tuple(self.stop_words)
 
         def score(corpus: Corpus, query: scipy.sparse.csr_array, visible: int) -> Reals:
-            scores = corpus.scores(query, visible, self.method, self.k1, self.b, self.delta, IDF[self.method])
-            return np.where(corpus.matches(query, visible), scores, 0.0)  # bm25l and bm25+ score all texts
+            return corpus.scores(query, visible, self.k1, self.b, lucene_idf)
 
         return search_words(tables, store, self.kinds, self.name, self.depth,
                             tokenise=StemmedWords(self.pattern, stop, self.stemmer), score=score, whole=False,
@@ -180,7 +167,7 @@ class BM25Okapi:
             plain = math.log(n - df + 0.5) - math.log(df + 0.5)
             return floor if plain < 0 else plain
 
-        return corpus.scores(query, visible, "atire", self.k1, self.b, 0.0, idf)
+        return corpus.scores(query, visible, self.k1, self.b, idf, most=self.k1 + 1)
 
 
 def _mean_idf(corpus: Corpus, visible: int) -> float:

@@ -16,7 +16,6 @@ from memlab.models.local.batching import attempt
 from memlab.models.protocols import Floats, Ints
 from memlab.search.hits import Scores, topk_candidates
 from memlab.stage import stage
-from memlab.store.store import Rows
 
 GPU_PAYS = 1e9
 """Multiply-adds from which a search in vectors that are on the GPU is faster there. Measured, 16 cores and an H200: 1e9
@@ -81,12 +80,7 @@ def gpu_pays(products: float, sent: int) -> bool:
     >>> gpu_pays(250_000 * 500 * 1024, 250_000 * 1024)  # LongMemEval-S in one pool
     True
     """
-    return products >= least_products(sent)
-
-
-def least_products(sent: int) -> float:
-    """Return the multiply-adds from which a search is faster on a GPU, to which ``sent`` numbers must go first."""
-    return GPU_PAYS + SENT * sent
+    return products >= GPU_PAYS + SENT * sent
 
 
 @cache
@@ -115,7 +109,7 @@ class Exact:
             kept = [(np.empty(0, np.int64), np.empty(0, np.float32)) for _ in batch]
             floors = np.full(len(batch), -np.inf)
             for at in range(0, int(limits.max(initial=0)), self.block):
-                products = _products(batch, self.vectors, at, min(at + self.block, int(limits.max())))
+                products = np.matmul(batch, self.vectors[at:min(at + self.block, int(limits.max()))].T)
                 for i, limit in enumerate(np.clip(limits - at, 0, products.shape[1])):
                     better = topk_candidates(products[i, :limit], depth, floors[i])
                     kept[i] = _merge(kept[i], (at + better, products[i][better]), depth)
@@ -249,19 +243,6 @@ class _FlatSearcher:
     @cached_property
     def _on_gpu(self) -> ExactOnDevice:
         return ExactOnDevice(self.vectors, self.block, GPU)
-
-
-def _products(queries: Floats, vectors: Vectors, start: int, end: int) -> Floats:
-    """Return the inner products of queries (q, d) with vectors start to end, (q, end - start).
-
-    Rows that a filter has left of vectors in memory are not copied where they are at least half of those between them.
-    """
-    if isinstance(vectors, Rows) and isinstance(vectors.base, np.ndarray):
-        rows = vectors.rows[start:end]
-        first, last = int(rows.min()), int(rows.max()) + 1
-        if last - first <= 2 * len(rows):
-            return np.matmul(queries, vectors.base[first:last].T)[:, rows - first]
-    return np.matmul(queries, vectors[start:end].T)
 
 
 def _merge(one: tuple[Ints, Scores], two: tuple[Ints, Scores], depth: int) -> tuple[Ints, Scores]:

@@ -22,14 +22,10 @@ from memlab.models.protocols import Floats, Ints
 from memlab.search.exact import note
 
 LIMIT = 2048
-"""The most vectors that FAISS on a GPU returns per query, and the most lists that it searches."""
+"""The most vectors that FAISS on a GPU returns per query."""
 
 SCRATCH = 256 << 20
 """Bytes of working memory per part; FAISS would take up to 1.5 GB for each."""
-
-CODE_BYTES = frozenset({1, 2, 3, 4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 96})
-"""Lengths of product-quantised codes that FAISS's GPU code reads."""
-
 
 TRIAL = """
 import faiss, numpy

@@ -40,6 +40,7 @@ def digest(vectors: Any, config: dict[str, Any]) -> str:
 class Approximate:
     """Base of the approximate strategies."""
 
+    on_gpus: ClassVar[bool] = False  # whether FAISS has such an index for GPUs
     build_fields: ClassVar[tuple[str, ...]] = ()  # settings that change the index
     search_fields: ClassVar[tuple[str, ...]] = ()  # settings that change the result of a search in it
 
@@ -58,10 +59,6 @@ class Approximate:
     @abstractmethod
     def parameters(self, faiss: Any, wanted: int, selector: Any) -> Any:
         """Return FAISS's parameters of a search for this many vectors among those that ``selector`` admits."""
-
-    def gpu_obstacle(self) -> str | None:
-        """Return why FAISS cannot have this index on a GPU; None if it can, "" if no such index ever goes there."""
-        return ""
 
     def built_from(self) -> dict[str, Any]:
         """Return all that the index itself depends on, as opposed to the search in it."""
@@ -97,11 +94,9 @@ class Approximate:
 
     def _gpus(self, faiss: Any) -> bool:
         """Return whether the index is built on GPUs; log why not."""
-        obstacle = self.gpu_obstacle()
-        if self.device == "cpu" or obstacle == "" or not faiss_gpu.count_gpus(faiss):
+        if self.device == "cpu" or not self.on_gpus or not faiss_gpu.count_gpus(faiss):
             return False
-        obstacle = obstacle or faiss_gpu.failure()
-        if obstacle:
+        if obstacle := faiss_gpu.failure():
             note(f"{type(self).__name__} runs on the CPU: {obstacle}")
         return not obstacle
 
@@ -134,6 +129,7 @@ class Approximate:
 class IVF(Approximate):
     """Inverted lists: vectors are grouped by k-means, and the lists nearest to the query are searched."""
 
+    on_gpus: ClassVar[bool] = True
     build_fields: ClassVar[tuple[str, ...]] = ("nlist",)
     search_fields: ClassVar = ("nprobe",)
 
@@ -160,11 +156,6 @@ class IVF(Approximate):
     def training_size(self, n: int) -> int:
         """Return 64 vectors per list."""
         return max(64 * self.lists(n), 10_000)
-
-    def gpu_obstacle(self) -> str | None:
-        """Return a reason if more lists are searched than FAISS's GPU code can."""
-        limit = faiss_gpu.LIMIT
-        return f"nprobe={self.nprobe}, and a GPU searches {limit} lists at most" if self.nprobe > limit else None
 
     def parameters(self, faiss: Any, wanted: int, selector: Any) -> Any:  # noqa: ARG002  (as many lists for any depth)
         """Return which lists and vectors to search."""
@@ -193,33 +184,21 @@ class IVFPQ(IVF):
         self.configure(index.pq.cp)
         return index
 
-    def gpu_obstacle(self) -> str | None:
-        """Return a reason if FAISS's GPU code does not read such codes, or not as many lists."""
-        if self.bits != 8:
-            return f"bits={self.bits}, and a GPU reads codes of 8 bits"
-        if self.m not in faiss_gpu.CODE_BYTES:
-            return f"m={self.m}, and a GPU reads codes of {', '.join(map(str, sorted(faiss_gpu.CODE_BYTES)))} bytes"
-        return super().gpu_obstacle()
-
 
 @stage
 class HNSW(Approximate):
-    """A navigable small-world graph (Malkov and Yashunin 2018) on the CPU; ``storage`` sq8 keeps 8-bit codes in it."""
+    """A navigable small-world graph (Malkov and Yashunin 2018) on the CPU."""
 
-    build_fields: ClassVar = ("M", "ef_construction", "storage")
+    build_fields: ClassVar = ("M", "ef_construction")
     search_fields: ClassVar = ("ef_search",)
 
     M: Annotated[int, Field(ge=4)] = 32  # links per vector
     ef_construction: Positive = 100  # breadth of the search that links a new vector
     ef_search: Positive = 128  # breadth of a search; never less than depth
-    storage: Literal["flat", "sq8"] = "flat"  # sq8: 8-bit codes in the graph, a quarter of the memory
 
     def new_index(self, faiss: Any, n: int, dim: int) -> Any:  # noqa: ARG002  (a graph grows with its vectors)
         """Return an empty graph."""
-        if self.storage == "sq8":
-            index = faiss.IndexHNSWSQ(dim, faiss.ScalarQuantizer.QT_8bit, self.M, faiss.METRIC_INNER_PRODUCT)
-        else:
-            index = faiss.IndexHNSWFlat(dim, self.M, faiss.METRIC_INNER_PRODUCT)
+        index = faiss.IndexHNSWFlat(dim, self.M, faiss.METRIC_INNER_PRODUCT)
         index.hnsw.efConstruction = self.ef_construction
         index.hnsw.rng = faiss.RandomGenerator(self.seed)
         return index

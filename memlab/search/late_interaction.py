@@ -1,10 +1,9 @@
-"""Late interaction over all memories that a query may see, one lane per kind of memory."""
+"""Late interaction over all memories that a query may see, exact, by token vectors that are stored."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -12,101 +11,19 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
 
-from memlab.errors import MemlabError
-from memlab.models.protocols import Floats, Ints, PairScorer, TokenMatcher, on_gpu
+from memlab.models.protocols import Floats, Ints, TokenMatcher
 from memlab.search.cached_pools import CachedPools
-from memlab.search.hits import HitsBuilder, VisiblePool, digits_of, of_kinds, pools, visible_pools
+from memlab.search.hits import HitsBuilder, digits_of, of_kinds, visible_pools
 from memlab.search.maxsim import DocumentFrequencies, best_matches, cells, weighted_sums
 from memlab.search.token_pools import Places, TokenPool, token_pools
 from memlab.stage import Names, name_of, spec, stage
 from memlab.store import Store
 from memlab.store.token_vectors import Precision, TokenVectors, usual_precision
-from memlab.tables import Tables, distinct_texts, empty
+from memlab.tables import Tables, distinct_texts
 
-MAX_PAIRS, GPU_MAX_PAIRS = 2_000_000, 20_000_000
-"""Pairs that are scored without asking: LoCoMo's 1,986 questions x 590 turns fit, and where a GPU computes them also
-all its conversations as one corpus (12 million) and LongMemEval-M. """
-
-MaxPairs = Annotated[int, Field(ge=1)] | None
 Weighting = Literal["uniform", "idf"]
 Queries = Sequence[tuple[Ints, Floats]]
 """Token ids (t,) and vectors (t, dim) of each query."""
-
-
-@dataclass(frozen=True)
-class Layout:
-    """All visible (query, memory) pairs by pool and query, and the distinct pairs of texts among them.
-
-    memories: (n,) the row in ``memories`` of each pair. text_pairs: (n,) its row in ``pairs``.
-    pairs: (m, 2) row numbers in ``queries`` and ``keys``, each pair of texts once.
-    """
-
-    pools: list[VisiblePool]
-    memories: Ints
-    text_pairs: Ints
-    queries: pl.DataFrame
-    keys: pl.DataFrame
-    pairs: Ints
-
-
-def layout(tables: Tables, kinds: Names | None, max_pairs: int | None, model: Any) -> Layout | None:
-    """Lay out all pairs; None if there are none. The same texts are paired once, however many corpora hold them.
-
-    Raises MemlabError for an unknown kind, or if there are more than ``max_pairs`` pairs; None stands for the limit of
-    the device that the model runs on.
-    """
-    max_pairs = max_pairs or (GPU_MAX_PAIRS if on_gpu(model) else MAX_PAIRS)
-    queries, memories, texts = tables["queries"], tables["memories"], tables["texts"]
-    visible = list(pools(queries, tables["questions"], memories, kinds))
-    total = int(sum(p.visible.sum() for p in visible))
-    if total > max_pairs:
-        raise MemlabError(f"{total:,} pairs of query and memory are more than max_pairs = {max_pairs:,}",
-                          where="search.late",
-                          fix="rerank a pool instead (rank/rerank=late_interaction, search/late=none), "
-                              f"or set search.late.max_pairs={total}")
-    if total == 0:
-        return None
-    asked, text_of = distinct_texts(texts, queries["text_id"])
-    keys, key_of = distinct_texts(texts, memories["key_id"])
-    query_rows = np.concatenate([np.repeat(p.queries, p.visible) for p in visible])
-    memory_rows = np.concatenate([p.memories[:n] for p in visible for n in p.visible.tolist()])
-    codes, text_pairs = np.unique(text_of[query_rows] * keys.height + key_of[memory_rows], return_inverse=True)
-    return Layout(visible, memory_rows, text_pairs, asked, keys, np.stack(np.divmod(codes, keys.height), axis=1))
-
-
-@stage
-class Late:
-    """Score every visible pair of query and key; corpora must be small, since a model reads each distinct pair.
-
-    Lanes are named ``<name>:<kind>``.
-    """
-
-    reads: ClassVar = ("queries", "questions", "memories", "texts")
-    writes: ClassVar = ("hits",)
-
-    scorer: PairScorer
-    kinds: Names | None = None  # kinds of memories to search; null: all
-    depth: Annotated[int, Field(ge=1)] = 1000
-    max_pairs: MaxPairs = None  # null: 2 million, or 20 million where the model runs on a GPU
-    name: str = "late"  # lanes are named late:<kind>
-
-    def run(self, tables: Tables, store: Store) -> Tables:
-        """Return the best ``depth`` memories of every kind for every query.
-
-        Raises MemlabError for an unknown kind, or if there are more than ``max_pairs`` pairs.
-        """
-        plan = layout(tables, self.kinds, self.max_pairs, self.scorer)
-        if plan is None:
-            return Tables(hits=empty("hits"))
-        scores = store.pair_scores(self.scorer, plan.queries, plan.keys, plan.pairs)[plan.text_pairs]
-        memory_ids, query_ids = tables["memories"]["memory"].to_numpy(), tables["queries"]["query"].to_numpy()
-        hits, at = HitsBuilder(digits=digits_of(self.scorer)), 0
-        for pool in plan.pools:
-            for query, visible in zip(pool.queries, pool.visible.tolist()):
-                hits.add(f"{self.name}:{pool.kind}", query_ids[query], memory_ids[plan.memories[at:at + visible]],
-                         scores[at:at + visible], self.depth)
-                at += visible
-        return Tables(hits=hits.frame())
 
 
 @stage

@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -127,27 +126,13 @@ class CachedWords:
         self._ids, self._terms, self._postings = pl.concat([self._ids, new["text_id"]]), terms, None
 
 
-Form = Literal["lucene", "robertson", "atire", "bm25l", "bm25+"]
 Reals = NDArray[np.float64]
 Idf = Callable[[int, int], float]  # (N, df) -> weight of the term
 
-IDF: dict[str, Idf] = {
-    "robertson": lambda n, df: float(np.log(max(1.0, (n - df + 0.5) / (df + 0.5)))),
-    "lucene": lambda n, df: float(np.log(1 + (n - df + 0.5) / (df + 0.5))),
-    "atire": lambda n, df: float(np.log(n / df)),
-    "bm25l": lambda n, df: float(np.log((n + 1) / (df + 0.5))),
-    "bm25+": lambda n, df: float(np.log((n + 1) / df)),
-}
 
-
-def term_weight(form: Form, tf: Reals, norm: Reals, k1: float, delta: float) -> Reals:
-    """Return the weight of the term frequencies tf (n,) under the length norms 1 - b + b L / A (n,)."""
-    if form == "bm25l":
-        scaled = tf / norm + delta
-        return (k1 + 1) * scaled / (k1 + scaled)
-    if form == "bm25+":
-        return tf * (k1 + 1) / (tf + k1 * norm) + delta
-    return tf * (k1 + 1 if form == "atire" else 1.0) / (tf + k1 * norm)
+def lucene_idf(n: int, df: int) -> float:
+    """Return the weight of a term that df of n memories hold; it is positive."""
+    return float(np.log(1 + (n - df + 0.5) / (df + 0.5)))
 
 
 @dataclass(frozen=True)
@@ -190,26 +175,19 @@ class Corpus:
         counts = np.bincount(terms, memories[self.postings.indices], self.postings.shape[1])
         return counts.astype(np.int64)
 
-    def scores(self, query: scipy.sparse.csr_array, visible: int, form: Form, k1: float, b: float, delta: float,
-               idf: Idf) -> Reals:
-        """Score the first ``visible`` texts for a query (1, terms), each term as often as it is there: (visible,)."""
+    def scores(self, query: scipy.sparse.csr_array, visible: int, k1: float, b: float, idf: Idf, most: float = 1.0
+               ) -> Reals:
+        """Score the first ``visible`` texts for a query (1, terms), each term as often as it is there: (visible,).
+
+        A term adds idf times tf ``most`` / (tf + k1 (1 - b + b L / A)): L is the length of the text, A the mean length.
+        A text without a term of the query has the score 0.
+        """
         lengths = self.lengths[:visible]
-        mean = lengths.mean() if lengths.any() else 1.0
-        norm = 1 - b + b * lengths / mean
+        norm = 1 - b + b * lengths / (lengths.mean() if lengths.any() else 1.0)
         total = np.zeros(visible)
         for term, times in zip(query.indices, query.data):
-            texts, tf = self.holding(term, visible)
-            if not len(texts):
-                continue
-            weight = times * idf(visible, len(texts))
-            absent = float(term_weight(form, np.zeros(1), np.ones(1), k1, delta)[0])  # does not depend on the length
-            total += weight * absent
-            total[texts] += weight * (term_weight(form, tf.astype(np.float64), norm[texts], k1, delta) - absent)
+            texts, counts = self.holding(term, visible)
+            if len(texts):
+                tf = counts.astype(np.float64)
+                total[texts] += times * idf(visible, len(texts)) * (tf * most / (tf + k1 * norm[texts]))
         return total
-
-    def matches(self, query: scipy.sparse.csr_array, visible: int) -> NDArray[np.bool_]:
-        """Return which of the first ``visible`` texts hold a term of a query (1, terms): (visible,)."""
-        found = np.zeros(visible, bool)
-        for term in query.indices:
-            found[self.holding(term, visible)[0]] = True
-        return found

@@ -1,3 +1,1 @@
 """Model servers: vLLM in its own environment, started, watched and stopped."""
-
-CHANGES_RESULTS = False

@@ -28,8 +28,8 @@ MOST_SHARE, LEAST_SHARE = 0.9, 0.5
 """Bounds of the share of a card that a server takes by default. The rest of 0.9 is for what vLLM does not count."""
 
 LEFT_GB = 6.0
-"""GB that a server leaves on a card that a run needs too: the models of ``+profile=gpu`` and their largest batches (5.9
-GB, ``memlab.harness.gpu_plan``)."""
+"""GB that a server leaves on a card that a run needs too: the models of ``+profile=gpu`` and their largest batches, 5.9
+GB."""
 
 OWN_GB = 1.5
 """GB that vLLM takes on each card beside weights and attention cache: CUDA, its graphs, one batch. Estimated."""

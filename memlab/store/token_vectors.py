@@ -113,16 +113,6 @@ def usual_precision(width: int | None) -> Precision:
     return "fp32" if width is None or width <= WIDE else "fp16"
 
 
-def bytes_per_token(width: int, precision: Precision) -> int:
-    """Return the bytes on disk of one token: its vector, its vocabulary id, and a scale where the format has one.
-
-    >>> bytes_per_token(1024, "fp16"), bytes_per_token(1024, "4bit")
-    (2052, 520)
-    """
-    scale = 0 if precision in ("fp32", "fp16") else 4
-    return (width * BITS[precision] // 8 or width * DTYPES[precision].itemsize) + 4 + scale
-
-
 def keep_pages() -> None:
     """Leave pages as they are: nothing is mapped, or the system takes it back where memory is short."""
 

@@ -18,15 +18,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import netrc
 import os
 import re
-import shutil
-import tempfile
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -35,7 +32,7 @@ from urllib.parse import urlsplit
 
 from memlab.errors import MemlabError, error_message
 from memlab.harness.results import ArmRun, read_arm
-from memlab.runtime.files import disk_faults, make_folder
+from memlab.runtime.files import make_folder
 from memlab.runtime.paths import expand
 from memlab.stage import LocalPath, Names, stage
 from memlab.text.display import one_line
@@ -209,52 +206,24 @@ class WandbTrack:
         tags = [one_line(t)[:TAG] for t in dict.fromkeys([*self.tags, experiment, data, *marks])]
         name = arm.name if arm else place.name.rpartition("-")[0] or place.name
         notes = f"{name}: {experiment} on {data}" if arm else failure_tail(record.folder, texts=self.texts)
-        with _client_files(root / "wandb", run_id(place)):
-            run = wandb.init(
-                mode=self.mode, project=self.project, entity=self.entity, id=run_id(place), name=one_line(name)[:NAME],
-                job_type="arm", group=(self.group or experiment)[:NAME], tags=tags, dir=str(root), notes=notes,
-                config=config(arm) if arm else {"manifest": {"arm": name, "experiment": experiment}},
-                resume="allow" if self.mode == "online" else None, reinit="create_new", settings=_settings(wandb))
-            status = 1
-            try:
-                if arm is None:
-                    run.summary.update({"failure": notes})
-                else:
-                    run.summary.update(figures(arm))
-                    run.log(tables(wandb, arm, self.texts))
-                    log(wandb, run, arm, self.texts)
-                    status = 0
-            finally:
-                run.finish(exit_code=status)
+        make_folder(root / "wandb")  # where the client may not write, it takes the folder of temporary files
+        run = wandb.init(
+            mode=self.mode, project=self.project, entity=self.entity, id=run_id(place), name=one_line(name)[:NAME],
+            job_type="arm", group=(self.group or experiment)[:NAME], tags=tags, dir=str(root), notes=notes,
+            config=config(arm) if arm else {"manifest": {"arm": name, "experiment": experiment}},
+            resume="allow" if self.mode == "online" else None, reinit="create_new", settings=_settings(wandb))
+        status = 1
+        try:
+            if arm is None:
+                run.summary.update({"failure": notes})
+            else:
+                run.summary.update(figures(arm))
+                run.log(tables(wandb, arm, self.texts))
+                log(wandb, run, arm, self.texts)
+                status = 0
+        finally:
+            run.finish(exit_code=status)
         return str(run.url) if self.mode == "online" and run.url else str(Path(run.dir).parent)
-
-
-@contextmanager
-def _client_files(folder: Path, run: str) -> Iterator[None]:
-    """Let the client write into a folder; raise DiskFault that names it. A part of an offline run is removed.
-
-    The client itself takes the folder of temporary files where it may not write, its logger prints a traceback for each
-    line that a full disk refuses, and its second process says nothing.
-    """
-    before = set(folder.glob(f"offline-run-*-{run}"))
-    printed, logging.raiseExceptions = logging.raiseExceptions, False
-    try:
-        with disk_faults(folder, other="choose another place with track.dir=DIR"):
-            make_folder(folder)
-            _write_a_block(folder)
-            yield
-            _write_a_block(folder)
-    except BaseException:
-        for part in set(folder.glob(f"offline-run-*-{run}")) - before:
-            shutil.rmtree(part, ignore_errors=True)
-        raise
-    finally:
-        logging.raiseExceptions = printed
-
-
-def _write_a_block(folder: Path) -> None:
-    with tempfile.TemporaryFile(dir=folder, buffering=0) as block:
-        block.write(bytes(4096))
 
 
 def run_id(folder: Path) -> str:

@@ -47,12 +47,6 @@ def test_a_step_that_ran_out_of_memory_says_why_its_job_failed(commands) -> None
         "12": JobState("OUT_OF_MEMORY", "n1"), "13": JobState("FAILED", "n1", "exit status 1")}
 
 
-def test_without_accounting_the_controller_is_asked(commands) -> None:
-    commands(scontrol="JobId=12 JobName=x UserId=root(0) JobState=FAILED Reason=NonZeroExitCode ExitCode=3:0 "
-                      "NodeList=n1 BatchHost=n1")
-    assert slurm_states(["12"]) == {"12": JobState("FAILED", "n1", "exit status 3")}
-
-
 def test_what_nobody_remembers_is_lost(commands) -> None:
     assert slurm_states(["12"]) == {"12": LOST}
     assert str(LOST) == "unknown to SLURM"

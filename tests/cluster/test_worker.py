@@ -36,18 +36,6 @@ def test_one_arm_is_shown_as_one_by_whatever_path_its_comparison_is_named(relati
     assert "95 % interval" in told[0]
 
 
-def test_what_a_job_has_built_is_published_and_not_built_again(
-        relative: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[Path] = []
-    monkeypatch.setattr(NoTracking, "publish", lambda self, folder: seen.append(folder))
-    one = arm(relative)
-    one.run(Store(tmp_path / "store"))
-    elsewhere = tmp_path / "comparison.json"
-    assert publish([one], NoTracking(), [], before=[elsewhere]) == [elsewhere]
-    assert seen == [one.folder()]
-    assert not (one.arms_folder() / "comparison.json").exists()
-
-
 def test_a_traceback_that_cannot_be_written_is_shown_unless_the_message_says_all(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     nowhere = tmp_path / "file" / "one.failed.txt"

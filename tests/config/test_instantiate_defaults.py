@@ -13,10 +13,9 @@ from omegaconf import MISSING, OmegaConf
 from memlab.config import compose, composition, instantiate, overrides
 from memlab.config.choices import own_choices
 from memlab.config.instantiate import CONF, choice_settings, class_defaults, find_class, make_dataset, with_defaults
-from memlab.errors import Faults, MemlabError
+from memlab.errors import MemlabError
 from memlab.harness.sweep import read
 from memlab.learn.coverage import LoadedCoverage
-from memlab.search.exact import Flat
 from tests.small import LIVES
 
 
@@ -47,11 +46,6 @@ def rewritten(folder: Path, change: Callable[[Any], Any]) -> Path:
     return folder
 
 
-@pytest.fixture(params=[without_defaults, with_defaults])
-def other(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    return rewritten(tmp_path / "conf", request.param)
-
-
 WORDS = [
     ("embedder.max_length=128", "search.dense.index.device=cpu", "rank.select.k=5"),
     ("-m", "rank/select=gap,fixed,budget", "search.dense.depth=50,100"),
@@ -65,40 +59,26 @@ WORDS = [
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [words if number in (1, 2) else pytest.param(words, marks=pytest.mark.nightly)
                                    for number, words in enumerate(WORDS)])
-def test_what_a_file_restates_changes_no_arm(words: tuple[str, ...], other: Path,
+@pytest.mark.parametrize("change", [without_defaults, with_defaults])
+def test_what_a_file_restates_changes_no_arm(words: tuple[str, ...], change: Callable[[Any], Any], tmp_path: Path,
                                              monkeypatch: pytest.MonkeyPatch) -> None:
     def arms() -> list[tuple[str, str, str]]:
         line = [word for word in words if word != "-m"]
         return [(arm.name, arm.digest(), arm.config) for arm in read([*LIVES, *line], "-m" in words).arms]
 
     before = arms()
+    other = rewritten(tmp_path / "conf", change)
     for module in (compose, composition, instantiate, overrides):
         monkeypatch.setattr(module, "CONF", other)
     assert arms() == before
 
 
-def test_settings_that_no_file_states_are_overridden_and_misspelt_ones_reported(tmp_path: Path,
-                                                                               monkeypatch: pytest.MonkeyPatch) -> None:
-    conf = rewritten(tmp_path / "conf", without_defaults)
-    for module in (compose, composition):
-        monkeypatch.setattr(module, "CONF", conf)
-    (conf / "exp" / "few.yaml").write_text(
-        "# @package _global_\nrank:\n  select:\n    k: 3\nsearch:\n  dense:\n    index:\n      block: 64\n")
-    assert "k" not in own_choices(conf)["rank/select/fixed"].settings
-    (arm,) = read(["embedder.max_length=128", *LIVES]).arms
-    assert arm.pipeline.dense.embedder.max_length == 128  # type: ignore[attr-defined]
-    assert [arm.pipeline.select.k for arm in read(["rank.select.k=3,5"], True).arms] == [3, 5]  # type: ignore[attr-defined]
-    monkeypatch.setattr(instantiate, "CONF", conf)
-    (arm,) = read(["+exp=few"]).arms
-    assert arm.pipeline.select.k == 3  # type: ignore[attr-defined]
-    assert arm.pipeline.dense.index == Flat(block=64)  # type: ignore[attr-defined]
+def test_data_sets_are_made_by_name_with_other_fields() -> None:
     assert make_dataset("synthetic", lives=2).lives == 2
     with pytest.raises(MemlabError, match="did you mean 'lives'"):
         make_dataset("synthetic", livs=2)
-    with pytest.raises(Faults) as told:
-        read(["rank.select.kk=5", "embedder.max_lenth=3", "data.livs=2"])
-    for nearest in ("'k'", "'max_length'", "'lives'"):
-        assert any(f"did you mean {nearest}?" in fault for fault in told.value.faults)
+    with pytest.raises(MemlabError, match="there is no dataset 'sinthetic'. Fix: did you mean 'synthetic'"):
+        make_dataset("sinthetic")
 
 
 def test_defaults_are_plain_values_and_objects_are_parts() -> None:

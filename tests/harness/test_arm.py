@@ -17,7 +17,6 @@ from memlab.data.locomo import LoCoMo
 from memlab.errors import MemlabError
 from memlab.evaluate.summary import ABOUT
 from memlab.harness import arm as arms
-from memlab.harness import manifest
 from memlab.harness.arm import load, reliability
 from memlab.learn.coverage import CrossFitCoverage, LearnedK
 from memlab.rank.score import Score
@@ -126,7 +125,7 @@ def test_the_digest_is_that_of_the_result(tmp_path: Path, monkeypatch: pytest.Mo
               arm(tmp_path, lexical(chunk=SessionChunker()))]
     assert len({one.digest(), *(o.digest() for o in others)}) == 4
     before = one.digest()
-    monkeypatch.setattr(manifest, "sources", lambda *_: {"memlab.Arm": "changed"})
+    monkeypatch.setattr(arms, "source_digest", lambda: "changed")
     assert arm(tmp_path).digest() != before
 
 

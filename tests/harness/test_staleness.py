@@ -1,4 +1,4 @@
-"""Digests of source by content: what a module reaches counts, where it lies and what explains it do not."""
+"""The digest of memlab's source: rules and lists of words count, comments and commands do not."""
 
 from __future__ import annotations
 
@@ -6,116 +6,45 @@ from pathlib import Path
 
 import pytest
 
-from memlab.harness.staleness import SourceTree, imports_of
+from memlab.harness import arm as arms
+from memlab.harness.staleness import WITHOUT_RESULTS, digest_of_files
+from memlab.runtime.disk_cache import own_files
+from memlab.store import Store
+from tests.small import arm
 
-FILES = {
-    "stage.py": '''"""A stage."""
-from __future__ import annotations
-from typing import TYPE_CHECKING
-import math
-from memlab.rules import weight  # the rule
-if TYPE_CHECKING:
-    from memlab.types_alone import Name
-
+STAGE = '''"""A stage."""
 class Stage:
-    """Weighs texts."""
-
     k: int = 3
     """How many."""
 
-    def run(self, text: Name) -> float:
-        """Return the weight."""
-        from memlab.text.words import STOP
-        return math.log(weight(text)) + len(STOP)
-''',
-    "rules.py": "def weight(text):\n    return len(text)\n\n\ndef unused(text):\n    return 0\n",
-    "other.py": "def weight(text):\n    return 2 * len(text)\n",
-    "types_alone.py": "Name = str\n",
-    "text/__init__.py": "",
-    "text/words.py": "from memlab.machine.files import read\nSTOP = ('a', 'the')\n",
-    "text/more.txt": "of\n",
-    "machine/__init__.py": "CHANGES_RESULTS = False\n",
-    "machine/files.py": "from memlab.machine.clock import zone\n\ndef read(path):\n    return path\n",
-    "machine/clock.py": "CHANGES_RESULTS = True\n\ndef zone():\n    return 'UTC'\n",
-    "command/__init__.py": "",
-    "command/page.html": "<p>",
-    "text/__pycache__/words.pyc": "1",
-    "conf/data.yaml": "a: 1",
-}
+    def run(self):  # a rule
+        """Weigh."""
+        return self.k
+'''
+FILES = {"rank/stage.py": STAGE, "text/words.txt": "the\n", "report/page.py": "WIDTH = 80\n", "run.py": "STATUS = 0\n",
+         "conf/config.yaml": "a: 1\n"}
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    for name, text in {"__init__.py": "", **FILES}.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
-        (tmp_path / name).write_text(text)
-    return tmp_path
+@pytest.mark.parametrize(("file", "old", "new", "changes"), [
+    ("rank/stage.py", "# a rule", "", False), ("rank/stage.py", "A stage.", "One.", False),
+    ("rank/stage.py", "How many.", "Some.", False), ("rank/stage.py", '"""Weigh."""', '"""Return."""', False),
+    ("rank/stage.py", "def run(self)", "def run(\n        self)", False), ("report/page.py", "80", "90", False),
+    ("run.py", "0", "1", False), ("conf/config.yaml", "1", "2", False),
+    ("rank/stage.py", "= 3", "= 4", True), ("rank/stage.py", "return self.k", "return 1", True),
+    ("text/words.txt", "the", "a", True)])
+def test_only_what_can_change_a_result_counts(file: str, old: str, new: str, changes: bool) -> None:
+    edited = FILES | {file: FILES[file].replace(old, new)}
+    assert edited != FILES
+    assert (digest_of_files(edited) != digest_of_files(FILES)) == changes
 
 
-def digest(folder: Path, module: str = "memlab.stage") -> str:
-    return SourceTree(folder).digest(module)
+def test_what_is_left_out_is_there() -> None:
+    rooms = {path.partition("/")[0].removesuffix(".py") for path in own_files()}
+    assert WITHOUT_RESULTS - rooms <= {"conf", "slurm"}  # these two are in a wheel alone
 
 
-def edit(folder: Path, name: str, old: str, new: str) -> None:
-    text = (folder / name).read_text()
-    assert old in text
-    (folder / name).write_text(text.replace(old, new))
-
-
-def test_a_module_reaches_what_it_imports_anywhere_but_for_types(folder: Path) -> None:
-    assert SourceTree(folder).closure("memlab.stage") == {"memlab.stage", "memlab.rules", "memlab.text.words"}
-    assert imports_of(folder / "stage.py") > {"memlab.rules", "memlab.text.words", "math"}
-    (folder / "no_python.py").write_text("print 1")
-    assert "memlab.text.words" in imports_of(folder)
-
-
-@pytest.mark.parametrize(("name", "old", "new"), [
-    ("stage.py", "# the rule", "# a rule"), ("stage.py", "A stage.", "One stage."), ("stage.py", "How many.", "Some."),
-    ("stage.py", "Return the weight.", "Weigh."), ("rules.py", "def weight(text):", "\n\ndef weight(\n    text):"),
-    ("types_alone.py", "str", "bytes"), ("other.py", "2", "3"), ("machine/files.py", "return path", "return 1"),
-    ("command/page.html", "<p>", "<b>"), ("text/__pycache__/words.pyc", "1", "2"), ("conf/data.yaml", "1", "2")])
-def test_what_changes_no_result_changes_no_digest(folder: Path, name: str, old: str, new: str) -> None:
-    before = digest(folder)
-    edit(folder, name, old, new)
-    assert digest(folder) == before
-
-
-@pytest.mark.parametrize(("name", "old", "new"), [
-    ("stage.py", "k: int = 3", "k: int = 4"), ("stage.py", "math.log", "math.sqrt"), ("stage.py", "import math", ""),
-    ("rules.py", "len(text)", "len(text) + 1"), ("text/words.py", "'the'", "'an'"), ("text/more.txt", "of", "to"),
-    ("stage.py", "memlab.rules", "memlab.other"), ("stage.py", "import math", "import cmath as math"),
-    ("stage.py", "math.log(weight(text))", "weight(math.log(text))")])
-def test_a_rule_an_import_or_a_list_of_words_changes_it(folder: Path, name: str, old: str, new: str) -> None:
-    before = digest(folder)
-    edit(folder, name, old, new)
-    assert digest(folder) != before
-
-
-def test_a_file_may_move_and_so_may_a_part_of_it(folder: Path) -> None:
-    before = digest(folder)
-    (folder / "rules.py").rename(folder / "text" / "weights.py")
-    edit(folder, "stage.py", "memlab.rules", "memlab.text.weights")
-    assert digest(folder) == before
-    edit(folder, "text/weights.py", "\n\n\ndef unused(text):\n    return 0\n", "")
-    edit(folder, "text/words.py", "STOP =", "def unused(text):\n    return 0\n\n\nSTOP =")
-    assert digest(folder) == before
-    (folder / "stage.py").rename(folder / "command" / "stage.py")
-    (folder / "command" / "page.html").unlink()
-    assert digest(folder, "memlab.command.stage") == before
-
-
-def test_a_name_that_a_package_hands_on_is_what_it_stands_for(folder: Path) -> None:
-    edit(folder, "stage.py", "memlab.rules", "memlab.hands_on")
-    (folder / "hands_on.py").write_text("from memlab.rules import weight\nfrom memlab.other import weight as twice\n")
-    before = digest(folder)
-    edit(folder, "hands_on.py", "weight as twice", "weight as weight2")
-    assert digest(folder) != before
-    edit(folder, "hands_on.py", "weight as weight2", "weight as twice")
-    edit(folder, "stage.py", "import weight", "import twice as weight")
-    assert digest(folder) != before
-
-
-def test_the_nearest_declaration_counts(folder: Path) -> None:
-    edit(folder, "rules.py", "def weight", "from memlab.machine.clock import zone\n\n\ndef weight")
-    assert "memlab.machine.clock" in SourceTree(folder).closure("memlab.stage")
-    assert "memlab.machine.files" not in SourceTree(folder).closure("memlab.stage")
+def test_a_run_of_other_source_is_not_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arm(tmp_path).run(Store(tmp_path / "store"))
+    assert arm(tmp_path).is_finished()
+    monkeypatch.setattr(arms, "source_digest", lambda: "other")
+    assert not arm(tmp_path).is_finished()

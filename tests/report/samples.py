@@ -160,7 +160,7 @@ def _write(path: Path, arm: str, ranking: list[dict[str, Any]], shown: list[dict
                 "digest": path.name.rpartition("-")[2], "dataset": "synthetic",
                 "finished": "2026-11-21T22:10:00", "commit": "3f1c2ab", "dirty": False, "seeds": [0],
                 "total_seconds": 3.2 + len(arm) / 10, "questions": len(rows), "pipeline": {},
-                "source": {"memlab.Arm": "5a"},
+                "source": "5a",
                 "looks_at_gold": ["select"] * (arm == "oracle"),
                 "tokens": "words and punctuation marks", "tainted": False, "told": {}, "reliability": [],
                 "importances": [], "costs": {}, "replies": {}, "haystack": {},

@@ -13,12 +13,6 @@ def test_manifests_are_split_into_shared_and_differing(arms: tuple[ArmRun, ...])
     assert not any(name.startswith(("reliability", "constant_k", "importances")) for name in [*shared, *differing])
 
 
-def test_the_source_is_one_digest_and_names_no_class(arms: tuple[ArmRun, ...]) -> None:
-    source = {"memlab.Arm": "12ab", "memlab.BM25": "34cd"}
-    shared, _ = arm_settings.manifests([replace(arm, manifest=arm.manifest | {"source": source}) for arm in arms])
-    assert {name: text for name, text in shared.items() if name.startswith("source")} == {"source": "12ab"}
-
-
 def test_commands_are_listed_once_in_the_order_of_the_arms(arms: tuple[ArmRun, ...]) -> None:
     lines = ("b", "a", "b", None)
     runs = [replace(arm, manifest={"command": line}) for arm, line in zip(arms, lines)]

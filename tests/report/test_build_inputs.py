@@ -13,7 +13,7 @@ import pytest
 
 from memlab.evaluate.contrast import Contrast
 from memlab.harness.arm import Arm
-from memlab.harness.staleness import SourceTree
+from memlab.report import build
 from memlab.report.build import RECORD, inputs_digest, publish, reported_runs, up_to_date
 from memlab.store import store_at
 from memlab.track.record import NoTracking
@@ -78,7 +78,7 @@ def test_other_contrasts_arms_or_run_folders_are_another_report(finished: Arm) -
 
 def test_other_source_is_another_report(finished: Arm, monkeypatch: pytest.MonkeyPatch) -> None:
     before = inputs_digest(finished.arms_folder(), [], [], {})
-    monkeypatch.setattr(SourceTree, "digest", lambda *_: "other")
+    monkeypatch.setattr(build, "own_digest", lambda: "other")
     assert inputs_digest(finished.arms_folder(), [], [], {}) != before
 
 

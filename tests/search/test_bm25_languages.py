@@ -7,7 +7,6 @@ import pytest
 from pydantic import ValidationError
 
 from memlab.search.bm25 import BM25
-from memlab.search.postings import IDF
 from memlab.store import Store
 from memlab.tables import text_hash
 from tests.search.world import world
@@ -16,48 +15,30 @@ SAID: dict[str, list[tuple[str, tuple[str, ...]]]] = {
     "Chinese": [
         ("我的猫叫小白，今年三岁", ("猫", "我的猫叫什么名字？", "小白几岁了")),
         ("上个月我在北京大学看了一场演唱会", ("演唱会", "北京大学", "我上个月去哪里看演唱会？")),
-        ("妈妈做的红烧肉最好吃", ("红烧肉", "妈妈做什么菜好吃？")),
-        ("周末去了上海看朋友", ("上海", "周末我去看谁了？")),
-        ("我对花生过敏", ("花生", "我对什么过敏？")),
         ("5月3日搬到杭州的新家", ("杭州", "5月3日", "什么时候搬家的")),
         ("３月３日去台北出差", ("台北", "3月3日")),
-        ("他在學習鋼琴和小提琴", ("鋼琴", "小提琴", "他學什麼樂器？")),
     ],
     "Japanese": [
         ("猫が好きで、二匹飼っています", ("猫", "何匹の猫を飼っていますか")),
-        ("先週京都に引っ越した", ("京都", "いつ引っ越しましたか")),
-        ("妹の誕生日は五月です", ("誕生日", "妹の誕生日はいつ？")),
         ("ﾗｰﾒﾝを毎日食べている", ("ラーメン", "毎日何を食べていますか")),
-        ("新しいパソコンを買いました", ("パソコン", "ﾊﾟｿｺﾝ", "何を買った？")),
         ("Ｔシャツを三枚持っている", ("Tシャツ", "シャツは何枚？")),
         ("がんの検査を受けた", ("がん", "何の検査を受けたの")),
-        ("かんづめを十個もらった", ("かんづめ",)),
     ],
     "Korean": [
-        ("지난주에 서울에 갔어요", ("서울", "서울에서", "지난주 어디에 갔어요?")),
-        ("우리 집은 바다 근처에 있어", ("집", "집이 어디야", "바다")),
         ("고양이를 두 마리 키우고 있어요", ("고양이", "고양이는 몇 마리야?")),
         ("동생이 피아노를 배우기 시작했다", ("피아노", "동생은 무엇을 배워?")),
-        ("나는 김치찌개를 제일 좋아해", ("김치찌개", "김치찌개가 좋아?")),
         ("부산에서 회사에 다닌다", ("부산", "회사는 부산에 있어?")),
-        ("물을 많이 마신다", ("물",)),
     ],
     "Thai": [
         ("วันนี้ฉันย้ายไปเชียงใหม่", ("เชียงใหม่", "ฉันย้ายไปไหน")),
-        ("แมวของฉันชื่อโมโม่", ("แมว", "โมโม่", "แมวชื่ออะไร")),
-        ("พี่สาวทำงานที่โรงพยาบาล", ("โรงพยาบาล", "พี่สาวทำงานที่ไหน")),
         ("ฉันชอบกินข้าวผัดกับไข่ดาว", ("ข้าวผัด", "ฉันชอบกินอะไร")),
-        ("ฉันแพ้กุ้งและปู", ("กุ้ง", "ฉันแพ้อะไร")),
         ("น้ำท่วมบ้านเมื่อปี ๒๕๖๗", ("น้ำท่วม", "2567", "นํ้าท่วม")),
     ],
     "Arabic": [
         ("ذهبتُ إلى المدرسةِ صباحًا", ("المدرسة", "مدرسه", "للمدرسة")),
         ("أحب القهوة العربية", ("قهوة", "القهوه", "أُحِبُّ القَهْوَة")),
-        ("انتقلت أختي إلى القاهرة", ("القاهره", "اختي", "أين انتقلت أختك؟ القاهرة")),
         ("اشتريت سيارة جديدة", ("سيارتي", "السيارات", "السيّارة")),
         ("عمري ٣٥ سنة", ("35", "۳۵")),
-        ("زرنا بيروت مع الأصدقاء", ("بيــروت", "وبيروت", "اصدقاء")),
-        ("كتابي المفضل عن التاريخ", ("كتاب", "الكتاب", "تاريخ")),
     ],
     "Persian": [
         ("می‌خواهم به شیراز بروم", ("شيراز", "میخواهم")),
@@ -68,28 +49,20 @@ SAID: dict[str, list[tuple[str, tuple[str, ...]]]] = {
     "Hindi": [
         ("मैं दिल्ली में रहता हूँ", ("दिल्ली", "मैं कहाँ रहता हूं")),
         ("मुझे किताबें पढ़ना पसंद है", ("किताब", "किताबों", "पढना")),
-        ("मेरी बहन हिन्दी सिखाती है", ("हिंदी", "बहन")),
         ("मेरे पास २५ सिक्के हैं", ("25", "सिक्का", "सिक्कों")),
         ("ज़मीन ख़रीदी", ("जमीन", "ज़मीन", "खरीदी")),
-        ("पिताजी डॉक्टर हैं", ("डॉक्टर", "डॉक्‍टर")),
     ],
     "German": [
         ("Ich wohne in der Straße am Fluß", ("Strasse", "STRASSE", "straße", "FLUSS")),
         ("Müller hat einen Führerschein", ("muller", "MÜLLER", "Fuhrerschein")),
-        ("Meine Größe ist 180 cm", ("GRÖSSE", "grosse", "Große")),
-        ("Das Mädchen übt Geige", ("madchen", "ubt", "GEIGE")),
     ],
     "French": [
         ("Mon élève va à l'école", ("ecole", "ÉCOLE", "L’École", "eleve", "ELEVE")),
-        ("J'ai mangé une crêpe à Noël", ("crepe", "noel", "NOËL")),
         ("Ma sœur habite à Besançon", ("soeur", "SŒUR", "besancon")),
-        ("Ça coûte cinq euros", ("ca coute", "CA COÛTE")),
     ],
     "Turkish": [
         ("İstanbul'da yaşıyorum", ("istanbul", "ISTANBUL", "İSTANBUL", "yasiyorum", "YAŞIYORUM")),
         ("Issız bir ada istiyorum", ("ıssız", "ISSIZ", "issiz")),
-        ("Kardeşim Diyarbakır'a taşındı", ("DİYARBAKIR", "diyarbakir", "kardesim")),
-        ("Çocuğum şeker hastası", ("cocugum", "ÇOCUĞUM", "seker")),
     ],
     "Spanish": [("El niño come piña mañana", ("nino", "NIÑO", "pina")), ("Vivo en Bogotá", ("bogota", "BOGOTÁ"))],
     "Polish": [("Mieszkam w Łodzi", ("lodzi", "ŁODZI")), ("Żona lubi pączki", ("zona", "paczki"))],
@@ -103,26 +76,17 @@ SAID: dict[str, list[tuple[str, tuple[str, ...]]]] = {
     "Greek": [("Μένω στην Αθήνα", ("ΑΘΗΝΑ", "αθηνα", "Αθήνας")), ("Ο σκύλος μου λέγεται Ρεξ", ("ΣΚΥΛΟΣ", "σκυλος"))],
     "names": [
         ("my C++ and C# exam is on Monday", ("C++ exam", "c#", "C＃")),
-        ("I got a C in maths and a B in art", ("maths",)),
-        ("an F# workshop took place", ("F#",)),
-        ("A* is a search for paths", ("A*",)),
         ("she works in R&D at AT&T", ("R&D", "AT&T", "r&d")),
-        ("we caught cod in a net", ("net cod",)),
         ("the service runs on .NET", (".NET", ".net")),
         ("@ann_lee posted it with #sunrise", ("@ann_lee", "ann_lee", "#sunrise")),
-        ("a server in node.js", ("node.js",)),
-        ("compiled with C++17 today", ("C++17",)),
         ("ﬁnal ﬁle of the ofﬁce", ("final file", "office", "FINAL")),
         ("Ｆｕｌｌ ｗｉｄｔｈ １２３", ("full width", "123")),
         ("a soft\u00adhyphen", ("softhyphen",)),
     ],
     "emoji": [
         ("I love 🏀 and 🎸", ("🏀", "🎸")),
-        ("so nice ❤️", ("❤", "❤️")),
         ("done 👍🏽", ("👍", "👍🏿")),
-        ("we are 👨‍👩‍👧", ("👨‍👩‍👧", "👧")),
         ("off to 🇩🇪🇫🇷", ("🇫🇷", "🇩🇪")),
-        ("off to 🇫🇮 and 🇪🇪", ("🇫🇮", "🇪🇪")),
         ("a 👩🏿‍💻 at work", ("👩‍💻", "👩")),
         ("🏴󠁧󠁢󠁳󠁣󠁴󠁿 won", ("🏴󠁧󠁢󠁳󠁣󠁴󠁿",)),
         ("🏴󠁧󠁢󠁥󠁮󠁧󠁿 lost", ("🏴󠁧󠁢󠁥󠁮󠁧󠁿",)),
@@ -147,12 +111,10 @@ def test_the_right_memory_comes_first(language: str) -> None:
     assert [(query, first) for (query, at), first in zip(asked, got) if first != at] == []
 
 
-@pytest.mark.parametrize("method", list(IDF))
-def test_a_memory_that_shares_no_word_is_no_hit(method: str) -> None:
-    """bm25l and bm25+ give such memories a positive score as well."""
+def test_a_memory_that_shares_no_word_is_no_hit() -> None:
     texts = ["猫が好き", "plan B", "", "the sea", "C++", "😊"]
-    assert first_hits(BM25(method=method), texts, ["犬", "dogs", "C#", "the", "", "🐈", "B"]) == [None] * 7
-    assert first_hits(BM25(method=method), texts, ["sea 犬"]) == [3]
+    assert first_hits(BM25(), texts, ["犬", "dogs", "C#", "the", "", "🐈", "B"]) == [None] * 7
+    assert first_hits(BM25(), texts, ["sea 犬"]) == [3]
 
 
 def test_a_named_language_gets_the_accents_that_its_rules_need() -> None:
@@ -161,12 +123,6 @@ def test_a_named_language_gets_the_accents_that_its_rules_need() -> None:
     assert first_hits(BM25(stemmer="french"), texts, ["rénover", "RENOVE"]) == [1, 1]
     assert first_hits(BM25(stemmer="turkish"), texts, ["kitap", "ev"]) == [2, 2]
     assert first_hits(BM25(), texts, ["Haus", "kitap"]) == [None, None]
-
-
-def test_a_pattern_of_ones_own_folds_nothing_but_case() -> None:
-    texts = ["Café ①", "Straße", "東京に住む"]
-    lane = BM25(pattern=r"\w\w+")
-    assert first_hits(lane, texts, ["cafe", "strasse", "CAFÉ", "東京"]) == [None, None, 0, 2]
 
 
 def test_an_unknown_stemmer_is_refused() -> None:
@@ -184,10 +140,3 @@ def test_names_and_words_stand_by_themselves_wherever_they_stand(said: str, aske
     tables = world([(0, said, None), (0, "something else altogether", None)], [(0, asked, None)])
     assert BM25().run(tables, Store())["hits"]["memory"].to_list() == [tables["memories"].filter(
         pl.col("key_id") == text_hash(said))["memory"].item()]
-
-
-def test_stop_words_of_ones_own_are_compared_as_they_are_written() -> None:
-    tables = world([(0, "Blumen für Mutter", None)], [(0, "für", None), (0, "Fur", None)])
-    hits = BM25(stop_words=["Für"]).run(tables, Store())["hits"]
-    assert hits["query"].to_list() == []
-    assert BM25(stop_words="none").run(tables, Store())["hits"].height == 2

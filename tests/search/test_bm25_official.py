@@ -30,13 +30,6 @@ def test_equals_rank_bm25(one: list[str], two: list[str], query: str) -> None:
     assert got[1] == pytest.approx(okapi(two, query), abs=1e-6)
 
 
-def test_parameters() -> None:
-    corpus = ["a b c", "a b", "a", "A"]
-    lane = BM25Okapi(k1=.9, b=.3, epsilon=.7)
-    assert scores_by_corpus(lane, [corpus], ["a c"])[0] == pytest.approx(
-        okapi(corpus, "a c", k1=.9, b=.3, epsilon=.7), abs=1e-6)
-
-
 def test_equals_rank_bm25_on_longmemeval(shared_data: Path) -> None:
     with lzma.open(shared_data / "longmemeval_oracle.dev.json.xz") as file:
         records = json.load(file)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from memlab.search.centroids import TokenCentroids, suitable_number
+from memlab.search.centroids import TokenCentroids
 from memlab.store.token_vectors import TokenVectors, make_block
 
 
@@ -41,13 +41,6 @@ def test_nearly_all_vectors_get_their_nearest_centroid() -> None:
     assert np.mean((vectors @ centroids.vectors.T).max(axis=1) - given) < 0.02
 
 
-def test_all_groups_give_the_nearest_centroid_of_each_vector(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memlab.search.centroids.GROUPS", 100)
-    centroids, vectors = TokenCentroids(directions(90)), directions(300, seed=1)
-    assert centroids.nearest(vectors).tolist() == np.argmax(vectors @ centroids.vectors.T, axis=1).tolist()
-    assert centroids.nearest(vectors[:0]).tolist() == []
-
-
 def test_the_centroid_of_a_vector_does_not_depend_on_what_it_is_compared_with(monkeypatch: pytest.MonkeyPatch) -> None:
     centroids, vectors = TokenCentroids(directions(400)), directions(100, seed=1)
     nearest = centroids.nearest(vectors)
@@ -71,9 +64,3 @@ def test_training_does_not_depend_on_the_order_of_the_texts() -> None:
     one = TokenCentroids.train(texts_of(vectors, keys), 12, seed=0)
     other = TokenCentroids.train(texts_of(vectors[turned], keys[turned]), 12, seed=0)
     assert np.array_equal(one.vectors, other.vectors)
-
-
-def test_there_are_never_more_centroids_than_vectors() -> None:
-    assert len(TokenCentroids.train(texts_of(directions(3)), 100, seed=0)) == 3
-    assert len(TokenCentroids.train(texts_of(directions(1)), 1, seed=0)) == 1
-    assert suitable_number(1) == 1

@@ -40,12 +40,6 @@ def test_equal_texts_tie_by_memory_id_and_depth_cuts() -> None:
     assert hits["lane"].unique().to_list() == ["d:turn"]
 
 
-def test_each_text_is_encoded_once() -> None:
-    store = Store()
-    Dense(embedder=MODEL).run(world(MEMORIES, QUESTIONS), store)
-    assert store.made["vectors"] == 5 + 2  # distinct keys, distinct questions
-
-
 @pytest.mark.parametrize(("memories", "questions"), [([], QUESTIONS), (MEMORIES, []), ([], []),
                                                      ([(5, "tea", None)], QUESTIONS),
                                                      ([(0, "tea", day(9))], [(0, "tea", day(1))])])
@@ -81,14 +75,3 @@ def test_below_the_floor_is_no_hit() -> None:
     assert floored.equals(free.filter(pl.col("score") >= edge))
     assert 0 < floored.height < free.height
     assert Dense(embedder=MODEL, floor=1.0).run(world(MEMORIES, [(0, "unheard of", None)]), Store())["hits"].is_empty()
-
-
-def test_near_ties_of_half_precision_go_by_id() -> None:
-    class Half(WordEmbedder):
-        def identity(self) -> dict:
-            return {**super().identity(), "dtype": "fp16"}
-
-    tables = world([(0, f"w{i}", day(1)) for i in range(40)], [(0, "w1 w2", day(9))])
-    exact, half = (Dense(embedder=model).run(tables, Store())["hits"] for model in (WordEmbedder(), Half()))
-    assert half["score"].to_list() == sorted(exact["score"].round(3).to_list(), reverse=True)
-    assert exact["score"].round(3).to_list() != exact["score"].to_list()

@@ -75,17 +75,6 @@ def test_later_memories_are_out_of_reach_and_vectors_are_stored(folder: Path, tm
     assert store.made["vectors"] == 3
 
 
-@pytest.mark.slow
-def test_only_the_heaviest_tokens_are_kept_and_long_passages_are_reported(folder: Path) -> None:
-    few, all_ = (SparseTermEncoder(path=str(folder), terms=terms) for terms in (8, 30522))
-    (_, kept), = few.encode(TEXTS[:1], "document")
-    (_, whole), = all_.encode(TEXTS[:1], "document")
-    assert few.dim() == kept.shape[1] == 16
-    np.testing.assert_allclose(np.sort(kept[0, 8:]), np.sort(whole[0, 30522:])[-8:], rtol=1e-6)
-    assert few.truncated(TEXTS, "document").tolist() == [False, False, False, True]
-    assert not few.truncated(TEXTS, "query").any()
-
-
 def test_it_is_an_embedder_of_its_lane(tmp_path: Path) -> None:
     encoder = SparseTermEncoder(path="some/model")
     assert isinstance(encoder, Embedder)

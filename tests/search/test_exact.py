@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from memlab.search import exact
 from memlab.search.exact import Exact, Flat, Index
 from memlab.search.hits import topk
-from memlab.store.store import Rows
 
 
 def test_blocks_change_nothing() -> None:
@@ -59,14 +58,6 @@ def fake_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exact, "GPU_PAYS", 0)
     monkeypatch.setattr(exact, "SENT", 0)
     exact.note.cache_clear()
-
-
-def test_on_a_gpu_every_vector_is_sent_once_however_many_queries_there_are(fake_gpu: None) -> None:
-    rng = np.random.default_rng(0)
-    vectors, queries = Counted(rng.standard_normal((900, 8)).astype(np.float32)), rng.standard_normal((700, 8))
-    searcher = Flat(block=100).open(vectors, None)
-    searcher.search(queries.astype(np.float32), np.full(700, 900), 5)
-    assert set(vectors.reads.tolist()) == {1}
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 9), st.integers(1, 60))
@@ -150,29 +141,6 @@ def test_the_gpu_is_used_from_so_many_products(fake_gpu: None, least: int, sent:
     assert searched_on(vectors, 2, monkeypatch) == devices
 
 
-def test_vectors_that_are_on_the_gpu_are_not_counted_as_sent(fake_gpu: None, monkeypatch: pytest.MonkeyPatch,
-                                                             caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(exact, "SENT", 5)
-    monkeypatch.setattr(exact, "free_bytes", lambda device: 10**9)
-    vectors = np.random.default_rng(0).standard_normal((100, 8)).astype(np.float32)
-    searcher = Flat().open(vectors, None)
-    assert not searcher._pays(3 * 100 * 8, 8)  # type: ignore[attr-defined]
-    searcher.search(vectors[:5], np.full(5, 100), 3)
-    assert searcher._pays(3 * 100 * 8, 8)  # type: ignore[attr-defined]
-
-
-def test_where_a_search_ran_is_noted_once_for_a_run(fake_gpu: None, monkeypatch: pytest.MonkeyPatch,
-                                                    caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(exact, "GPU_PAYS", 1e6)
-    vectors = np.eye(30, dtype=np.float32)
-    with caplog.at_level("WARNING", "memlab"):
-        for _ in range(3):
-            Flat().open(vectors, None).search(vectors, np.full(30, 30), 1)
-        Flat(device="cpu").open(vectors, None).search(vectors, np.full(30, 30), 1)
-    assert caplog.messages == ["exact search stays on the CPU where a search has fewer than 1e+06 multiply-adds and 0 "
-                               "more per number sent"]
-
-
 def test_filters_by_date_stay_on_the_device(fake_gpu: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each query sees a prefix of its own; the best of it come back, and never a matrix of scores."""
     import torch
@@ -199,17 +167,3 @@ def test_a_gpu_that_rounds_coarsely_changes_no_result(monkeypatch: pytest.Monkey
     (at, scores), = exact.ExactOnDevice(vectors, 256, "cpu").search(queries, visible, 10)
     (true, best), = Exact(vectors).search(queries, visible, 10)
     assert at[topk(scores, at, 10)].tolist() == true[topk(best, true, 10)].tolist()
-
-
-@pytest.mark.parametrize("share", [.95, .5, .05])
-@pytest.mark.parametrize("block", [7, 1 << 16])
-def test_rows_of_vectors_are_searched_as_a_copy_of_them_is(share: float, block: int) -> None:
-    draw = np.random.default_rng(0)
-    vectors, queries = (draw.standard_normal((n, 16)).astype(np.float32) for n in (200, 3))
-    for rows in (np.flatnonzero(draw.random(200) < share), draw.permutation(200)[:int(200 * share)]):
-        visible = np.array([len(rows), len(rows) // 2, 0])
-        found = Exact(Rows(vectors, rows), block).search(queries, visible, 5)
-        for (at, scores), query, limit in zip(found, queries, visible):
-            products = vectors[rows[:limit]] @ query
-            assert sorted(at) == sorted(np.argsort(-products)[:5])
-            np.testing.assert_allclose(scores, products[at], rtol=1e-5)

@@ -23,7 +23,6 @@ pytest.importorskip("faiss")
 N, DIM = 3000, 32
 INDEXES: list[Approximate] = [
     IVF(exact_below=0, nlist=40, nprobe=10, threads=1), HNSW(exact_below=0, M=16, threads=1),
-    HNSW(exact_below=0, M=16, threads=1, storage="sq8", refine=2),
     IVFPQ(exact_below=0, nlist=40, nprobe=10, m=8, bits=6, threads=1), SQ8(exact_below=0, threads=1)]
 each_index = pytest.mark.parametrize("index", INDEXES, ids=lambda i: type(i).__name__)
 
@@ -96,23 +95,6 @@ def test_a_kept_index_is_used_again_and_a_damaged_one_rebuilt(index: Approximate
     assert len(list(tmp_path.iterdir())) == 2
 
 
-@each_index
-def test_duplicate_vectors_are_all_found(index: Approximate) -> None:
-    vectors, _ = data()
-    vectors[100:130] = vectors[7]
-    (found,) = index.open(vectors, None).search(vectors[7:8], np.array([N]), 31)
-    assert top([found], 31)[0] == {7, *range(100, 130)}
-
-
-def test_small_pools_are_searched_exactly_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
-    vectors, queries = data()
-    with caplog.at_level("WARNING", "memlab"):
-        searcher = IVF().open(vectors, None)
-    found, wanted = (one.search(queries, np.full(len(queries), len(vectors)), 5) for one in (searcher, Exact(vectors)))
-    assert [sorted(at.tolist()) for at, _ in found] == [sorted(at.tolist()) for at, _ in wanted]
-    assert not caplog.records
-
-
 @pytest.mark.parametrize("exact_below", [20_000, 0])
 def test_what_an_index_leaves_to_exact_search_may_go_to_a_gpu(exact_below: int, monkeypatch: pytest.MonkeyPatch
                                                               ) -> None:
@@ -159,10 +141,8 @@ def test_without_faiss_the_command_is_named(monkeypatch: pytest.MonkeyPatch) -> 
         SQ8(exact_below=0).open(data()[0], None)
 
 
-@pytest.mark.parametrize("error", ["RuntimeError('the CUDA 13 runtime wheels are missing')",
-                                   "ImportError('libcublas.so.13: cannot open shared object file')"])
-def test_a_faiss_without_its_libraries_is_told(error: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "faiss.py").write_text(f"raise {error}")
+def test_a_faiss_without_its_libraries_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "faiss.py").write_text("raise ImportError('libcublas.so.13: cannot open shared object file')")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "faiss", raising=False)
     with pytest.raises(MemlabError, match=r"FAISS cannot be loaded \(.*\)\. Fix: .*constraints-gpu\.txt"):
@@ -174,11 +154,7 @@ def test_identity_holds_what_changes_results_only(index: Approximate) -> None:
     assert isinstance(index, Index)
     assert {"device", "threads"}.isdisjoint(spec(index))
     assert index.built_from()["build_threads"] == 1  # a graph built by several threads differs from run to run
-    assert type(index)(**{**vars_of(index), "device": "cpu", "threads": 2}).identity() == index.identity()
-    changed = type(index)(**{**vars_of(index), "refine": 9})
+    assert dataclasses.replace(index, device="cpu", threads=2).identity() == index.identity()
+    changed = dataclasses.replace(index, refine=9)
     assert changed.identity() != index.identity()
     assert changed.built_from() == index.built_from()
-
-
-def vars_of(index: Approximate) -> dict:
-    return {field.name: getattr(index, field.name) for field in dataclasses.fields(index)}  # type: ignore[arg-type]

@@ -15,12 +15,14 @@ from memlab.search.bm25 import BM25, BM25Okapi
 from memlab.search.dense import Dense
 from memlab.search.faiss_index import HNSW
 from memlab.search.hits import pools
-from memlab.search.late_interaction import Late
+from memlab.search.late_interaction import WeightedLate
 from memlab.store import Store
 from memlab.tables import Tables, distinct_texts, text_hash, texts_frame
-from tests.search.world import Overlap, WordEmbedder, day, world
+from tests.search.world import WordEmbedder, day, world
+from tests.token_words import TokenWords
 
-LANES = [Dense(embedder=WordEmbedder()), BM25(unmatched=True), BM25Okapi(), Late(scorer=Overlap()),
+LANES = [Dense(embedder=WordEmbedder()), BM25(unmatched=True), BM25Okapi(),
+         WeightedLate(matcher=TokenWords(), window=0, sessions=False),
          Dense(embedder=WordEmbedder(), index=HNSW(exact_below=1, threads=1), name="graph")]
 
 dates = st.one_of(st.none(), st.builds(day, st.integers(0, 4), st.integers(0, 23)))

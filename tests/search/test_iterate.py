@@ -100,14 +100,6 @@ def test_an_unreadable_reply_ends_the_question_and_is_counted() -> None:
     assert made["notes"]["number"].to_list() == [1]
 
 
-def test_a_small_window_cuts_what_was_found() -> None:
-    chat = ScriptedChat(lambda _: '{"queries": []}', window=500)
-    tables = asked("How many plants, fern or cactus or orchid?")
-    made = run(Iterate(chat=chat, searches=[BM25()]), tables)
-    assert made["notes"].is_empty()
-    assert len(chat.asked) == 1
-
-
 def test_searches_are_needed() -> None:
     with pytest.raises(ValueError, match="at least 1"):
         Iterate(chat=writes([]), searches=[])

@@ -111,16 +111,6 @@ def test_a_share_of_the_memories_that_a_query_sees_are_candidates(monkeypatch: p
         assert counts["len"].to_list() == numbers
 
 
-def test_the_best_memories_are_among_the_candidates() -> None:
-    rng = np.random.default_rng(1)
-    memories = [(n // 10, " ".join(rng.choice(WORDS, 5))) for n in range(1000)]
-    tables = world(memories, [(" ".join(rng.choice(WORDS, 4)), None) for _ in range(20)])
-    exact = WeightedLate(matcher=Words()).run(tables, Store())["hits"].filter(pl.col("rank") <= 10)
-    stage = LateIndex(matcher=Words(), exact_below=0, exact_queries=0, candidates=50, centroids=40)
-    some = stage.run(tables, Store())["hits"]
-    assert exact.join(some, on=["query", "lane", "memory"], how="semi").height >= 0.95 * exact.height
-
-
 class NoisyWords(Words):
     """Each word of each text has a vector of its own, near that of the word."""
 
@@ -150,11 +140,3 @@ def test_small_pools_and_few_queries_are_searched_exactly(exact_below: int, exac
     tables = world([(0, "w1 w2"), (0, "w3"), (1, "w2")], [("w2", None)])
     stage = LateIndex(matcher=Words(), exact_below=exact_below, exact_queries=exact_queries, candidates=1)
     assert stage.run(tables, Store())["hits"].filter(lane="late:turn").height == hits
-
-
-def test_a_pool_gives_the_same_hits_whatever_the_order_of_its_texts() -> None:
-    rng = np.random.default_rng(2)
-    tables = world([(n // 10, " ".join(rng.choice(WORDS, 5))) for n in range(300)], [("w1 w2 w3", None)])
-    turned = tables.updated({"texts": tables["texts"].sample(fraction=1, shuffle=True, seed=3)})
-    stage = LateIndex(matcher=Words(), exact_below=0, exact_queries=0, candidates=20, probes=3)
-    assert stage.run(tables, Store())["hits"].equals(stage.run(turned, Store())["hits"])

@@ -13,9 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.models.local.embedder import SentenceEmbedder
-from memlab.models.local.late_interaction import LateInteraction
-from memlab.models.protocols import Floats, Ints, Role, TokenMatcher
+from memlab.models.protocols import Floats, Ints, Role
 from memlab.search.late_index import LateIndex
 from memlab.search.late_interaction import WeightedLate, idf_weights
 from memlab.stage import spec
@@ -103,10 +101,6 @@ def test_of_a_long_question_the_first_tokens_count(tmp_path):
     assert found["late:turn"] == pytest.approx({0: 0.0, 1: 0.25})
 
 
-def test_the_matcher_is_what_the_stage_asks_for():
-    assert isinstance(Exact(), TokenMatcher)
-
-
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=12))
 def test_weights_sum_to_one_and_fall_with_frequency(df: list[int]) -> None:
     weights = idf_weights(np.array(sorted(df), np.float64), 50)
@@ -146,9 +140,3 @@ def test_the_default_is_the_identity_of_what_it_stands_for() -> None:
         assert spec(auto) == spec(stated) == {
             "is": "memlab.WeightedLate", "matcher": {"is": "TokenWords"}, "weighting": "idf", "window": 2,
             "sessions": True, "kinds": None, "depth": 1000, "precision": kept, "name": "late"}
-
-
-def test_minilm_is_narrow_and_says_so() -> None:
-    minilm = LateInteraction(embedder=SentenceEmbedder())
-    assert minilm.token_width() == 384
-    assert WeightedLate(matcher=minilm).number_format() == "fp32"

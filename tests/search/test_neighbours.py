@@ -7,17 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.pipeline import Pipeline
-from memlab.rank.select import Fixed
-from memlab.search.bm25 import BM25
 from memlab.search.neighbours import Neighbours, best_hits
-from memlab.stage import EmptyStage
 from memlab.store import Store
-from memlab.systems.memorystack.relations import MemoryStack
 from memlab.tables import SCHEMAS, Tables, empty, frame
 from tests.search.world import day, world
-from tests.small import lives
-from tests.write.relations.worlds import Angles
 
 SESSIONS = frame("sessions", {"corpus": [0, 1], "session": [0, 0], "said_on": [day(0), day(0)]})
 
@@ -102,15 +95,3 @@ def test_best_hits_are_those_of_reciprocal_rank_fusion(lanes) -> None:
     best = best_hits(three().updated({"hits": pl.concat(parts)}), 3)[0]
     assert all(expected[a] > expected[b] or math.isclose(expected[a], expected[b], abs_tol=1e-8)
                for a, b in zip(best, best[1:]))
-
-
-def test_a_neighbour_that_no_lane_finds_is_ranked() -> None:
-    """FOLLOWS leads from the turn that BM25 finds to the one after it."""
-    tables, store = lives().load(), Store()
-    lexical = Pipeline(dense=EmptyStage(writes=("hits",)), lexical=BM25(depth=3), select=Fixed(k=5),
-                       relate=MemoryStack(embedder=Angles()))
-    with_graph = lexical.replace(neighbours=Neighbours())
-    alone, both = (p.run(tables, store, until="score")["ranking"] for p in (lexical, with_graph))
-    assert both.height > alone.height
-    assert set(alone.select("question", "unit").iter_rows()) < set(both.select("question", "unit").iter_rows())
-    assert "neighbours:turn" in both.columns

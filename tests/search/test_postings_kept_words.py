@@ -22,7 +22,7 @@ from memlab.live.store import LiveStore
 from memlab.memory import Memory, Session
 from memlab.search import postings
 from memlab.search.bm25 import BM25, BM25Okapi
-from memlab.search.postings import IDF, CachedWords
+from memlab.search.postings import CachedWords
 from memlab.stage import Stage
 from memlab.store import Store
 from memlab.tables import text_hash
@@ -33,7 +33,7 @@ from tests.small import content_of, lexical
 
 TEXTS = ["cat cats sea", "the Blue sea", "running runs ran", "", "zebra \u00e9t\u00e9 \u00c9T\u00c9", "cat cat cat",
          "sea", "a b", "C++ \u4eac\u90fd \U0001f600"]
-LANES = [*(BM25(method=method, k1=1.1, b=.6) for method in IDF), BM25(stemmer="none", stop_words="none"),
+LANES = [BM25(k1=1.1, b=.6), BM25(stemmer="none", stop_words="none"),
          BM25(kinds=["turn"]), BM25(depth=2), BM25(pattern=r"\w+"), BM25(stemmer="french"),
          BM25Okapi()]
 

@@ -8,7 +8,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from memlab.errors import MemlabError
 from memlab.search.token_pools import MOST_PLACES, Places, TokenPool, token_pools
 from memlab.store import Store
 from memlab.store.token_vectors import TokenVectors
@@ -51,13 +50,6 @@ def test_a_pool_holds_the_memories_by_day_and_each_text_once(encode) -> None:
     assert len(turns.texts) == 2
     ids = tables()["memories"]["memory"].to_numpy()
     assert turns.memories.tolist() == ids[turns.rows.memories].tolist()
-
-
-def test_kinds_are_chosen_and_unknown_ones_named(encode) -> None:
-    (pool,) = token_pools(tables(), ["session"], encode)
-    assert pool.rows.kind == "session"
-    with pytest.raises(MemlabError, match="no memory is of kind 'turns'"):
-        token_pools(tables(), ["turns"], encode)
 
 
 def test_places_are_those_of_the_visible_memories(encode) -> None:

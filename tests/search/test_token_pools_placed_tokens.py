@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +19,7 @@ from memlab.search import exact, late_interaction, maxsim, token_pools
 from memlab.search.late_index import LateIndex
 from memlab.search.late_interaction import WeightedLate
 from memlab.search.maxsim import best_matches
-from memlab.search.token_pools import PlacedTokens, place
+from memlab.search.token_pools import place
 from memlab.store import Store
 from memlab.store.token_vectors import BITS, Precision, TokenVectors, make_block
 from tests.search.world import day, world
@@ -111,29 +109,8 @@ def test_vectors_that_do_not_fit_are_sent_for_each_call(sent: list[torch.Tensor]
         assert sum(tensor.nbytes for tensor in sent if tensor.dtype == torch.int8) == calls * 10 * DIM
 
 
-def test_a_gpu_that_refuses_to_hold_them_gets_them_piece_by_piece(sent: list[torch.Tensor],
-                                                                  monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.Tensor, "new_empty", out_of_memory)
-    placed = place(stored([3, 5], "fp16"), GPU, "fp32")
-    assert placed.held is None
-    assert placed.device == GPU
-
-
-def out_of_memory(*arguments: object, **options: object) -> None:
+def out_of_memory(*arguments: object, **options: object) -> Any:
     raise torch.OutOfMemoryError("CUDA out of memory.")
-
-
-class Short:
-    """``segment_reduce`` on a device that holds few numbers."""
-
-    def __init__(self, numbers: int) -> None:
-        self.numbers, self.sizes, self.real = numbers, [], torch.segment_reduce
-
-    def __call__(self, products: torch.Tensor, *arguments: Any, **options: Any) -> torch.Tensor:
-        self.sizes.append(products.numel())
-        if products.numel() > self.numbers:
-            out_of_memory()
-        return self.real(products, *arguments, **options)
 
 
 @pytest.mark.parametrize("room", [ROOM, NO_ROOM])
@@ -143,14 +120,20 @@ def test_pieces_are_halved_when_memory_runs_out(room: int, sent: list[torch.Tens
     monkeypatch.setattr(maxsim, "GPU_TOKENS", 64)
     monkeypatch.setattr(maxsim, "FEWEST", 1)
     query, texts = np.ones((2, DIM), np.float32), stored([1] * 64, "int8")
-    short, wanted = Short(2 * 17), best_matches(query, texts)
+    numbers, sizes, real, wanted = 2 * 17, [], torch.segment_reduce, best_matches(query, texts)
+
+    def short(products: torch.Tensor, *arguments: Any, **options: Any) -> torch.Tensor:
+        """On a device that holds few numbers."""
+        sizes.append(products.numel())
+        return real(products, *arguments, **options) if products.numel() <= numbers else out_of_memory()
+
     monkeypatch.setattr(torch, "segment_reduce", short)
     placed = place(texts, GPU, "fp32")
     assert (best_matches(query, placed) == wanted).all()
-    assert short.sizes[0] > short.numbers
-    first = len(short.sizes)
+    first = len(sizes)
+    assert sizes[0] > numbers
     assert (best_matches(query, placed) == wanted).all()
-    assert max(short.sizes[first:]) <= short.numbers  # remembered
+    assert max(sizes[first:]) <= numbers  # remembered
 
 
 def test_without_memory_for_the_smallest_pieces_the_cpu_takes_over(
@@ -214,26 +197,3 @@ def test_a_pool_is_sent_once_for_all_its_questions(kind: Any, fields: dict[str, 
     assert hits(kind(matcher=OnGpu(), precision="int8", **fields)).equals(wanted)
     times = 1 if room else 3
     assert sum(len(tensor) for tensor in sent if tensor.dtype == torch.int8) == times * 2 * len(MEMORIES)
-
-
-def test_the_memory_of_a_pool_is_free_for_the_next(sent: list[torch.Tensor], monkeypatch: pytest.MonkeyPatch) -> None:
-    alive: list[weakref.ref[PlacedTokens]] = []
-
-    def spied(*arguments: Any) -> PlacedTokens:
-        assert all(one() is None for one in alive)
-        placed = place(*arguments)
-        alive.append(weakref.ref(placed))
-        return placed
-
-    monkeypatch.setattr(token_pools, "place", spied)
-    hits(WeightedLate(matcher=OnGpu()))
-    assert len(alive) == 2
-
-
-def test_a_pool_that_is_kept_stays_on_the_device(sent: list[torch.Tensor], tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    pool, _ = token_pools.token_pools(world(MEMORIES, QUESTIONS), None,
-                                      lambda keys: store.token_vectors(TokenWords(), keys, "document"))
-    assert pool.place_on(OnGpu()) is pool.place_on(OnGpu(name="the same place"))
-    assert pool.place_on(OnGpu(products="fp16")).products == "fp16"
-    assert pool.place_on(TokenWords()).device == "cpu"

@@ -5,12 +5,10 @@ from math import log
 
 import numpy as np
 import pytest
-from adaptive_k.cluster_gap import ClusterGap, cluster_gap, partitions, silhouette
+from adaptive_k.cluster_gap import ClusterGap, partitions, silhouette
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
-from memlab.rank.adaptive_k import LARGEST_BUFFER
 from memlab.store import Store
 from memlab.tables import Tables
 from tests.rank.rankings import ranking, shown
@@ -54,18 +52,6 @@ def test_the_clustering_with_the_highest_silhouette_is_cut_at_its_best_boundary(
     assert ranks(ClusterGap(), SCORES) == [[1, 2, 3, 4, 5]]
 
 
-def test_a_later_boundary_beats_an_earlier_one_with_a_slightly_larger_gap() -> None:
-    scores = [10.0, 9.9, 5.9, 5.8, 5.7, 5.6, 1.8, 1.7]  # gaps of 4.0 behind 2 units and 3.8 behind 6
-    assert partitions((10 - np.array(scores)) / 8.3, 3)[-1] == [2, 6]
-    assert 3.8 * log(7) > 4.0 * log(3)
-    assert cluster_gap(np.array(scores), 8) == 6
-
-
-def test_only_two_clusters_are_tried_if_no_more_are_allowed() -> None:
-    assert partitions(LINE, 2) == [[5]]
-    assert ranks(ClusterGap(most_clusters=2, buffer=3), SCORES) == [[*range(1, 9)]]
-
-
 def test_a_ranking_without_clusters_is_shown_whole() -> None:
     assert ranks(ClusterGap(), [3.0], [5.0, 1.0], [4.0, 4.0, 4.0]) == [[1], [1, 2], [1, 2, 3]]
     assert ranks(ClusterGap(), [5.0, 1.0, 0.9]) == [[1]]
@@ -74,16 +60,6 @@ def test_a_ranking_without_clusters_is_shown_whole() -> None:
 def test_ranks_beyond_the_depth_are_neither_looked_at_nor_shown() -> None:
     assert ranks(ClusterGap(depth=3), [9.0, 8.9, 6.0, -90.0, -91.0]) == [[1, 2]]
     assert ranks(ClusterGap(depth=3, buffer=9), [9.0, 8.9, 6.0, -90.0, -91.0]) == [[1, 2, 3]]
-
-
-def test_the_curve_goes_over_the_buffer() -> None:
-    sizes = [len(ranks(rule, SCORES)[0]) for rule in ClusterGap().variations()]
-    assert sizes == [min(5 + buffer, 10) for buffer in range(LARGEST_BUFFER + 1)]
-
-
-def test_one_cluster_is_no_clustering() -> None:
-    with pytest.raises(ValidationError, match="most_clusters"):
-        ClusterGap(most_clusters=1)
 
 
 lists = st.lists(st.integers(-40, 40).map(lambda i: i / 4), min_size=1, max_size=30).map(

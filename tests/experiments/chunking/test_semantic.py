@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,12 +10,9 @@ from chunking.semantic import Semantic, TextBlock, blocks, similarities, valleys
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.config.instantiate import choice_settings
 from memlab.errors import MemlabError
-from memlab.harness.sweep import read
 from memlab.models.protocols import Embedder
 from memlab.store import Store
-from memlab.tables import text_hash
 from tests.write.conversations import talk, written
 
 pytestmark = pytest.mark.nightly
@@ -111,35 +107,12 @@ def test_what_is_long_is_cut_at_its_least_similar_gap():
     assert stage.cut(*turned(*angles)) == [(0, 30), (30, 80)]
 
 
-def test_what_is_short_joins_the_more_similar_side():
-    text = f"{CATS} A cat on a train. {TRAINS}"
-    found = blocks(text)
-    vectors = next(Themes().encode([text[b.start:b.stop] for b in found], "document"))[1]
-    cut = [text[a:b] for a, b in Semantic(embedder=Themes(), least=30, around=1).cut(text, found, vectors)]
-    assert len(cut) == 2
-    assert min(map(len, cut)) >= 30
-
-
-def test_code_stays_whole_unless_it_is_longer_than_a_piece():
-    code = "```\n" + "line. of code\n" * 8 + "```"
-    assert code in written(chunk(("user", f"{CATS}\n\n{code}\n\n{TRAINS}"), least=1))
-    pieces = written(chunk(("user", f"{CATS}\n\n{code}\n\n{TRAINS}"), least=1, size=60))
-    assert max(map(len, pieces)) <= 60
-
-
 def test_every_sentence_is_encoded_once_and_its_vectors_lie_in_the_store():
     store, tables = Store(), talk([("user", CATS)], [("user", CATS), ("user", TRAINS)])
     Semantic(embedder=Themes()).run(tables, store)
     assert store.made["vectors"] == 6  # three sentences of cats, once, and three of trains
     Semantic(embedder=Themes(), cutoff=0.0).run(tables, store)
     assert store.made["vectors"] == 6
-
-
-def test_the_configuration_is_the_class_with_its_defaults():
-    read(["plugins=[chunking]"])
-    fields = {k: v for k, v in choice_settings("write/chunk/semantic").items() if k not in ("_target_", "embedder")}
-    assert Semantic(embedder=Themes(), **fields) == Semantic(embedder=Themes())
-    assert set(fields) | {"embedder"} <= {f.name for f in dataclasses.fields(Semantic)}
 
 
 def test_a_least_size_above_the_size_is_refused_and_nothing_gives_nothing():
@@ -158,15 +131,3 @@ def test_spans_tile_any_text_within_the_size(parts, size, cutoff, around):
     spans = stage.cut(text, found, vectors)
     assert "".join(text[a:b] for a, b in spans) == text
     assert all(0 < b - a <= size for a, b in spans)
-
-
-@given(st.lists(st.sampled_from([CATS, TRAINS, SOUP, "# T\nx"]), min_size=1, max_size=4), st.integers(20, 120))
-def test_provenance_names_the_turns_that_a_piece_repeats(said, size):
-    tables = talk([("user", text) for text in said])
-    out = tables.updated(Semantic(embedder=Themes(), size=size, least=1).run(tables, Store()))
-    texts = dict(tables["texts"].iter_rows())
-    turns = {t: texts[h] for t, h in tables["turns"].select("turn", "text_id").iter_rows()}
-    for piece, named in zip(written(out), out["memories"]["turns"]):
-        assert all(any(part in f"user: {turns[t]}" for t in named) for part in piece.split("\n\n"))
-    assert {t for named in out["memories"]["turns"] for t in named} == set(turns)
-    assert set(out["memories"]["key_id"]) <= {text_hash(t) for t in out["texts"]["text"]}

@@ -42,27 +42,6 @@ def test_wrong_words_are_named_before_anything_is_loaded(words: list[str], messa
     assert message in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("place", ["", "below.json/d.json"])
-def test_a_file_that_cannot_be_written_is_refused_before_anything_is_measured(
-        place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "below.json").touch()
-    assert gpu.main(["device=cpu", f"out={tmp_path / place}"]) == 2
-    assert "Fix: move the f" in capsys.readouterr().out
-
-
-def test_numbers_that_are_none_are_off_and_are_null_in_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = SentenceEmbedder.encode
-
-    def broken(self: SentenceEmbedder, texts: list[str], role: str) -> object:
-        for at, vectors in real(self, texts, role):  # type: ignore[arg-type]
-            yield at, vectors * (np.nan if self.token_budget else 1)
-
-    monkeypatch.setattr(SentenceEmbedder, "encode", broken)
-    row = agreement.batches("cpu", ["a walk", "a cat"])
-    assert row.state == "off"
-    assert gpu.finite(row.numbers) == {"largest_difference": None}
-
-
 def test_scores_that_are_none_for_one_question_are_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
 
@@ -111,10 +90,3 @@ def test_only_full_sizes_are_judged_by_another_library() -> None:
 
     assert [row(speed.REAL, 89).state, row(speed.REAL, 91).state, row(speed.SMALL, 10).state] == ["off", "ok", "ok"]
     assert row(speed.REAL, 50).beside == "another: 100 texts/s, memlab 0.50 times that"
-
-
-def test_a_row_is_printed_on_a_line_with_its_advice_below() -> None:
-    row = Row("speed", "encoding", "5 texts/s", "off", "3% of the copy", "another: 9 texts/s", "do this")
-    assert gpu.line(row).split("\n") == [
-        "    off  encoding" + " " * 36 + "  5 texts/s; 3% of the copy; another: 9 texts/s",
-        "         -> do this"]

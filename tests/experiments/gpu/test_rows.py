@@ -2,16 +2,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from gpu.rows import Row, agreement_row, row_of
+from gpu.rows import Row, row_of
 
 from memlab.errors import MemlabError
 
 pytestmark = pytest.mark.nightly
-
-
-def test_a_row_that_is_right_needs_no_advice() -> None:
-    assert agreement_row("a", "1", True, "do this", x=1.0) == Row("agreement", "a", "1", numbers={"x": 1.0})
-    assert agreement_row("a", "1", False, "do this").advice == "do this"
 
 
 @pytest.mark.parametrize(("error", "result", "advice"), [

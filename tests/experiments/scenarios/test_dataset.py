@@ -1,18 +1,16 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
 
 import polars as pl
 import pytest
-from scenarios.cases import CASES, CATEGORIES, EXAMPLES, Expect
+from scenarios.cases import CASES, CATEGORIES, EXAMPLES
 from scenarios.dataset import ASKED_ON, WORDS, Scenarios
 
 from memlab.data.dataset import Dataset
 from memlab.errors import MemlabError
 from memlab.harness.sweep import read
-from memlab.tables import GOLD, SCHEMAS, with_text
-from memlab.text.token_counter import count_tokens
+from memlab.tables import GOLD, SCHEMAS
 
 pytestmark = pytest.mark.nightly
 
@@ -58,25 +56,6 @@ def test_every_case_is_a_corpus_whose_pieces_stand_where_the_ids_say(tables):
         assert set(cited) == {(said[p.name]["session"], said[p.name]["turn"]) for p in scenario.pieces if p.evidence}
 
 
-def test_each_scenario_has_three_cases_with_the_same_kind_of_expectations():
-    assert len(CATEGORIES) == 12
-    for category in CATEGORIES:
-        cases = [s for s in CASES.values() if s.category == category]
-        assert len(cases) == 3
-        assert len({tuple(e.kind for e in s.expect) for s in cases}) == 1
-        for scenario in cases:
-            named = {name for expect in scenario.expect for name in expect.pieces}
-            assert named <= {piece.name for piece in scenario.pieces}
-            assert scenario.expect
-    gimli = {(s.category, e.label) for s in CASES.values() for e in s.expect}
-    assert {("exact-match", "in the top 3"), ("exact-match", "score > 0.8"), ("semantic-equivalence", "in the top 5"),
-            ("semantic-equivalence", "score > 0.6"), ("semantic-equivalence", "vector share largest"),
-            ("technical-term", "in the top 3"), ("technical-term", "text score > 0.5"),
-            ("cross-chunk", "first and second returned"), ("cross-chunk", "scores within 0.2"),
-            ("temporal-disambiguation", "newer before older"), ("source-priority", "file before chat"),
-            ("low-relevance", "nothing returned"), ("multi-concept", "first and second returned")} <= gimli
-
-
 def test_what_is_expected_lies_in_no_table_that_a_stage_reads(tables):
     names = set(CATEGORIES) | set(CASES) | {e.label for s in CASES.values() for e in s.expect}
     for name in set(tables) - GOLD:
@@ -86,16 +65,6 @@ def test_what_is_expected_lies_in_no_table_that_a_stage_reads(tables):
     declined = {s.category for s in CASES.values() if not any(p.evidence for p in s.pieces)}
     assert declined == {"low-relevance", "abstention"}
     assert (tables["gold"]["abstain"] == tables["gold"]["category"].is_in(sorted(declined))).all()
-
-
-def test_pieces_of_one_file_lie_further_apart_than_a_chunk_of_400_tokens(tables):
-    rows = placed(tables).filter(pl.col("name").str.starts_with("cross-chunk"))
-    turns = with_text(tables["turns"], tables["texts"], name="said")
-    for _, pair in rows.group_by("corpus"):
-        (session,), (first, second) = pair["session"].unique(), sorted(pair["turn"])
-        between = turns.filter(corpus=pair["corpus"][0], session=session).filter(
-            pl.col("turn").is_between(first + 1, second - 1))
-        assert count_tokens(between["said"]).sum() > 400
 
 
 def test_nothing_in_a_haystack_answers_a_question(tables):
@@ -108,20 +77,6 @@ def test_nothing_in_a_haystack_answers_a_question(tables):
     assert all(re.search(r"\{(service|task)\}", note) for note in WORDS["note"])
 
 
-def test_a_haystack_is_as_large_as_asked_and_small_enough_for_a_run_folder(tables):
-    sizes = tables["turns"].group_by("corpus").len()["len"]
-    assert sizes.max() <= 200  # ranks that a run folder keeps
-    sessions = tables["sessions"].group_by("corpus").len().sort("corpus")["len"].to_list()
-    for scenario, count in zip(CASES.values(), sessions):
-        own = len({p.file or p.name for p in scenario.pieces}) + len(scenario.decoys)
-        assert count == 24 + own
-    bare = Scenarios(haystack=0, types=["updates"]).load()
-    assert bare["sessions"].height == 3 * 4
-    assert (tables["sessions"]["said_on"] < datetime(2024, 6, 14)).all()
-    assert tables["sessions"].group_by("corpus").agg(pl.col("said_on").is_sorted())["said_on"].all()
-    assert 0.05 < (tables["ids"].filter(kind="session")["name"].str.starts_with("memory/")).mean() < 0.35
-
-
 def test_options_cut_the_questions_and_a_pile_names_its_pieces(tables):
     assert Scenarios(types=["time"], limit=2).load()["questions"].height == 2
     pile = Scenarios(pool=True)
@@ -132,11 +87,6 @@ def test_options_cut_the_questions_and_a_pile_names_its_pieces(tables):
     assert (pile.grouping(), Scenarios().grouping()) == ("evidence", "question")
     with pytest.raises(MemlabError, match="did you mean 'counting'"):
         Scenarios(types=["countin"])
-
-
-def test_expectations_in_words():
-    assert Expect("returned", ("a", "b", "c")).label == "all returned"
-    assert Expect("near", ("a", "b"), 0.2).label == "scores within 0.2"
 
 
 def test_gimlis_own_examples_are_one_for_each_of_its_scenarios():

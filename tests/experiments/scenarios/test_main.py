@@ -4,7 +4,6 @@ import io
 import shutil
 from pathlib import Path
 
-import polars as pl
 import pytest
 from rich.console import Console
 from scenarios import __main__ as report
@@ -16,13 +15,10 @@ from memlab.errors import MemlabError
 from memlab.rank.score import Score
 from memlab.search.dense import Dense
 from memlab.store import Store
-from tests.sealing import seal
 from tests.small import arm, lexical
 from tests.store.worker import DigestEmbedder
 
 pytestmark = pytest.mark.nightly
-
-HOSTILE = "[red]x[/] | <b>*y*</b> \x1b[31m\u202e `z`\nline"
 
 
 @pytest.fixture(scope="module")
@@ -84,31 +80,6 @@ def test_the_page_and_the_console_say_the_same(made):
     assert "| strict |  |  |  |  | nothing |" in case
     columns = {line.count(" | ") for line in case.splitlines() if line.startswith("| ")}
     assert columns == {5}
-
-
-def test_what_was_ranked_and_not_returned_is_told_apart(made):
-    (one, _), _ = systems(made)
-    rows = one.units("counting:plants", 1)
-    assert [row.rank for row in rows if row.returned][0] == 1
-    held = {name for row in rows for name in row.pieces}
-    assert held  # pieces are shown however deep they lie
-    assert all(row.rank == 1 or row.pieces for row in rows)
-
-
-def test_foreign_text_steers_neither_page_nor_terminal(runs):
-    folder = next(runs.glob("one-*"))
-    pl.read_parquet(folder / "shown.parquet").with_columns(pl.lit(HOSTILE).alias("text")).write_parquet(
-        folder / "shown.parquet")
-    seal(folder, arm=HOSTILE)
-    found, broken = systems(runs)
-    page, screen = document(found, broken, 3), printed(found)
-    for said in (page, screen):
-        assert "\x1b[31m" not in said
-        assert "\u202e" not in said
-        assert "⟨U+001B⟩" in said
-    assert "[red]x[/]" in screen
-    assert "\\[red\\]x\\[/\\] \\| &lt;b&gt;\\*y\\*&lt;/b&gt;" in page
-    assert "<b>" not in page
 
 
 def test_the_command_writes_the_page_and_names_what_is_wrong(runs, capsys):

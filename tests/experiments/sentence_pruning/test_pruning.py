@@ -1,21 +1,18 @@
 from __future__ import annotations
 
-import time
 from datetime import timedelta
 from math import log
 
 import numpy as np
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 from sentence_pruning.pruning import PrunedByRank, split
 
 from memlab.read.pack import ByRank
 from memlab.store import Store
 from memlab.tables import Tables
-from tests.read.world import shown, tokens, world, worlds
+from tests.read.world import shown, tokens, world
 from tests.write.conversations import DAY
 
 pytestmark = pytest.mark.nightly
@@ -53,23 +50,9 @@ def test_the_best_sentences_are_shown_in_their_order_with_day_and_speaker() -> N
         D0 + "user: We went for a walk. My sister adopted a grey cat. The cat sleeps all day.")
 
 
-def test_without_neighbours_only_the_sentence_itself_counts() -> None:
-    tables = ask("What did the sister adopt on Monday?")
-    assert packed(PrunedByRank(share=.4, neighbours=0), tables)[0] == (
-        D0 + "user: My sister adopted a grey cat. It rained on Monday.")
-    assert packed(PrunedByRank(share=.4), tables)[0] == (
-        D0 + "user: My sister adopted a grey cat. The cat sleeps all day.")
-
-
 def test_the_first_sentences_stay_where_no_word_is_shared() -> None:
     assert packed(PrunedByRank(share=.4), ask("Quantum physics?"))[1] == D0 + (
         "assistant: Nice weather today. Tell me more about it.")
-
-
-def test_turns_of_a_session_keep_their_speakers() -> None:
-    tables = ask("Any plans?", order=(0, 1), level="session")
-    assert packed(PrunedByRank(share=.05), tables) == [
-        D0 + "assistant: Any plans?", D1 + "user: A cat was on the roof."]
 
 
 def test_the_whole_share_is_the_plain_pack_to_the_letter() -> None:
@@ -94,12 +77,6 @@ def test_names_and_line_breaks_split_turns_and_sentences() -> None:
     assert split("Ann: ", names) == []
 
 
-@pytest.mark.parametrize("share", [0, 1.1])
-def test_a_share_lies_between_nothing_and_all(share) -> None:
-    with pytest.raises(ValidationError, match="share"):
-        PrunedByRank(share=share)
-
-
 said = st.lists(st.sampled_from(["cat", "dog", "sat", "ran"]), min_size=1, max_size=4).map(lambda w: " ".join(w) + ".")
 
 
@@ -118,13 +95,6 @@ def test_each_unit_shows_some_of_its_sentences_whatever_else_is_selected(turns, 
         assert sum(map(tokens, kept)) >= share * sum(map(tokens, sentences)) - 1e-6
         assert tokens(text) <= tokens(D0 + "user: " + " ".join(sentences))
     assert packed(pack, ask("Who saw the cat run?", talk, units, selected=selected)) == every[:selected]
-
-
-@given(worlds(), st.sampled_from([.3, 1.0]))
-def test_units_are_shown_in_rank_order_and_none_is_lost(tables: Tables, share: float) -> None:
-    context = PrunedByRank(share=share).run(tables, STORE)["context"]
-    chosen = tables["ranking"].filter(pl.col("selected"))
-    assert context["unit"].to_list() == chosen["unit"].to_list()
 
 
 class Animals:
@@ -153,10 +123,3 @@ def test_vectors_find_a_sentence_that_shares_no_word(tmp_path) -> None:
     # half of the question's words that are said anywhere and a cosine of 1, against the other half and 0
     out = with_vectors.run(tables.only(with_vectors.reads), Store(tmp_path))
     assert shown(tables.updated(out)) == [D0 + "user: Then a puss came along."]
-
-
-@pytest.mark.parametrize("piece", ["a. ", "Ann: ", "\n", "?", " ", ".\n\nAnn: a"])
-def test_a_long_text_of_one_piece_is_split_soon(piece: str) -> None:
-    started = time.process_time()
-    split(piece * (50_000 // len(piece)), frozenset({"Ann"}))
-    assert time.process_time() - started < 5.0
