@@ -68,13 +68,6 @@ def test_repeated_questions_stay_apart_and_are_asked_on_the_last_day(tables: Tab
     assert tables["questions"]["asked_on"].unique().to_list() == [datetime(2023, 6, 1, 10, 0)]
 
 
-def test_questions_are_numbered_over_all_conversations(tmp_path: Path) -> None:
-    second = {**conversation(), "sample_id": "conv-2"}
-    tables = LoCoMo(path=write(tmp_path / "l.json", [conversation(), second])).load()
-    assert tables["questions"]["question"].to_list() == list(range(14))
-    assert tables["questions"]["corpus"].to_list() == [0] * 7 + [1] * 7
-
-
 def test_label_errors_mark_questions_and_must_fit_the_release(tmp_path: Path) -> None:
     file = write(tmp_path / "l.json", [conversation()])
     finding = {"sample_id": "conv-1", "index": 1, "error_type": "HALLUCINATION", "question": "q1"}
@@ -158,12 +151,6 @@ def test_a_missing_file_tells_how_to_get_it(tmp_path: Path) -> None:
         LoCoMo(path=write(tmp_path / "l.json", [conversation()]), label_errors=tmp_path / "none.json")
 
 
-def test_the_default_file_lies_in_the_home_folder(memlab_home: Path) -> None:
-    (memlab_home / "data").mkdir()
-    write(memlab_home / "data" / "locomo10.json", [conversation()])
-    assert LoCoMo().load()["questions"].height == 7
-
-
 def test_options_are_validated_when_made(tmp_path: Path) -> None:
     file = write(tmp_path / "l.json", [conversation()])
     with pytest.raises(MemlabError, match="did you mean 'multi-hop'"):
@@ -208,12 +195,6 @@ def test_dev_file_counts(shared_data: Path) -> None:
     captions = tables["turns"].join(tables["texts"].filter(pl.col("text").str.contains("[image: ", literal=True)),
                                     on="text_id")
     assert captions.height == 369 + 182 + 125 + 5 + 5
-
-
-def test_half_a_surrogate_in_bytes_is_named(tmp_path: Path) -> None:
-    (tmp_path / "l.json").write_bytes(b'[{"sample_id": "\xed\xa0\x80"}]')
-    with pytest.raises(MemlabError, match=r"l\.json, record 0: this is not JSON .*decode"):
-        LoCoMo(path=tmp_path / "l.json").load()
 
 
 def test_numbers_of_thousands_of_digits_name_no_turn(tmp_path: Path) -> None:

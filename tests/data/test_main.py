@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from memlab.config.instantiate import make_dataset
 from memlab.data import benchmarks
 from memlab.data.__main__ import main
-from memlab.text.display import sanitise
 from tests.chat_exports import json_lines
 from tests.chat_exports import pack as pack_export
 from tests.chat_exports import write as write_export
@@ -123,12 +121,6 @@ def test_check_refuses_an_export_and_names_the_importer(tmp_path: Path, capsys: 
         assert f"memlab import '{path}" in printed or str(packed) in printed
 
 
-def test_check_of_documents_is_as_before(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = write_export(tmp_path / "notes", {"a.txt": "A note.\n\nAnother.", "b.json": {"date": "2023-05-20", "x": 1}})
-    assert main(["check", str(path)]) == 0
-    assert "0 questions over 1 corpus, 2 sessions, 4 turns" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize("records", [[{"other": 1}], [], [{**conversation(), "qa": 3}]])
 def test_check_fails_with_the_problem(tmp_path: Path, records: object, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", write(tmp_path / "x.json", records)]) == 1
@@ -184,33 +176,6 @@ def test_data_cannot_steer_the_terminal(tmp_path: Path, capsys: pytest.CaptureFi
     both = "".join(capsys.readouterr())
     assert "\x1b" not in both
     assert "\x07" not in both
-
-
-def test_plain_keeps_what_is_visible() -> None:
-    assert sanitise("naïve 日本 🙂 tab") == "naïve 日本 🙂 tab"
-
-
-def test_every_file_of_conf_data_is_made_by_its_name(tmp_path: Path) -> None:
-    path = write(tmp_path / "s.json", [record()])
-    for name in ("longmemeval_oracle", "longmemeval_s", "longmemeval_m"):
-        assert make_dataset(name, path=path).name == name
-    assert make_dataset("locomo", path=path, pool=True).name == "locomo-pooled"
-
-
-def test_a_misspelt_benchmark_is_not_fetched(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["fetch", "lokomo"]) == 1
-    assert "did you mean 'locomo'" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("name", ["sessions.jsonl", "questions.jsonl"])
-def test_json_nested_too_deeply_is_a_fault_of_its_line(
-        tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
-    (tmp_path / "sessions.jsonl").write_text('{"corpus": "a", "session": "s", "said_on": null, "turns": []}\n')
-    (tmp_path / "questions.jsonl").write_text("\n")
-    (tmp_path / name).write_text("[" * 100_000 + "\n")
-    assert main(["check", str(tmp_path)]) == 1
-    told = capsys.readouterr()
-    assert f"{name}, line 1" in told.out + told.err
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.jsonl", "a.json.gz", "sessions.jsonl", "own/sessions.jsonl"])

@@ -13,7 +13,7 @@ import pytest
 
 from memlab import pipeline as pipelines
 from memlab.data import numbering
-from memlab.data.numbering import Numbering, corpora_by_content, draws
+from memlab.data.numbering import Numbering, draws
 from memlab.evaluate.attribution import Attribution
 from memlab.harness.arm import Arm, load
 from memlab.judge.rules import TokenF1
@@ -32,8 +32,7 @@ from memlab.stage import EmptyStage, stage
 from memlab.store import Store
 from memlab.tables import Tables
 from tests.chats import ScriptedChat
-from tests.examples import rest_at_night
-from tests.published import PRESETS, SAMPLE, clear, preset
+from tests.published import preset
 from tests.search.world import WordEmbedder
 from tests.small import Given, arm, lexical, lives
 
@@ -106,18 +105,6 @@ def test_a_question_among_others_has_the_content_that_it_had(tmp_path: Path) -> 
 
     assert facts(hidden) == facts(tables)
     assert Numbering.of(tables).show(hidden, hidden, tables)["gold"].equals(tables["gold"])
-
-
-def test_corpora_by_content_keep_all_but_their_order() -> None:
-    tables = lives(lives=6).load()
-    ordered = corpora_by_content(tables)
-    assert not ordered["questions"].equals(tables["questions"])
-    assert ordered["gold"].equals(tables["gold"])
-    hidden, again = Numbering.of(tables).hide(tables), Numbering.of(ordered).hide(ordered)
-    for name in tables:
-        assert name == "ids" or hidden[name].equals(again[name]), name
-    assert again["turns"] is ordered["turns"]
-    assert again["texts"] is ordered["texts"]
 
 
 def test_one_question_asked_twice_has_two_numbers(tmp_path: Path) -> None:
@@ -195,14 +182,6 @@ def test_another_permutation_changes_no_figure_of_the_best_system(
         pooled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one = arm(tmp_path, preset("best").replace(select=Gap()), lives(pool=pooled))
     assert figures(one, tmp_path, 0, monkeypatch) == figures(one, tmp_path, 7, monkeypatch)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", rest_at_night(PRESETS, SAMPLE))
-def test_another_permutation_changes_no_figure_of_any_system(
-        name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    one = arm(tmp_path, preset(name, clear), lives(lives=3, sessions=6, questions=6))
-    assert figures(one, tmp_path, 0, monkeypatch) == figures(one, tmp_path, 1, monkeypatch)
 
 
 def test_the_file_order_changes_no_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

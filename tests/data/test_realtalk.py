@@ -141,20 +141,5 @@ def test_damaged_and_missing_files(tmp_path: Path) -> None:
             RealTalk(path=file).load()
 
 
-def test_half_a_surrogate_in_bytes_is_named(tmp_path: Path) -> None:
-    (tmp_path / "Chat_1.json").write_bytes(b'{"name": "\xed\xa0\x80"}')
-    with pytest.raises(MemlabError, match=r"Chat_1\.json: this is not JSON"):
-        RealTalk(path=tmp_path).load()
-
-
-def test_numbers_of_thousands_of_digits_name_no_message(tmp_path: Path) -> None:
-    digits = "1" * 6000
-    talk = chat(qa=[question("q0", [f"D1:{digits}-D2:1", "D1:2"])], **{f"session_{digits}": []})
-    talk["session_1"][0]["dia_id"] = f"D{digits}:1"
-    tables = RealTalk(path=write(tmp_path / "Chat_1.json", talk)).load()
-    assert tables["sessions"].height == 2
-    assert tables["evidence"].rows() == [(0, 0, 1), (0, 1, 0)]
-
-
 def test_references_to_no_message_are_counted(tables: Tables) -> None:
     assert [(number, of) for _, number, of in tables["notes"].rows()] == [(1, tables["evidence"].height + 1)]  # D7:7

@@ -51,11 +51,6 @@ def evidence_texts(tables: Tables) -> set[tuple[int, str]]:
     return set(rows.select("question", "text").rows())
 
 
-def test_nothing_asked_for_changes_nothing() -> None:
-    tables = make([{0}, {1}])
-    assert Subset().cut(tables).digest(tables) == tables.digest(tables)
-
-
 def test_limit_keeps_the_first_questions_with_their_numbers_and_drops_the_rest() -> None:
     tables = Subset(limit=2).cut(make([{0}, {1}, {2}]))
     assert tables["questions"]["question"].to_list() == [0, 1]
@@ -84,11 +79,6 @@ def test_a_sample_has_every_type_and_corpus_in_proportion() -> None:
     assert set(Subset(sample=20).cut(tables)["questions"]["question"]) > set(drawn["question"])  # a larger one holds it
 
 
-def test_types_come_before_the_limit() -> None:
-    tables = Subset(types=["odd"], limit=1).cut(make([{0}, {1}, {2}, {3}]))
-    assert tables["questions"]["question"].to_list() == [1]
-
-
 def test_nothing_left_is_an_error() -> None:
     with pytest.raises(MemlabError, match="no question is left"):
         Subset(split="b").cut(make([{0}]))
@@ -110,14 +100,6 @@ def test_halves_are_disjoint_in_evidence_and_balanced(evidence_of: list[set[int]
         assert all(sides[q] == sides[p] for q in sides for p in sides if corpora[q] == corpora[p])
     if not together and all(not e for e in evidence_of):
         assert abs(list(sides.values()).count("a") - list(sides.values()).count("b")) <= 1
-
-
-def test_halves_do_not_depend_on_the_order_of_the_file() -> None:
-    evidence_of = [{i} for i in range(8)]
-    forward = make(evidence_of)
-    backward = forward.updated({"questions": forward["questions"].reverse()})
-    sides = dict(zip(forward["questions"]["question"], half(forward)))
-    assert dict(zip(backward["questions"]["question"], half(backward))) == sides
 
 
 def test_options_and_notes(tmp_path: Path) -> None:

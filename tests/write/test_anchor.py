@@ -108,27 +108,6 @@ def test_persons_are_told_where_the_text_does_not_name_them():
     assert written(anchored(ResolvePronouns(reach=0), tables))[1] == "Bob: How is she?"
 
 
-def test_a_pronoun_of_two_people_in_one_memory_is_left_alone():
-    tables = talk([("user", "I saw Tom.", "Ann"), ("user", "How is he?", "Bob"), ("user", "And Paul?", "Ann"),
-                   ("user", "He is well.", "Bob")])
-    assert written(anchored(ResolvePronouns(), memories(tables, RoundChunker(speakers=False))))[0].count("[") == 0
-    assert "he = Paul" in written(anchored(ResolvePronouns(), memories(tables)))[3]
-
-
-def test_both_are_one_line_each():
-    assert written(anchored(ResolveBoth(), memories(FRIENDS, TurnChunker(speakers=False))))[0] == (
-        "My sister Julia came yesterday.\n[I = Ann]\n[yesterday = 2023-05-19]")
-
-
-def test_conf_holds_the_defaults():
-    from hydra.utils import instantiate
-
-    from memlab.config.instantiate import choice_settings
-
-    for name, stage in {"rules": ResolveDates(), "coref": ResolvePronouns(), "rules_coref": ResolveBoth()}.items():
-        assert instantiate(choice_settings(f"write/anchor/{name}"), _convert_="all") == stage
-
-
 @given(st.lists(st.tuples(st.sampled_from(["Ann", "Bob", None]), st.text(max_size=30) | ODD), max_size=5))
 def test_any_conversation_is_anchored_once(turns):
     tables = memories(talk([("user", text, who) for who, text in turns]))

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
-from itertools import pairwise
 
 import polars as pl
 import pytest
@@ -112,26 +111,6 @@ def test_what_cannot_be_answered_was_told_of_others_only():
                         for t in (fact.tell[0], fact.distractor))
         assert not re.search(mine, said)
         assert re.search(theirs, said)
-
-
-def overlap(rows) -> float:
-    """Mean share of a question's words that stand in its evidence."""
-    shares = []
-    for _, question, _, proof, _ in rows:
-        asked = set(re.findall(r"\w+", question.lower()))
-        shares += [len(asked & set(re.findall(r"\w+", text.lower()))) / len(asked) for *_, text in proof]
-    return sum(shares) / len(shares)
-
-
-def test_paraphrase_and_distractors_do_what_they_say():
-    shares = [overlap(table_of(Synthetic(**SMALL, paraphrase=p))) for p in (0.0, 0.5, 1.0)]
-    assert all(near > far for near, far in pairwise(shares))
-
-    def twins(distractors: float) -> int:
-        texts = Synthetic(**SMALL, distractors=distractors).load()["texts"]["text"]
-        return sum(any(o in t or o.capitalize() in t for o in lexicon.OTHERS) for t in texts)
-
-    assert twins(0.0) < twins(0.5) < twins(1.0)
 
 
 def test_forty_pieces_of_evidence_fit_and_what_does_not_fit_is_said():
