@@ -161,34 +161,3 @@ def test_the_lists_are_of_the_pinned_versions() -> None:
         assert pinned("constraints-gpu.txt")[name] == one["version"]
     assert pinned("constraints.txt")["flagembedding"] == FLAG["version"]
     assert pinned("constraints.txt")["faiss-cpu"] == FAISS["version"]
-
-
-@pytest.mark.parametrize(("words", "fault"), [
-    (["--fly"], "--fly: no such option"),
-    (["--runner", "fast"], "--runner fast: none of auto, draft, generate, pooling"),
-    (["--enforce-eager", "yes"], "--enforce-eager takes no value"),
-    (["--max-model-len"], "--max-model-len takes one value, not 0"),
-    (["--log-config-file=x"], "--log-config-file is deprecated")])
-def test_a_wrong_option_is_found(words: list[str], fault: str) -> None:
-    line = [*next(plans()).line(8000)[3:], *words]
-    assert option_faults(line, VLLM["options"], VLLM["deprecated_options"]) == [fault]
-    assert "vllm.entrypoints.openai.api_server" not in VLLM["entry_points"]
-    assert "bitsandbytes" not in VLLM["quantization"]
-
-
-@pytest.mark.parametrize(("module", "right", "wrong", "fault"), [
-    ("faiss_gpu", "useFloat16", "useFloat8", "nothing has a field useFloat8"),
-    ("faiss_gpu", "faiss.index_cpu_to_gpu(", "faiss.index_to_gpu(", "there is no index_to_gpu"),
-    ("faiss_gpu", "index_gpu_to_cpu(on_gpu)", "index_gpu_to_cpu(on_gpu, 0)", "index_gpu_to_cpu takes gpu_index"),
-    ("faiss_index", "efSearch=", "ef=", "SearchParametersHNSW has no ef"),
-    ("faiss_index", "efConstruction =", "breadth =", "nothing has a field breadth"),
-    ("centroids", "niter=", "rounds_of_k_means=", "Kmeans has no rounds_of_k_means")])
-def test_a_wrong_name_of_faiss_for_gpus_is_found(module: str, right: str, wrong: str, fault: str) -> None:
-    text = MODULES[f"memlab/search/{module}.py"]
-    assert right in text
-    assert fault in faiss_faults(text.replace(right, wrong), FAISS)
-
-
-def test_a_field_that_a_class_of_faiss_does_not_have_is_refused() -> None:
-    with pytest.raises(AttributeError, match="FAISS's GpuIndexFlatIP has no nprobe"):
-        strict("GpuIndexFlatIP").nprobe = 4

@@ -81,9 +81,9 @@ def _fetch_file(entry: benchmarks.OfficialFile, source: str, target: Path, quiet
                               where=url, fix=by_hand) from fault
         except (httpx.HTTPError, httpx.InvalidURL) as fault:
             raise MemlabError(f"cannot be fetched ({fault})", where=url, fix=by_hand) from fault
+        _etag(part).unlink(missing_ok=True)
         _verify(entry, part, target)
         part.replace(target)
-        _etag(part).unlink(missing_ok=True)
     return target
 
 

@@ -165,15 +165,6 @@ def test_reading_stops_after_a_thousand_faults(tmp_path):
     assert stop.value.faults == faults
 
 
-def test_faults_of_both_files_count_together(tmp_path):
-    folder(tmp_path, ["1"] * 600, ["1"] * 600)
-    faults = validate(tmp_path)
-    assert [fault.partition(":")[0] for fault in faults[598:602]] == [
-        f"{name}.jsonl, line {line}" for name, line in
-        [("sessions", 599), ("sessions", 600), ("questions", 1), ("questions", 2)]]
-    assert faults[1000:] == [STOP]
-
-
 def at(session: str, said_on: str | None) -> dict:
     return {"corpus": "me", "session": session, "said_on": said_on, "turns": [{"role": "user", "text": session}]}
 
@@ -191,21 +182,6 @@ def visible(tables: Tables) -> list[set[str]]:
 
 TOKYO, LA = at("tokyo", "2025-05-21T01:30:00+09:00"), at("la", "2025-05-20T23:30:00-07:00")
 """16:30 UTC on the 20th, and 06:30 UTC on the 21st."""
-
-
-@pytest.mark.parametrize(("timezone", "seen"), [("UTC", {"tokyo"}), ("Asia/Tokyo", {"tokyo", "la"}), (
-    "America/Los_Angeles", {"tokyo", "la"})])
-def test_days_are_those_of_the_zone(tmp_path, timezone, seen):
-    data = Custom(path=folder(tmp_path, [LA, TOKYO], asked("2025-05-20T23:59:00Z")), timezone=timezone)
-    assert visible(data.load()) == [seen]
-    assert (data.identity() == Custom(path=tmp_path).identity()) == (timezone == "UTC")
-
-
-def test_the_hour_that_comes_twice_is_in_the_order_of_moments(tmp_path):
-    path = folder(tmp_path, [at("later", "2024-10-27T01:10Z"), at("sooner", "2024-10-27T00:50Z"),
-                             at("day", "2024-10-27")], asked(None))
-    ids = Custom(path=path, timezone="Europe/Rome").load()["ids"]  # 02:10 and 02:50 by the clock
-    assert ids.filter(kind="session")["name"].to_list() == ["day", "sooner", "later"]
 
 
 @pytest.mark.parametrize(("sessions", "moments", "place"), [

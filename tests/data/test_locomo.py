@@ -12,7 +12,6 @@ from typing import Any
 import polars as pl
 import pytest
 
-from memlab.data.dataset import Dataset
 from memlab.data.locomo import LoCoMo
 from memlab.errors import MemlabError
 from memlab.tables import Tables
@@ -151,15 +150,6 @@ def test_a_missing_file_tells_how_to_get_it(tmp_path: Path) -> None:
         LoCoMo(path=write(tmp_path / "l.json", [conversation()]), label_errors=tmp_path / "none.json")
 
 
-def test_options_are_validated_when_made(tmp_path: Path) -> None:
-    file = write(tmp_path / "l.json", [conversation()])
-    with pytest.raises(MemlabError, match="did you mean 'multi-hop'"):
-        LoCoMo(path=file, types=["multihop"])
-    for wrong in ({"limit": 0}, {"limit": True}, {"split": "c"}, {"pool": 1}, {"pools": True}):
-        with pytest.raises(ValueError, match=next(iter(wrong))):
-            LoCoMo(path=file, **wrong)
-
-
 def test_identity_is_the_content_and_never_a_path(tmp_path: Path) -> None:
     one, two = (write(tmp_path / name, [conversation()]) for name in ("one.json", "two.json"))
     assert LoCoMo(path=one).identity() == LoCoMo(path=two).identity()
@@ -169,15 +159,6 @@ def test_identity_is_the_content_and_never_a_path(tmp_path: Path) -> None:
     assert len(seen) == 5
     write(one, [{**conversation(), "sample_id": "x"}])
     assert LoCoMo(path=one).identity() != LoCoMo(path=two).identity()
-
-
-def test_protocol_name_and_notes(tmp_path: Path) -> None:
-    data = LoCoMo(path=write(tmp_path / "l.json", [conversation()]), pool=True)
-    assert isinstance(data, Dataset)
-    assert data.name == "locomo-pooled"
-    assert data.grouping() == "corpus"
-    assert any("last session" in note for note in data.notes())
-    assert any("another user's session may also answer" in note for note in data.notes())
 
 
 def test_dev_file_counts(shared_data: Path) -> None:
@@ -195,16 +176,6 @@ def test_dev_file_counts(shared_data: Path) -> None:
     captions = tables["turns"].join(tables["texts"].filter(pl.col("text").str.contains("[image: ", literal=True)),
                                     on="text_id")
     assert captions.height == 369 + 182 + 125 + 5 + 5
-
-
-def test_numbers_of_thousands_of_digits_name_no_turn(tmp_path: Path) -> None:
-    record, digits = conversation(), "1" * 6000
-    record["conversation"][f"session_{digits}"] = []
-    record["conversation"]["session_1"][0]["dia_id"] = f"D{digits}:1"
-    record["qa"][0]["evidence"] = [f"D1:{digits}", "D1:2"]
-    tables = LoCoMo(path=write(tmp_path / "l.json", [record])).load()
-    assert tables["sessions"].height == 3
-    assert tables["evidence"].filter(question=0).rows() == [(0, 0, 1)]
 
 
 def test_evidence_that_the_file_cites_and_does_not_hold_is_counted(tmp_path: Path, tables: Tables) -> None:

@@ -10,8 +10,6 @@ from typing import Any
 import polars as pl
 import pytest
 
-from memlab.data.dataset import Dataset
-from memlab.data.inspect import inspect
 from memlab.data.longmemeval import LongMemEval
 from memlab.errors import MemlabError
 from memlab.tables import Tables, text_hash
@@ -61,14 +59,6 @@ def test_ids_leave_no_trace_outside_their_table(tables: Tables) -> None:
         assert "_abs" not in str(tables[name].rows())
     named = tables["ids"].filter(pl.col("kind") == "turn", pl.col("corpus") == 0)["name"].to_list()
     assert named[:3] == ["answer_1_1", "answer_1_2", "answer_1_3"]
-
-
-def test_an_empty_session_and_a_long_turn(tmp_path: Path) -> None:
-    odd = record(haystack_sessions=[[], [turn("user", "x" * 76_560)], [turn("user", "y")], []])
-    tables = LongMemEval(path=write(tmp_path / "s.json", [odd])).load()
-    assert tables["sessions"].height == 4
-    assert tables["turns"].select("session", "turn").rows() == [(0, 0), (1, 0)]
-    assert tables["evidence"].rows() == [(0, 0, None), (0, 1, None)]
 
 
 def test_reading_stops_at_the_limit_and_gives_what_cutting_would(tmp_path: Path) -> None:
@@ -143,24 +133,6 @@ def test_truncated_and_missing_files(tmp_path: Path) -> None:
     for variant in ("oracle", "s", "m"):
         with pytest.raises(MemlabError, match=f"memlab data fetch longmemeval_{variant}"):
             LongMemEval(variant=variant)  # type: ignore[arg-type]
-
-
-def test_protocol(tmp_path: Path) -> None:
-    data = LongMemEval(path=write(tmp_path / "s.json", [record()]), pool=True, limit=1)
-    assert isinstance(data, Dataset)
-    assert data.name == "longmemeval_s-pooled"
-    assert data.grouping() == "evidence"
-    assert data.identity()["benchmark"] == "longmemeval_s"
-    assert len(data.notes()) == 2
-
-
-@pytest.mark.parametrize("field", ["answer_session_ids", "haystack_session_ids"])
-@pytest.mark.parametrize("name", [["answer_1"], {"id": "answer_1"}, 3])
-def test_a_session_id_that_is_no_text_is_named(tmp_path: Path, field: str, name: object) -> None:
-    path = write(tmp_path / "l.json", [record(**{field: [name, *record()[field][1:]]})])
-    with pytest.raises(MemlabError, match=rf"field {field}.*expected text"):
-        LongMemEval(path=path).load()
-    assert "expected text" in inspect(path).problems[0]
 
 
 def test_dev_file_counts(shared_data: Path) -> None:

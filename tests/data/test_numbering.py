@@ -14,9 +14,7 @@ import pytest
 from memlab import pipeline as pipelines
 from memlab.data import numbering
 from memlab.data.numbering import Numbering, draws
-from memlab.evaluate.attribution import Attribution
 from memlab.harness.arm import Arm, load
-from memlab.judge.rules import TokenF1
 from memlab.learn.coverage import CrossFitCoverage, LearnedK
 from memlab.learn.question_classifier import Centroids
 from memlab.query.decompose import RuleDecompose
@@ -25,13 +23,10 @@ from memlab.rank.adaptive_k import TokenMatchedK
 from memlab.rank.boost import TimeWindowBoost
 from memlab.rank.score import RandomScore
 from memlab.rank.select import Gap
-from memlab.read.prompt import PromptTemplate
-from memlab.read.reader import Reader
 from memlab.search.dense import Dense
 from memlab.stage import EmptyStage, stage
 from memlab.store import Store
 from memlab.tables import Tables
-from tests.chats import ScriptedChat
 from tests.published import preset
 from tests.search.world import WordEmbedder
 from tests.small import Given, arm, lexical, lives
@@ -158,22 +153,6 @@ def test_another_permutation_changes_no_figure(name: str, tmp_path: Path, monkey
     made = [figures(one, tmp_path, seed, monkeypatch) for seed in (0, 1)]
     assert made[0] == made[1]
     assert len(made[0]) == 1 + one.adaptive()
-
-
-def test_another_permutation_attributes_the_same_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Attribution draws some of the answers; another draw would be of other questions."""
-    chat = ScriptedChat(lambda prompt: prompt.messages[-1].content[-40:])
-    reader = Reader(chat=chat, prompt=PromptTemplate(instructions="{history} {date} {question}"))
-    none = EmptyStage(writes=("context",))
-    attribution = Attribution(reader=reader, judge=TokenF1(), second=TokenF1(), crowded=none, alone=none, nothing=none,
-                              wrong=5, right=2)
-    one = arm(tmp_path, lexical(answer=reader, judge=TokenF1(), attribute=attribution), lives(lives=4))
-    made = []
-    for seed in (0, 1):
-        figures(one, tmp_path, seed, monkeypatch)
-        made += [pl.read_parquet(next((tmp_path / f"{seed}").rglob("attribution.parquet")))]
-    assert made[0].equals(made[1])
-    assert 5 <= made[0].filter("sampled")["question"].n_unique() <= 7
 
 
 @pytest.mark.slow

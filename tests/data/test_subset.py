@@ -84,11 +84,6 @@ def test_nothing_left_is_an_error() -> None:
         Subset(split="b").cut(make([{0}]))
 
 
-def test_a_corpus_stays_whole_for_any_of_its_questions() -> None:
-    tables = Subset(limit=1).cut(make([{0}, {1}, {2}], corpora=[0, 0, 1]))
-    assert tables["sessions"]["corpus"].to_list() == [0, 0, 0]
-
-
 @given(st.lists(st.sets(st.integers(0, 12), max_size=3), min_size=1, max_size=25), st.booleans())
 def test_halves_are_disjoint_in_evidence_and_balanced(evidence_of: list[set[int]], together: bool) -> None:
     corpora = [i // 3 for i in range(len(evidence_of))] if together else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import datetime, timedelta
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 
 from memlab.data.benchmarks import Builder
 from memlab.data.dataset import session_texts
-from memlab.data.longmemeval import LongMemEval
 from memlab.data.subset import Subset, grow, pool_corpora
 from memlab.data.synthetic.dataset import Synthetic
 from memlab.errors import MemlabError
@@ -178,14 +176,3 @@ def test_pooled_evidence_keeps_the_date_of_the_questions_own_slot() -> None:
     pile = pool_corpora(make({"c0": ["a", "shared"], "c1": ["shared"]}))
     dated = pile["evidence"].join(pile["sessions"], on="session").sort("question")
     assert dated["said_on"].to_list() == [DAY + timedelta(days=1), DAY]
-
-
-def test_larger_dev_files(shared_data: Path) -> None:
-    path = shared_data / "longmemeval_oracle.dev.json.xz"
-    pile = LongMemEval(variant="oracle", path=path, pool=True).load()
-    assert pile["sessions"]["session"].to_list() == list(range(284))
-    assert pile["evidence"].null_count()["session"].item() == 0
-    one, few = (LongMemEval(variant="oracle", path=path, **more).load() for more in ({}, {"grow": 20, "limit": 5}))
-    sizes = one["sessions"].join(few["questions"], on="corpus", how="semi").group_by("corpus").len()
-    assert few["sessions"].height == 20 * sizes["len"].sum()
-    assert evidence(few) == [row for row in evidence(one) if row[0] in dict(evidence(few))]

@@ -7,7 +7,6 @@ import sys
 
 import pytest
 
-from memlab import __main__ as command
 from memlab.runtime.uncaught import INTERRUPTED, is_interrupt
 from tests.examples import rest_at_night
 
@@ -29,16 +28,6 @@ def test_other_errors_keep_their_traceback_and_scripts_their_hook() -> None:
                               capture_output=True, text=True, check=False)
         assert "Traceback" in done.stderr
         assert SENTENCE not in done.stderr
-
-
-def test_ctrl_c_while_a_command_is_imported(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-                                            ) -> None:
-    def interrupted(name: str) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(command.importlib, "import_module", interrupted)
-    assert command.main(["run"]) == INTERRUPTED
-    assert capsys.readouterr().err.strip() == SENTENCE
 
 
 def test_an_exception_that_follows_an_interrupt_is_one() -> None:

@@ -75,14 +75,6 @@ def test_a_time_of_day_is_resolved_with_its_day():
     assert out["memories"]["happened_on"].to_list() == [datetime(2023, 5, 19)]
 
 
-def test_a_value_that_says_more_than_its_key_is_read_itself():
-    tables = memories(talk([("user", "Hello"), ("assistant", "You came yesterday.")]), SessionChunker(roles=("user",)))
-    out = anchored(ResolveDates(), tables)
-    assert written(out) == ["Hello"]
-    assert written(out, "value")[0].endswith("\n[yesterday = 2023-05-19]")
-    assert out["memories"]["happened_on"].to_list() == [None]  # the key tells when it happened
-
-
 def test_nothing_to_resolve_changes_nothing():
     tables = memories(talk([("user", "Tea or coffee?"), ("assistant", "Tea."), ("user", "On 2023-05-01 I had tea.")]))
     for stage in (ResolveDates(), ResolvePronouns(), ResolveBoth()):

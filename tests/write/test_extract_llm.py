@@ -180,16 +180,6 @@ def test_a_part_that_cannot_be_read_keeps_its_turns(store: Store) -> None:
     assert 0 < facts < 30
 
 
-@pytest.mark.filterwarnings("ignore:1 of 1 sessions")
-def test_a_turn_larger_than_the_window_is_cut(store: Store) -> None:
-    chat = ScriptedChat(echoed, window=1024)
-    with pytest.warns(UserWarning, match="one turn that was cut"):
-        out = after(LLMExtract(chat=chat, into="replace", max_tokens=256), store,
-                    talk([("user", "word " * 9000), ("assistant", "Yes.")]))
-    assert len(chat.asked) == 2
-    assert out["memories"]["turns"].to_list() == [[0], [1]]
-
-
 def test_a_window_without_room_is_told(store: Store) -> None:
     with pytest.raises(MemlabError, match="max_tokens"):
         after(LLMExtract(chat=ScriptedChat(echoed), max_tokens=2000), store)

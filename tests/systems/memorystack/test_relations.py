@@ -181,16 +181,6 @@ def test_claims_by_hand():
     assert list(claims("She moved to Chicago. There is not much.")) == []
 
 
-def test_undated_memories_come_first_and_gain_no_gap(store):
-    out = alike(store, (1, 3, "I like jazz."), (0, None, "I don't like jazz."))
-    assert edges(out, "SUPERSEDES") == [(0, 1, "SUPERSEDES", 0.75)]
-
-
-def test_kinds_do_not_mix(store):
-    tables = told((0, 0, "I like jazz."), (1, 1, "I don't like jazz."), kind=["turn", "session"])
-    assert edges(done(MemoryStack(embedder=Angles({"I like jazz.": 0, "I don't like jazz.": 0})), tables, store)) == []
-
-
 def test_small_and_odd_haystacks(store):
     assert edges(related(store, (0, 0, "Hi"))) == []  # one session of one word
     assert edges(related(store, (0, 0, "Hi"), (0, 0, ""))) == [(1, 0, "FOLLOWS", 1.0)]
