@@ -102,11 +102,6 @@ def test_equation_2_with_one_query_is_reciprocal_rank_fusion_and_neighbours_are_
     assert linked == pytest.approx([2 / 61, 1 / 62 + 1 / 61], abs=1e-6)
 
 
-@pytest.mark.parametrize("name", MEMORYSTACK)
-def test_all_queries_of_memorystack_weigh_the_same(name: str) -> None:
-    assert preset(name).expand.weight == 1.0
-
-
 @pytest.mark.parametrize("settings", [{}, {"method": "weighted", "normaliser": "minmax"}])
 def test_sums_over_queries_are_refused_for_scores_that_are_no_ranks(settings: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="choose method: rrf"):

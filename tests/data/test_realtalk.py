@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from memlab.data.dataset import Dataset
-from memlab.data.inspect import inspect
 from memlab.data.realtalk import RealTalk, cited_positions
 from memlab.errors import MemlabError
 from memlab.tables import Tables
@@ -105,14 +104,6 @@ def test_one_file_and_its_identity(tmp_path: Path) -> None:
     assert one.identity() == all_.identity()
     write(tmp_path / "Chat_2_A_B.json", chat())
     assert one.identity() != all_.identity()
-
-
-def test_check_counts_what_it_read(tmp_path: Path) -> None:
-    write(tmp_path / "Chat_1_A_B.json", chat())
-    finding = inspect(tmp_path)
-    assert (finding.benchmark, finding.problems) == ("realtalk", [])
-    assert finding.facts[0].startswith("5 questions over 1 corpus, 2 sessions, 5 turns")
-    assert inspect(tmp_path / "Chat_1_A_B.json").facts == finding.facts
 
 
 @pytest.mark.parametrize(("changes", "fault"), [

@@ -97,16 +97,6 @@ def test_halves_are_disjoint_in_evidence_and_balanced(evidence_of: list[set[int]
         assert abs(list(sides.values()).count("a") - list(sides.values()).count("b")) <= 1
 
 
-def test_options_and_notes(tmp_path: Path) -> None:
-    (tmp_path / "l.json").write_text("[]")
-    plain, cutting = (LoCoMo(path=tmp_path / "l.json", **fields)
-                      for fields in ({}, {"limit": 3, "types": ["temporal", "multi-hop"], "pool": True}))
-    assert cutting.options() == {"limit": 3, "sample": None, "types": ["multi-hop", "temporal"], "split": None,
-                                "pool": True}
-    assert Subset.notes(plain) == []
-    assert any("limit=3" in note for note in Subset.notes(cutting))
-
-
 def test_halves_of_the_dev_files(shared_data: Path) -> None:
     locomo = [LoCoMo(path=shared_data / "locomo10.dev.json", split=side).load() for side in ("a", "b")]
     assert [t["questions"]["corpus"].n_unique() for t in locomo] == [3, 3]

@@ -49,15 +49,6 @@ def test_the_loading_of_a_model_is_left_out_of_the_pace(clock: list[float]) -> N
     assert pace.left() == pytest.approx(80 * 2.0 / 10)
 
 
-def test_the_rate_and_the_time_left_agree_where_the_first_units_are_the_costly_ones(clock: list[float]) -> None:
-    pace = Pace(1_854, 10_000.0)
-    clock[0] = 35.0
-    pace.step(32, 500.0)
-    left = pace.left()
-    assert left == pytest.approx(9_500 * 35 / 500)
-    assert pace.describe("texts", "") == f"32/1,854 texts, {1_822 / 665:.1f} texts/s, 11 min 05 s left"
-
-
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import sys
 from datetime import datetime
 from pathlib import Path
@@ -181,16 +180,6 @@ def test_no_folder_and_an_empty_one_are_told(tmp_path):
             Documents(path=path)
     with pytest.raises(Faults, match="there is no document in it"):
         Documents(path=tmp_path).load()
-
-
-def test_files_with_unwritable_names_are_told(tmp_path):
-    try:
-        (tmp_path / os.fsdecode(b"bad\xff.txt")).write_text("x")
-    except OSError:
-        pytest.skip("this file system knows UTF-8 names only")
-    documents, faults = read_documents(tmp_path, 1)
-    assert documents == {}
-    assert faults == ["bad\\udcff.txt: its name is not UTF-8. Fix: rename it"]
 
 
 def test_days_of_documents_and_questions_are_those_of_the_zone(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from memlab.store import Store
 from memlab.systems.memorystack.relations import MemoryStack
-from memlab.tables import frame, texts_frame
 from memlab.write.contradiction import Claim, claims
 from memlab.write.relations import confidence, nearest
 from tests.write.relations.worlds import Angles, done, edges, told
@@ -179,16 +178,6 @@ def test_claims_by_hand():
     assert list(claims("We moved from Bergen to Cork", "Ann")) == [
         Claim("home", "ann", frozenset({"bergen"}), False), Claim("home", "ann", frozenset({"cork"}), True)]
     assert list(claims("She moved to Chicago. There is not much.")) == []
-
-
-def test_small_and_odd_haystacks(store):
-    assert edges(related(store, (0, 0, "Hi"))) == []  # one session of one word
-    assert edges(related(store, (0, 0, "Hi"), (0, 0, ""))) == [(1, 0, "FOLLOWS", 1.0)]
-    none = told((0, 0, "x")).updated({"memories": frame("memories", {"memory": []}), "texts": texts_frame([])})
-    assert edges(done(MemoryStack(embedder=Angles()), none, store)) == []
-    german, chinese = "Ich wohne in Köln", "我住在科隆"
-    same = related(store, (0, 0, german), (1, 1, chinese), degrees={german: 0, chinese: 5})
-    assert [e[2] for e in edges(same)] == ["RELATED_TO", "SAME_TOPIC"]
 
 
 def test_nearest_in_blocks_is_nearest_in_one():
