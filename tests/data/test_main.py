@@ -42,25 +42,17 @@ def test_list_names_the_benchmarks_and_where_they_are(memlab_home: Path, capsys:
     assert "10 files; all here" in capsys.readouterr().out
 
 
-def test_check_takes_the_words_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = write(tmp_path / "l.json", [conversation()])
-    printed = []
-    for words in ([path], ["--path", path], [f"data.path={path}", "data=locomo"]):
-        assert main(["check", *words]) == 0
-        printed.append(capsys.readouterr().out)
-    assert len(set(printed)) == 1
-    assert main(["check"]) == 1
-    assert "no file or folder is named" in capsys.readouterr().err
-
-
 def test_check_tells_the_benchmark_and_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(tmp_path / "l.json", [conversation()])
-    assert main(["check", path]) == 0
-    printed = capsys.readouterr().out
-    assert "7 questions over 1 corpus, 3 sessions, 5 turns" in printed
-    assert "questions not scored in retrieval" in printed
-    assert ": 2 (conv-1:3, conv-1:5)" in printed
-    assert "no problem found" in printed
+    for words in ([path], ["--path", path], [f"data.path={path}", "data=locomo"]):
+        assert main(["check", *words]) == 0
+        printed = capsys.readouterr().out
+        assert "7 questions over 1 corpus, 3 sessions, 5 turns" in printed
+        assert ": 2 (conv-1:3, conv-1:5)" in printed  # not scored in retrieval
+        assert "no problem found" in printed
+    for words, problem in (([], "no file or folder is named"), (["none.json"], "no such file or folder")):
+        assert main(["check", *words]) == 1
+        assert problem in capsys.readouterr().err
 
 
 def test_check_tells_the_longmemeval_files_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -125,11 +117,6 @@ def test_check_refuses_an_export_and_names_the_importer(tmp_path: Path, capsys: 
 def test_check_fails_with_the_problem(tmp_path: Path, records: object, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", write(tmp_path / "x.json", records)]) == 1
     assert "problem: " in capsys.readouterr().out
-
-
-def test_check_of_a_path_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", str(tmp_path / "none.json")]) == 1
-    assert "no such file or folder" in capsys.readouterr().err
 
 
 def test_show_by_id_and_by_number(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -96,14 +96,6 @@ def test_of_a_session_too_long_the_turns_around_the_passage_are_shown(store: Sto
     assert asked.messages[0].content.count("[...]") == 2
 
 
-def test_a_turn_larger_than_the_window_is_cut_and_asked_about(store: Store) -> None:
-    chat = ScriptedChat(lambda p: "A note.", window=500)
-    with pytest.warns(UserWarning, match="2 of 2 passages"):
-        out = after(LLMContext(chat=chat), store, talk([("user", "word " * 9000), ("assistant", "Yes.")]))
-    assert len(chat.asked) == 2
-    assert written(out)[0] == "A note.\n" + "word " * 9000
-
-
 @pytest.mark.parametrize(("reply", "kept"), [
     ("One. Two. Three.", "One. Two."),
     ("Ann met Dr. Ray and Mr. B. Long in St. Ives. She liked it. More", "Ann met Dr. Ray and Mr. B. Long in St. Ives. "

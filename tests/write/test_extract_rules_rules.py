@@ -4,13 +4,10 @@ import polars as pl
 import pytest
 
 from memlab.errors import MemlabError
-from memlab.rank.score import Score
-from memlab.store import Store
-from memlab.tables import Tables, add_texts, frame, text_hash
+from memlab.tables import Tables, frame
 from memlab.write.chunk import Levels, SessionChunker, TurnChunker
 from memlab.write.extract import Chunked
 from memlab.write.extract_rules import RulesExtract, category, entities, links, names, sentences, spans
-from tests.small import lexical
 from tests.write.conversations import talk, written
 
 CHAT = talk([("user", "Hi! I moved to Oslo. I love tea, and it rains. Nice?"),
@@ -113,17 +110,6 @@ def test_a_word_a_blank_or_another_language_loses_no_session(sessions: list, int
     out = after(RulesExtract(into=into), talk(*sessions))  # type: ignore[arg-type]
     raw = TurnChunker().run(talk(*sessions), None)["memories"]  # type: ignore[arg-type]
     assert set(out["memories"]["session"]) == set(raw["session"])
-
-
-def test_a_fact_leads_to_its_turn(tmp_path) -> None:
-    asked = frame("questions", {"question": [0], "corpus": [0], "text_id": [text_hash("2023-05-20 moved")]})
-    tables = CHAT.updated({"questions": asked, "texts": add_texts(CHAT["texts"], ["2023-05-20 moved"])[1]})
-    lanes = lexical(extract=RulesExtract()).run(tables, Store(tmp_path))
-    assert {"lexical:turn", "lexical:fact"} <= set(lanes["ranking"].columns)
-    first = lanes["ranking"].join(lanes["units"], on="unit").row(0, named=True)
-    assert (first["level"], first["turns"]) == ("turn", [0])
-    alone = lexical(extract=RulesExtract(into="replace"), score=Score(level="memory")).run(tables, Store(tmp_path))
-    assert set(alone["units"]["level"]) == {"memory"}
 
 
 @pytest.mark.parametrize(("sentence", "slot"), [

@@ -46,16 +46,8 @@ class Document(NamedTuple):
         return None if self.stated is None else read_moment(self.stated, "its date")
 
 
-def decode(raw: bytes) -> str:
-    """Decode UTF-8 text, its lines ended by one character; raise MemlabError for another encoding, and for no text."""
-    return _with_line_ends(_decode(raw))
-
-
-def _with_line_ends(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
 def _decode(raw: bytes) -> str:
+    """Decode UTF-8 text; raise MemlabError for another encoding, and for no text."""
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise MemlabError("it is UTF-16", fix="save it as UTF-8")
     try:
@@ -90,7 +82,7 @@ def json_file(raw: bytes) -> Document:
      DocumentBlock(place='[1]', text='A note.', offset=36, page=None)]
     """
     try:
-        value = load_json(decode(raw))
+        value = load_json(_decode(raw))
         entries = list(_children("", value)) if isinstance(value, dict | list) else [("", value)]
         named = isinstance(value, dict)
         texts = [(place, "\n".join(_lines(entry, place if named else ""))) for place, entry in entries]
@@ -146,7 +138,7 @@ def _cut(whole: str, begin: int, end: int) -> tuple[int, str]:
 def _read(raw: bytes, *, markdown: bool) -> Document:
     original = _decode(raw)
     breaks = [found.start() - n for n, found in enumerate(re.finditer("\r\n", original))]  # places of the line ends
-    whole = _with_line_ends(original)
+    whole = original.replace("\r\n", "\n").replace("\r", "\n")
     start, stated = 0, None
     front = _FRONT.match(whole)
     if front and _is_mapping(front[1].splitlines()):  # else text between two rules
