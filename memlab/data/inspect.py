@@ -55,12 +55,12 @@ def inspect(path: Path, timezone: str = "UTC") -> Finding:
     if path.suffix == ".jsonl" and not own and not (path.parent / jsonl.SESSIONS).exists():
         return Finding("unknown", problems=[
             f"{path}: neither {jsonl.SESSIONS} nor {jsonl.QUESTIONS}, and no chat export that `{IMPORT}` knows"])
+    own = own or path.suffix == ".jsonl"
     try:
-        if own or path.suffix == ".jsonl":
-            return _custom(path if path.is_dir() else path.parent, timezone)
-        if documents:
-            folder = Documents(path=path, timezone=timezone)
-            return Finding(folder.name, _facts(folder.load()))
+        if own or documents:
+            folder = path if path.is_dir() else path.parent
+            mine = Custom(path=folder, timezone=timezone) if own else Documents(path=folder, timezone=timezone)
+            return Finding(mine.name, _facts(mine.load()))
         kind = readers.detect(next(readers.records(path)))
         if kind is None:
             return _chat_export(path) or Finding("unknown", problems=[
@@ -71,14 +71,6 @@ def inspect(path: Path, timezone: str = "UTC") -> Finding:
         problems = fault.faults if isinstance(fault, Faults) else [str(fault)]
         return (None if documents or own else _chat_export(path)) or Finding(
             "documents" if documents else "custom" if own else "unreadable", problems=problems)
-
-
-def _custom(folder: Path, timezone: str) -> Finding:
-    """Count what a folder of the user's own holds, or list its faults."""
-    if problems := jsonl.validate(folder, timezone):
-        return Finding("custom", problems=problems)
-    data = Custom(path=folder, timezone=timezone)
-    return Finding(data.name, _facts(data.load()))
 
 
 def _chat_export(path: Path) -> Finding | None:

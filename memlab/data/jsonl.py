@@ -187,27 +187,19 @@ def add_question(build: Builder, number: int, question: QuestionLine, corpus: in
         build.evidence(question=number, session=session, turn=turn)
 
 
-def validate(folder: Path, timezone: str = "UTC") -> list[str]:
-    """Return all faults of a folder (or of the folder of a file), each naming file, line and field.
+def read(folder: Path, zone: tzinfo | None = None) -> FolderContent:
+    """Read both files of a folder, and collect their first faults by file, line and field; there may be no questions.
 
-    timezone: name of the time zone whose days count for times with a UTC offset.
+    zone: time zone of the days; None is UTC.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
     >>> _ = (folder / "sessions.jsonl").write_text(
     ...     '{"corpus": "ann", "session": "s1", "said_on": "20 May", "turns": [{"role": "bot", "text": "Hi"}]}')
-    >>> for fault in validate(folder): print(fault)
+    >>> for fault in read(folder).faults: print(fault)
     sessions.jsonl, line 1, field said_on: expected a date: write 2023-05-20, 2023-05-20T18:30 or \
 2023-05-20T18:30+02:00, got '20 May'
     sessions.jsonl, line 1, field turns[0].role: input should be 'user' or 'assistant', got 'bot'
-    """
-    return read(folder if folder.is_dir() else folder.parent, time_zone(timezone, "timezone")).faults
-
-
-def read(folder: Path, zone: tzinfo | None = None) -> FolderContent:
-    """Read both files of a folder, and collect their first faults; questions.jsonl may be missing.
-
-    zone: time zone of the days; None is UTC.
     """
     faults: list[str] = []
     clock = Clock(zone)

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from memlab.data.dataset import Dataset
 from memlab.data.realtalk import RealTalk, cited_positions
 from memlab.errors import MemlabError
 from memlab.tables import Tables
@@ -94,16 +93,6 @@ def test_gold_and_the_day_of_the_question(tables: Tables) -> None:
     assert gold["category"].to_list() == ["multi-hop", "multi-hop", "temporal", "commonsense", "multi-hop", "multi-hop"]
     assert gold["answer"][2] == "2024"
     assert tables["questions"]["asked_on"].unique().to_list() == [datetime(2024, 1, 2, 0, 10, 7)]
-
-
-def test_one_file_and_its_identity(tmp_path: Path) -> None:
-    file = write(tmp_path / "Chat_1_A_B.json", chat())
-    one, all_ = RealTalk(path=file), RealTalk(path=tmp_path)
-    assert isinstance(one, Dataset)
-    assert (one.name, one.grouping()) == ("realtalk", "corpus")
-    assert one.identity() == all_.identity()
-    write(tmp_path / "Chat_2_A_B.json", chat())
-    assert one.identity() != all_.identity()
 
 
 @pytest.mark.parametrize(("changes", "fault"), [

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.data.custom import Custom, validate
+from memlab.data.custom import Custom
+from memlab.data.jsonl import read
 from memlab.errors import Faults, MemlabError
 from memlab.memory import Memory, Session, Turn
 from memlab.runtime.clock import has_offset
@@ -110,6 +111,6 @@ def test_a_turn_is_as_long_as_can_be_read_again(tmp_path: Path) -> None:
     with Memory(tmp_path / "ann", lexical()) as memory:
         memory.add(Session("2023-05-20", [("user", "é" * 10_000_000)]))  # 60 MB in the file
         memory.export(tmp_path / "sessions.jsonl")
-    assert validate(tmp_path) == []
+    assert read(tmp_path).faults == []
     with Memory(tmp_path / "ben", lexical()) as memory:
         assert memory.import_sessions(tmp_path / "sessions.jsonl") == [0]

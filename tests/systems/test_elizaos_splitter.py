@@ -63,21 +63,6 @@ def transcription(text: str, size: int, overlap: int) -> list[str]:
     return []
 
 
-def test_only_the_first_separator_has_a_say():
-    assert made(FirstSeparator(separators=["\n\n"]))["memories"].equals(made(FirstSeparator())["memories"])
-    text = "one. two. three"
-    assert split(text, 4, 0) == [(0, len(text))]  # it has no blank line, and still it is returned
-    assert split(" \n\n ", 4, 0) == []
-
-
-def test_a_piece_begins_with_the_last_characters_of_the_one_before_even_inside_a_word():
-    text = "aaa\n\nbbb\n\nccc\n\nddd"
-    assert split(text, 10, 0) == [(0, 8), (8, 18)]
-    assert split(text, 10, 1) == [(0, 8), (7, 13), (12, 18)]
-    long = "a" * 8 + "\n\n" + "b" * 30
-    assert split(long, 10, 3) == [(0, 8), (5, 40)]  # whatever size that makes
-
-
 @given(st.text(alphabet="ab. \n", max_size=80), st.integers(1, 20), st.data())
 def test_pieces_are_those_of_the_published_algorithm(text, size, data):
     overlap = data.draw(st.integers(0, size - 1))
