@@ -55,11 +55,11 @@ UNUSED = (
     "config/*.py", "live/*.py", "report/*.py", "runtime/files.py", "serving/**/*.py", "track/*.py",
     "harness/manifest.py", "harness/staleness.py",
     "harness/plan.py", "harness/results.py", "harness/sweep.py",
-    "data/fetch.py", "data/inspect.py", "data/mteb.py", "data/__main__.py", "judge/*.py",
+    "data/fetch.py", "data/inspect.py", "data/__main__.py", "judge/*.py",
     "learn/**/*.py", "oracle/*.py", "store/__main__.py", "search/late_index.py", "data/locomo.py")
 USED = (
     "pipeline.py", "stage.py", "tables.py", "text/token_counter.py", "question_types.py", "data/synthetic/dataset.py",
-    "data/synthetic/lexicon.py", "store/store.py", "text/tokenize.py", "write/chunk.py",
+    "data/synthetic/lexicon.py", "data/synthetic/lexicon.yaml", "store/store.py", "text/tokenize.py", "write/chunk.py",
     "query/classify.py", "search/bm25.py", "rank/score.py", "read/prompt.py", "evaluate/summary.py",
     "evaluate/retrieval.py", "harness/arm.py", "harness/run_tables.py", "runtime/clock.py")
 
