@@ -12,13 +12,11 @@ from memlab.data.benchmarks import Builder
 from memlab.harness.arm import refusal
 from memlab.pipeline import Pipeline
 from memlab.stage import EmptyStage
-from memlab.store import Store
-from memlab.tables import GOLD, Tables, empty
+from memlab.tables import GOLD, Tables
 from tests.examples import rest_at_night
 from tests.published import FITTED, ORACLES, PRESETS, PUBLISHED, SAMPLE, TAINTED, clear, preset
 from tests.small import lives
 from tests.test_leaks import found_sessions, fresh, planted, shuffled
-from tests.write.relations.worlds import told
 
 pytestmark = pytest.mark.slow
 
@@ -117,16 +115,3 @@ def _moves(without: Pipeline, reference: Tables, tables: Tables, root: Path) -> 
     key = ["question", "rank", "unit"]
     return not (made["ranking"].select(key).equals(reference["ranking"].select(key))
                 and made["context"].equals(reference["context"]))
-
-
-@pytest.mark.parametrize(("old", "new"), [
-    ("I work at Microsoft.", "I just started at Google."), ("I work at Microsoft.", "I just switched jobs to Google."),
-    ("I love Italian food.", "I prefer Thai food now."),
-])
-def test_memorystacks_own_examples_give_their_edge_from_end_to_end(old: str, new: str, tmp_path: Path) -> None:
-    """The published gate stops them with this encoder, as with MiniLM; the corrected preset has none."""
-    tables = told((0, 0, old), (1, 61, new)).updated({"edges": empty("edges")})
-    edges = {name: preset(name).run(tables, Store(tmp_path), until="relate")["edges"].filter(kind="SUPERSEDES")
-             for name in ("memorystack_fast", "memorystack_fast_corrected")}
-    assert edges["memorystack_fast"].is_empty()
-    assert edges["memorystack_fast_corrected"]["confidence"].to_list() == [0.95]

@@ -35,7 +35,6 @@ from memlab.data import readers
 from memlab.data.benchmarks import Builder
 from memlab.data.dataset import GroupBy
 from memlab.data.jsonl import QUESTIONS, SESSIONS, FolderDataset, add_question, read
-from memlab.data.jsonl import validate as validate
 from memlab.errors import Faults, MemlabError
 from memlab.runtime.clock import Clock, order
 from memlab.stage import stage

@@ -45,7 +45,7 @@ def inspect(path: Path, timezone: str = "UTC") -> Finding:
         raise MemlabError("it is no plain file and no folder", where=str(path))
     try:
         if data := _of_several_files(path):
-            return Finding(data.name, [*_facts(data.load()), *_ambiguous(data)])
+            return Finding(data.name, _facts(data.load()))
     except MemlabError as fault:
         return Finding("unreadable", problems=[str(fault)])
     documents = path.is_dir() and not (path / jsonl.SESSIONS).exists()
@@ -55,12 +55,12 @@ def inspect(path: Path, timezone: str = "UTC") -> Finding:
     if path.suffix == ".jsonl" and not own and not (path.parent / jsonl.SESSIONS).exists():
         return Finding("unknown", problems=[
             f"{path}: neither {jsonl.SESSIONS} nor {jsonl.QUESTIONS}, and no chat export that `{IMPORT}` knows"])
+    own = own or path.suffix == ".jsonl"
     try:
-        if own or path.suffix == ".jsonl":
-            return _custom(path if path.is_dir() else path.parent, timezone)
-        if documents:
-            folder = Documents(path=path, timezone=timezone)
-            return Finding(folder.name, _facts(folder.load()))
+        if own or documents:
+            folder = path if path.is_dir() else path.parent
+            mine = Custom(path=folder, timezone=timezone) if own else Documents(path=folder, timezone=timezone)
+            return Finding(mine.name, _facts(mine.load()))
         kind = readers.detect(next(readers.records(path)))
         if kind is None:
             return _chat_export(path) or Finding("unknown", problems=[
@@ -71,14 +71,6 @@ def inspect(path: Path, timezone: str = "UTC") -> Finding:
         problems = fault.faults if isinstance(fault, Faults) else [str(fault)]
         return (None if documents or own else _chat_export(path)) or Finding(
             "documents" if documents else "custom" if own else "unreadable", problems=problems)
-
-
-def _custom(folder: Path, timezone: str) -> Finding:
-    """Count what a folder of the user's own holds, or list its faults."""
-    if problems := jsonl.validate(folder, timezone):
-        return Finding("custom", problems=problems)
-    data = Custom(path=folder, timezone=timezone)
-    return Finding(data.name, _facts(data.load()))
 
 
 def _chat_export(path: Path) -> Finding | None:
@@ -96,13 +88,6 @@ def _of_several_files(path: Path) -> Dataset | None:
         if any(next(place.glob("*/chat*.json"), None) for place in places):
             return Beam(size=size, path=path)
     return None
-
-
-def _ambiguous(data: Dataset) -> list[str]:
-    """Count the questions of BEAM whose evidence is ambiguous."""
-    names = data.ambiguous() if isinstance(data, Beam) else []
-    return [f"questions that cite an id of several messages, not scored: {len(names)} ({', '.join(names[:5])}"
-            + (", ...)" if len(names) > 5 else ")")] if names else []
 
 
 def _variant(path: Path) -> Literal["oracle", "s", "m"]:
@@ -139,10 +124,11 @@ def _facts(tables: Tables) -> list[str]:
     ] if kinds.height else ["no questions: memlab ask searches the sessions; a run needs questions.jsonl"]
     if span := tables["sessions"]["said_on"].drop_nulls().sort().to_list():
         facts.append(f"dates from {span[0]:%Y-%m-%d} to {span[-1]:%Y-%m-%d}")
-    without = ids.filter(pl.col("kind") == "question").join(evidence, on="question", how="anti")["name"].to_list()
-    if without:
-        listed = ", ".join(without[:5]) + (", ..." if len(without) > 5 else "")
-        facts.append(f"questions without evidence that can be found, not scored: {len(without)} ({listed})")
+    unscored = ids.join(gold.filter(~pl.col("scored")), on="question")["name"].to_list()
+    if unscored:
+        listed = ", ".join(unscored[:5]) + (", ..." if len(unscored) > 5 else "")
+        facts.append(f"questions not scored in retrieval (to decline, or without evidence that can be found): "
+                     f"{len(unscored)} ({listed})")
     blank = tables["texts"].filter(pl.col("text").str.strip_chars() == "")["text_id"]
     session_ids = ids.filter(pl.col("kind") == "session").group_by("corpus", "name").len()
     last_asked = tables["questions"].group_by("corpus").agg(pl.col("asked_on").max())

@@ -17,7 +17,7 @@ from memlab.data import readers
 from memlab.data.benchmarks import Builder, data_folder
 from memlab.data.dataset import GroupBy
 from memlab.data.subset import Subset, known_types
-from memlab.errors import MemlabError
+from memlab.errors import MemlabError, natural_order
 from memlab.stage import LocalPath, stage
 from memlab.tables import Tables
 
@@ -90,16 +90,11 @@ class RealTalk(Subset):
     def _files(self) -> list[Path]:
         """Return the chats in the order of their numbers."""
         place = self.path or data_folder() / "realtalk"
-        files = [place] if place.is_file() else sorted(place.glob("Chat_*.json"), key=_chat_number)
+        files = [place] if place.is_file() else [*place.glob("Chat_*.json")]
         if not files:
             fix = "run `memlab data fetch realtalk`, or point data.path at your copy of the repository's folder data"
             raise instead(self.path, MemlabError("no Chat_*.json is there", where=str(place), fix=fix))
-        return files
-
-
-def _chat_number(path: Path) -> tuple[int, str]:
-    number = re.match(r"Chat_(\d+)", path.name)
-    return (int(number[1]) if number else 0, path.name)
+        return sorted(files, key=lambda path: natural_order(path.name))
 
 
 def cited_positions(cited: list[str], positions: dict[MessageId, tuple[int, int]]) -> list[tuple[int, int]]:

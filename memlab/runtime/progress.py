@@ -96,15 +96,11 @@ def progress(label: str, total: int, unit: str, *, cost: float | None = None, lo
     stream = stream or sys.stderr
     pace = Pace(total, cost, loads=loads)
     if total == 0 or _SCREEN.locked():
-        yield _silent
+        yield lambda *_, **__: None
     elif stream.isatty():
         yield from _bar(label, pace, unit, stream)
     else:
         yield _lines(label, pace, unit, stream, every)
-
-
-def _silent(n: int, note: str = "", cost: float | None = None) -> None:
-    del n, note, cost
 
 
 def _lines(label: str, pace: Pace, unit: str, stream: TextIO, every: float) -> Step:

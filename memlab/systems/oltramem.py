@@ -1,12 +1,10 @@
 """OltraMem: dates and pronouns resolved as a turn is written; turns vote for sessions, which are shown whole.
 
-OltraMem: dates and pronouns resolved as a turn is written; turns vote for sessions, which are shown whole.
-
 It reports a retrieval hit of 98 % and 70.4 % of LongMemEval's answers, and 81.2 % of LoCoMo's on 500 sampled questions.
 ``conf/system/oltramem.yaml``:
 
-* write: ``chunk``: turn. ``anchor``: rules_coref, the persons of pronouns (``pronouns`` here, by the rules of
-  ``coreference`` and the names in ``lexicon``), then relative dates as ISO dates (``write.anchor``).
+* write: ``chunk``: turn. ``anchor``: rules_coref, the persons of pronouns (below, by the names in ``names.yaml``),
+  then relative dates as ISO dates (``write.anchor``).
 * search: ``dense``: hnsw, ``lexical``: bm25, over turns.
 * rank: ``score``: weighted. ``rollup``: dcg_sum. ``select``: fixed_3. How many sessions it shows is not published.
 * read: ``measure``: session, whole sessions. ``prompt``: oltramem, one plain prompt.
@@ -24,20 +22,13 @@ turn keeps its words; a note is appended: ``[she = Julia; you = Bob]``.
 
 There is no corrected form. The experiments that its write-up calls failed are arms of +exp=failed_experiments.
 
-English given names by gender, and words for kin and friends.
-
-Names of both genders ("Alex", "Sam") and names that are also words, places or months ("Grace", "Austin", "April") are
-left out. Names that are not listed are not resolved.
-
-Coreference by rules: "he", "she", "they", "I" and "you" are the last named person who fits.
-
-The turns of a session are read in order. A person is a given name with a known gender (``lexicon``), a
-title with a name ("Mr. Ray"), or kin and friends of somebody ("my sister", "Anna's boss", "my friend Anna"). "He" and
-"she" are the last such person named at most ``reach`` turns before, or earlier in the turn, but not if somebody else
-follows ("a girl", "someone", an unknown name). If two people talk, neither calls the other "he" or "she". "They" are a
-pair of names, or kin in the plural, in the same turn, but not if another plural follows. "I" is the speaker, "you" the
-other one of two speakers, if they have names. "He or she", and a pronoun that means several people in one turn, are not
-resolved.
+**Coreference by rules.** The turns of a session are read in order. A person is a given name with a known gender
+(``names.yaml``), a title with a name ("Mr. Ray"), or kin and friends of somebody ("my sister", "Anna's boss", "my
+friend Anna"). "He" and "she" are the last such person named at most ``reach`` turns before, or earlier in the turn, but
+not if somebody else follows ("a girl", "someone", an unknown name). If two people talk, neither calls the other "he" or
+"she". "They" are a pair of names, or kin in the plural, in the same turn, but not if another plural follows. "I" is the
+speaker, "you" the other one of two speakers, if they have names. "He or she", and a pronoun that means several people
+in one turn, are not resolved.
 """
 
 from __future__ import annotations
@@ -46,66 +37,23 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Annotated, ClassVar
 
 import polars as pl
 from pydantic import Field
 
+from memlab.runtime.foreign import read_yaml
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import SESSION, Tables, with_text
 from memlab.text.temporal.calendar import MONTHS, WEEKDAYS
 from memlab.write.anchor import Into, ResolveDates, append_notes, note, split_notes
 
-_MALE = """
-Aaron Adam Adrian Ahmed Alan Albert Alejandro Alexander Alfred Ali Allen Alvin Andre Andreas Andrew Anthony Antonio
-Arnold Arthur Barry Ben Benjamin Bernard Bill Bob Boris Brad Bradley Brandon Brendan Brian Bruce Bryan Calvin Carl
-Carlos Charles Charlie Chris Christopher Clarence Colin Craig Daniel Dave David Dennis Derek Diego Dmitri Dominic
-Donald Doug Douglas Duncan Dylan Ed Eddie Edgar Edward Edwin Elijah Elliot Emmanuel Enrique Eric Erik Ernest Ethan
-Eugene Evan Felix Fernando Francisco Fred Frederick Gabriel Gary Geoffrey George Gerald Gilbert Giovanni Glenn
-Gordon Greg Gregory Hans Harold Harry Hassan Hector Henry Herbert Howard Hugh Hugo Ian Igor Isaac Ivan Jacob Jake
-James Jason Jay Jeff Jeffrey Jeremy Jerome Jerry Jim Jimmy Joe Joel John Johnny Jon Jonathan Jorge Jose Joseph
-Joshua Juan Julian Julio Justin Karl Keith Ken Kenneth Kevin Kyle Larry Lars Lawrence Leo Leon Leonard Liam Louis
-Lucas Luis Luke Malcolm Manuel Marco Marcus Mario Mark Martin Marvin Mateo Matt Matthew Maurice Max Michael Miguel
-Mike Mohammed Muhammad Nate Nathan Neil Nicholas Nick Noah Norman Oliver Omar Oscar Owen Pablo Patrick Paul Pedro
-Pete Peter Phil Philip Pierre Rafael Rahul Raj Ralph Ramon Raymond Ricardo Richard Rick Rob Robert Roberto Roger
-Roland Ron Ronald Ross Roy Russell Ryan Samir Samuel Scott Sean Sebastian Sergio Seth Shaun Simon Stanley Stefan
-Stephen Steve Steven Stuart Ted Terrence Theodore Thomas Tim Timothy Todd Tom Tommy Tony Travis Trevor Tyler Vincent
-Vladimir Walter Warren Wayne William Zach Zachary
-"""
-
-_FEMALE = """
-Abigail Adele Agnes Aisha Alexandra Alice Alicia Alison Allison Amanda Amelia Amy Ana Andrea Angela Anita Ann Anna
-Anne Annie Anya Audrey Barbara Beatrice Becky Bernice Beth Betty Beverly Brenda Bridget Brittany Camila Camille
-Carla Carmen Carol Carolina Caroline Carolyn Catherine Cecilia Celia Chloe Christina Christine Cindy Claire Clara
-Claudia Connie Courtney Cynthia Danielle Deborah Debra Denise Diana Diane Donna Doris Dorothy Edith Eileen Elaine
-Eleanor Elena Eliza Elizabeth Ella Ellen Elsa Emily Emma Erica Erin Esther Eva Fatima Fiona Frances Francesca
-Gabriela Gabriella Gail Gina Gloria Greta Hannah Harriet Heather Helen Helena Ingrid Irene Isabel Isabella
-Jacqueline Jane Janet Janice Jasmine Jeanne Jennifer Jenny Jessica Jill Joan Joanna Joanne Josephine Joyce Judith
-Judy Julia Juliana Julie Karen Katarina Kate Katherine Kathleen Kathryn Kathy Katie Katrina Kimberly Kristin
-Kristina Laura Lauren Leah Lena Lillian Linda Lisa Lori Louise Lucia Lucy Lydia Lynn Madeline Margaret Maria Mariam
-Marie Marilyn Marina Martha Mary Maya Megan Melanie Melissa Mia Michelle Mildred Miriam Molly Monica Nadia Nancy
-Naomi Natalie Natasha Nicole Nina Nora Norma Olga Olivia Pamela Patricia Paula Pauline Peggy Penelope Phyllis Priya
-Rachel Rebecca Regina Rita Roberta Rosa Rosemary Rosie Samantha Sandra Sara Sarah Sharon Sheila Shirley Silvia Sofia
-Sonia Sophia Sophie Stella Stephanie Sue Susan Susanna Suzanne Sylvia Tamara Tanya Teresa Theresa Tiffany Tina
-Ursula Valerie Vanessa Vera Veronica Vicky Vivian Wendy Yolanda Yvonne Zoe
-"""
-
-MALE, FEMALE = frozenset(_MALE.split()), frozenset(_FEMALE.split())
-
-HE_KIN = ("dad", "father", "brother", "husband", "son", "boyfriend", "grandfather", "grandpa", "uncle", "nephew",
-          "stepdad", "father-in-law", "brother-in-law", "son-in-law", "ex-husband", "ex-boyfriend", "stepson",
-          "little brother", "older brother", "younger brother", "big brother")
-SHE_KIN = ("mom", "mum", "mother", "sister", "wife", "daughter", "girlfriend", "grandmother", "grandma", "granny",
-           "aunt", "niece", "stepmom", "mother-in-law", "sister-in-law", "daughter-in-law", "ex-wife", "ex-girlfriend",
-           "stepdaughter", "little sister", "older sister", "younger sister", "big sister")
-ANY_KIN = ("friend", "best friend", "cousin", "boss", "manager", "colleague", "coworker", "neighbor", "neighbour",
-           "roommate", "partner", "teacher", "coach", "therapist", "doctor", "landlord", "mentor", "kid", "child",
-           "baby")
-"""Words without a gender; a name after them may have one ("my friend Anna")."""
-THEY_KIN = ("parents", "kids", "children", "grandparents", "siblings", "sisters", "brothers", "sons", "daughters",
-            "cousins", "in-laws", "neighbors", "neighbours", "roommates", "nieces", "nephews", "twins")
-
+_NAMES = read_yaml(Path(__file__).with_name("names.yaml"))
+_GENDER = {name: pronoun for pronoun, names in _NAMES["given"].items() for name in names.split()}
+_KIN = {word: pronoun for pronoun, words in _NAMES["kin"].items() for word in words}
+"""Names, and words for kin -> the pronoun, "" if it is unknown."""
 
 FORMS = {"he": "he him his himself", "she": "she her hers herself", "they": "they them their theirs themselves",
          "I": "I me my mine myself", "you": "you your yours yourself"}
@@ -114,9 +62,6 @@ WORDS = {word: re.compile(rf"\b(?:{forms.replace(' ', '|').replace('|m', '|[Mm]'
 """A pattern of the forms of each pronoun."""
 
 _PRONOUN = {form: word for word in ("he", "she", "they") for form in FORMS[word].split()}
-_KIN = {**dict.fromkeys(HE_KIN, "he"), **dict.fromkeys(SHE_KIN, "she"), **dict.fromkeys(ANY_KIN, ""),
-        **dict.fromkeys(THEY_KIN, "they")}
-_GENDER = {**dict.fromkeys(MALE, "he"), **dict.fromkeys(FEMALE, "she")}
 _TITLES = {"Mr": "he", "Mrs": "she", "Ms": "she", "Miss": "she", "Dr": ""}
 _OWNERS = ("my", "our", "your", "his", "her")
 

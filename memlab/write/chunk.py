@@ -1,14 +1,10 @@
-"""Chunkers by length (windows of characters or words, recursive splits) and by turn, round or session.
+"""Chunkers by turn, round or session, and by length (windows of characters or words, recursive splits).
 
-Chunkers by turn, round or session, or by several of these.
+By turn, round or session, or by several of these: the key contains the turns of the given roles, the value all turns of
+the chunk. A turn or round with a blank key is no memory; a session always is one.
 
-The key contains the turns of the given roles, the value all turns of the chunk. A turn or round with a blank key is no
-memory; a session always is one.
-
-Chunkers by length: windows of characters or words, and recursive splits.
-
-All cut a session's transcript: "user: ..." per turn of the given roles, with blank lines between turns. A piece is both
-key and value; its turns are those of which it contains a part.
+By length: all cut a session's transcript, "user: ..." per turn of the given roles, with blank lines between turns. A
+piece is both key and value; its turns are those of which it contains a part.
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from functools import cache
 from typing import Annotated, ClassVar, Literal
@@ -16,6 +15,7 @@ from memlab.models.protocols import Chat, Message, Prompt
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import SESSION, Notes, Tables, add_texts, with_text
+from memlab.text.display import printable_line
 from memlab.text.transcript import NOTE, TURN_SEPARATOR, fence_data, render_turns
 
 
@@ -93,9 +93,7 @@ def clean_reply(reply: str, sentences: int, max_words: int) -> str:
     >>> clean_reply("I'm sorry, but I can't help with that.", 2, 50)
     ''
     """
-    text = _ESCAPES.sub("", reply)
-    text = "".join(" " if c.isspace() else c for c in text if c.isspace() or unicodedata.category(c)[0] != "C")
-    text = " ".join(text.replace("\u2019", "'").split())
+    text = printable_line(_ESCAPES.sub("", reply)).replace("\u2019", "'")
     for _ in range(2):  # "Sure! Here is the note:"
         text = _LEAD_IN.sub("", text.strip("\"' ")).strip("\"' ")
     if _REFUSAL.search(text):

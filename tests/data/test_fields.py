@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 
-from memlab.data.custom import Custom
 from memlab.data.fields import Plain
 from memlab.errors import MemlabError
-from memlab.live.__main__ import main
 from memlab.memory import Memory, Session
 from tests.small import lexical
 
@@ -41,27 +39,6 @@ def test_fields_are_kept_listed_and_part_of_what_a_name_stands_for(tmp_path: Pat
         assert memory.list()["user"].to_list() == ["ann", None]
         memory.forget("boat")
     assert not any(b"kitchen" in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
-
-
-def test_messages_take_the_fields_of_their_session(tmp_path: Path) -> None:
-    with Memory(tmp_path, lexical()) as memory:
-        memory.add([{"role": "user", "content": "Hi"}], "2023-05-20", user="ann", metadata={"page": 3})
-        assert memory.get(0) == Session("2023-05-20", [("user", "Hi")], user="ann", metadata={"page": 3})
-
-
-def test_fields_are_copied_exported_and_imported(tmp_path: Path) -> None:
-    with Memory(tmp_path / "ann", lexical()) as memory:
-        memory.add_many([FULL, BARE])
-        memory.backup(tmp_path / "copy")
-        listed = memory.list()
-    with Memory(tmp_path / "copy", lexical()) as memory:
-        assert memory.list().equals(listed)
-    (tmp_path / "chats").mkdir()
-    assert main(["export", f"memory={tmp_path / 'ann'}", f"out={tmp_path / 'chats' / 'sessions.jsonl'}"]) == 0
-    assert Custom(path=tmp_path / "chats").load()["sessions"].height == 2
-    with Memory.from_folder(tmp_path / "chats", tmp_path / "again", lexical()) as memory:
-        assert memory.list().equals(listed)
-        assert [memory.get(name) for name in ("boat", "cat")] == [FULL, BARE]
 
 
 @pytest.mark.parametrize("wrong", [{"user": 5}, {"room": ["a"]}, {"metadata": ["a"]}, {"metadata": {1: "a"}},

@@ -10,13 +10,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from memlab.data.dataset import Dataset
-from memlab.data.inspect import inspect
 from memlab.data.longmemeval import LongMemEval
 from memlab.errors import MemlabError
 from memlab.tables import Tables, text_hash
 from tests.data.official_records import record, turn, write
-from tests.memory_growth import measured
 
 
 @pytest.fixture
@@ -64,20 +61,6 @@ def test_ids_leave_no_trace_outside_their_table(tables: Tables) -> None:
     assert named[:3] == ["answer_1_1", "answer_1_2", "answer_1_3"]
 
 
-def test_an_empty_session_and_a_long_turn(tmp_path: Path) -> None:
-    odd = record(haystack_sessions=[[], [turn("user", "x" * 76_560)], [turn("user", "y")], []])
-    tables = LongMemEval(path=write(tmp_path / "s.json", [odd])).load()
-    assert tables["sessions"].height == 4
-    assert tables["turns"].select("session", "turn").rows() == [(0, 0), (1, 0)]
-    assert tables["evidence"].rows() == [(0, 0, None), (0, 1, None)]
-
-
-def test_lone_surrogates_and_control_characters_do_not_stop_the_reading(tmp_path: Path) -> None:
-    path = tmp_path / "s.json"
-    path.write_text(json.dumps([record(question="a\x00b \ud800 c")]))
-    assert LongMemEval(path=path).load()["questions"].height == 1
-
-
 def test_reading_stops_at_the_limit_and_gives_what_cutting_would(tmp_path: Path) -> None:
     records: list[Any] = [record(f"q{i}", question=f"{i}?", question_type=kind)
                           for i, kind in enumerate(["multi-session", "temporal-reasoning"] * 3)]
@@ -105,41 +88,6 @@ def test_the_whole_file_is_never_parsed_at_once(tmp_path: Path) -> None:
 
 def broken(**changes: Any) -> list[dict[str, Any]]:
     return [record(), {k: v for k, v in record("q2", **changes).items() if v is not ...}]
-
-
-def haystacks_of_m(path: Path, records: int, slots: int = 500) -> Path:
-    """Write a file in the form of M, record by record: 500 sessions for each question, of 600 distinct ones."""
-    sessions = [[turn("user", f"request {n} " * 200), *(turn("assistant", f"reply {n} {i}") for i in range(5))]
-                for n in range(600)]
-    with path.open("w") as out:
-        for number in range(records):
-            others = [(number * 7 + n) % 600 for n in range(slots - 1)]
-            out.write("[,"[number > 0])
-            json.dump(record(
-                f"q{number}", answer_session_ids=["answer_1"],
-                haystack_dates=[f"2023/05/{1 + n % 29:02d} (Sat) 02:21" for n in range(slots)],
-                haystack_session_ids=["answer_1", *(f"sharegpt_{n}" for n in others)],
-                haystack_sessions=[[turn("user", f"I bought {number}", has_answer=True), turn("assistant", "Fine")],
-                                   *(sessions[n] for n in others)]), out)
-        out.write("]")
-    return path
-
-
-@pytest.mark.slow
-def test_haystacks_of_500_sessions_take_memory_by_the_turn_and_not_by_the_file(tmp_path: Path) -> None:
-    growth = {}
-    for records in (12, 72):
-        path = haystacks_of_m(tmp_path / f"{records}.json", records)
-        message, growth[records], _ = measured("from memlab.data.longmemeval import LongMemEval",
-                                               'LongMemEval(variant="m", path=path).load()', path)
-        assert message == "read"
-    further_turns = 60 * (499 * 6 + 2)
-    assert path.stat().st_size - (tmp_path / "12.json").stat().st_size > 70e6
-    assert growth[72] - growth[12] < 280 * further_turns / 1e6
-    tables = LongMemEval(variant="m", path=tmp_path / "12.json").load()
-    assert tables["sessions"].height == 12 * 500
-    assert tables["evidence"].height == 12
-    assert tables["turns"].height == 12 * (499 * 6 + 2)
 
 
 @pytest.mark.parametrize(("changes", "message"), [
@@ -185,24 +133,6 @@ def test_truncated_and_missing_files(tmp_path: Path) -> None:
     for variant in ("oracle", "s", "m"):
         with pytest.raises(MemlabError, match=f"memlab data fetch longmemeval_{variant}"):
             LongMemEval(variant=variant)  # type: ignore[arg-type]
-
-
-def test_protocol(tmp_path: Path) -> None:
-    data = LongMemEval(path=write(tmp_path / "s.json", [record()]), pool=True, limit=1)
-    assert isinstance(data, Dataset)
-    assert data.name == "longmemeval_s-pooled"
-    assert data.grouping() == "evidence"
-    assert data.identity()["benchmark"] == "longmemeval_s"
-    assert len(data.notes()) == 2
-
-
-@pytest.mark.parametrize("field", ["answer_session_ids", "haystack_session_ids"])
-@pytest.mark.parametrize("name", [["answer_1"], {"id": "answer_1"}, 3])
-def test_a_session_id_that_is_no_text_is_named(tmp_path: Path, field: str, name: object) -> None:
-    path = write(tmp_path / "l.json", [record(**{field: [name, *record()[field][1:]]})])
-    with pytest.raises(MemlabError, match=rf"field {field}.*expected text"):
-        LongMemEval(path=path).load()
-    assert "expected text" in inspect(path).problems[0]
 
 
 def test_dev_file_counts(shared_data: Path) -> None:

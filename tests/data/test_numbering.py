@@ -13,10 +13,8 @@ import pytest
 
 from memlab import pipeline as pipelines
 from memlab.data import numbering
-from memlab.data.numbering import Numbering, corpora_by_content, draws
-from memlab.evaluate.attribution import Attribution
+from memlab.data.numbering import Numbering, draws
 from memlab.harness.arm import Arm, load
-from memlab.judge.rules import TokenF1
 from memlab.learn.coverage import CrossFitCoverage, LearnedK
 from memlab.learn.question_classifier import Centroids
 from memlab.query.decompose import RuleDecompose
@@ -25,15 +23,11 @@ from memlab.rank.adaptive_k import TokenMatchedK
 from memlab.rank.boost import TimeWindowBoost
 from memlab.rank.score import RandomScore
 from memlab.rank.select import Gap
-from memlab.read.prompt import PromptTemplate
-from memlab.read.reader import Reader
 from memlab.search.dense import Dense
 from memlab.stage import EmptyStage, stage
 from memlab.store import Store
 from memlab.tables import Tables
-from tests.chats import ScriptedChat
-from tests.examples import rest_at_night
-from tests.published import PRESETS, SAMPLE, clear, preset
+from tests.published import preset
 from tests.search.world import WordEmbedder
 from tests.small import Given, arm, lexical, lives
 
@@ -108,18 +102,6 @@ def test_a_question_among_others_has_the_content_that_it_had(tmp_path: Path) -> 
     assert Numbering.of(tables).show(hidden, hidden, tables)["gold"].equals(tables["gold"])
 
 
-def test_corpora_by_content_keep_all_but_their_order() -> None:
-    tables = lives(lives=6).load()
-    ordered = corpora_by_content(tables)
-    assert not ordered["questions"].equals(tables["questions"])
-    assert ordered["gold"].equals(tables["gold"])
-    hidden, again = Numbering.of(tables).hide(tables), Numbering.of(ordered).hide(ordered)
-    for name in tables:
-        assert name == "ids" or hidden[name].equals(again[name]), name
-    assert again["turns"] is ordered["turns"]
-    assert again["texts"] is ordered["texts"]
-
-
 def test_one_question_asked_twice_has_two_numbers(tmp_path: Path) -> None:
     tables = lives().load()
     one = tables["questions"].head(1)
@@ -173,36 +155,12 @@ def test_another_permutation_changes_no_figure(name: str, tmp_path: Path, monkey
     assert len(made[0]) == 1 + one.adaptive()
 
 
-def test_another_permutation_attributes_the_same_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Attribution draws some of the answers; another draw would be of other questions."""
-    chat = ScriptedChat(lambda prompt: prompt.messages[-1].content[-40:])
-    reader = Reader(chat=chat, prompt=PromptTemplate(instructions="{history} {date} {question}"))
-    none = EmptyStage(writes=("context",))
-    attribution = Attribution(reader=reader, judge=TokenF1(), second=TokenF1(), crowded=none, alone=none, nothing=none,
-                              wrong=5, right=2)
-    one = arm(tmp_path, lexical(answer=reader, judge=TokenF1(), attribute=attribution), lives(lives=4))
-    made = []
-    for seed in (0, 1):
-        figures(one, tmp_path, seed, monkeypatch)
-        made += [pl.read_parquet(next((tmp_path / f"{seed}").rglob("attribution.parquet")))]
-    assert made[0].equals(made[1])
-    assert 5 <= made[0].filter("sampled")["question"].n_unique() <= 7
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("pooled", [False, True], ids=["apart", "pooled"])
 def test_another_permutation_changes_no_figure_of_the_best_system(
         pooled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one = arm(tmp_path, preset("best").replace(select=Gap()), lives(pool=pooled))
     assert figures(one, tmp_path, 0, monkeypatch) == figures(one, tmp_path, 7, monkeypatch)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", rest_at_night(PRESETS, SAMPLE))
-def test_another_permutation_changes_no_figure_of_any_system(
-        name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    one = arm(tmp_path, preset(name, clear), lives(lives=3, sessions=6, questions=6))
-    assert figures(one, tmp_path, 0, monkeypatch) == figures(one, tmp_path, 1, monkeypatch)
 
 
 def test_the_file_order_changes_no_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-from memlab.data.dataset import Dataset
-from memlab.data.inspect import inspect
 from memlab.data.realtalk import RealTalk, cited_positions
 from memlab.errors import MemlabError
 from memlab.tables import Tables
@@ -97,24 +95,6 @@ def test_gold_and_the_day_of_the_question(tables: Tables) -> None:
     assert tables["questions"]["asked_on"].unique().to_list() == [datetime(2024, 1, 2, 0, 10, 7)]
 
 
-def test_one_file_and_its_identity(tmp_path: Path) -> None:
-    file = write(tmp_path / "Chat_1_A_B.json", chat())
-    one, all_ = RealTalk(path=file), RealTalk(path=tmp_path)
-    assert isinstance(one, Dataset)
-    assert (one.name, one.grouping()) == ("realtalk", "corpus")
-    assert one.identity() == all_.identity()
-    write(tmp_path / "Chat_2_A_B.json", chat())
-    assert one.identity() != all_.identity()
-
-
-def test_check_counts_what_it_read(tmp_path: Path) -> None:
-    write(tmp_path / "Chat_1_A_B.json", chat())
-    finding = inspect(tmp_path)
-    assert (finding.benchmark, finding.problems) == ("realtalk", [])
-    assert finding.facts[0].startswith("5 questions over 1 corpus, 2 sessions, 5 turns")
-    assert inspect(tmp_path / "Chat_1_A_B.json").facts == finding.facts
-
-
 @pytest.mark.parametrize(("changes", "fault"), [
     ({"qa": [question("q", [], 4)]}, "expected 1, 2 or 3, got 4"),
     ({"session_1_date_time": "2023-12-29"}, "'2023-12-29' is not a date"),
@@ -139,21 +119,6 @@ def test_damaged_and_missing_files(tmp_path: Path) -> None:
         file.write_text(text)
         with pytest.raises(MemlabError, match=fault):
             RealTalk(path=file).load()
-
-
-def test_half_a_surrogate_in_bytes_is_named(tmp_path: Path) -> None:
-    (tmp_path / "Chat_1.json").write_bytes(b'{"name": "\xed\xa0\x80"}')
-    with pytest.raises(MemlabError, match=r"Chat_1\.json: this is not JSON"):
-        RealTalk(path=tmp_path).load()
-
-
-def test_numbers_of_thousands_of_digits_name_no_message(tmp_path: Path) -> None:
-    digits = "1" * 6000
-    talk = chat(qa=[question("q0", [f"D1:{digits}-D2:1", "D1:2"])], **{f"session_{digits}": []})
-    talk["session_1"][0]["dia_id"] = f"D{digits}:1"
-    tables = RealTalk(path=write(tmp_path / "Chat_1.json", talk)).load()
-    assert tables["sessions"].height == 2
-    assert tables["evidence"].rows() == [(0, 0, 1), (0, 1, 0)]
 
 
 def test_references_to_no_message_are_counted(tables: Tables) -> None:

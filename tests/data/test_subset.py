@@ -51,11 +51,6 @@ def evidence_texts(tables: Tables) -> set[tuple[int, str]]:
     return set(rows.select("question", "text").rows())
 
 
-def test_nothing_asked_for_changes_nothing() -> None:
-    tables = make([{0}, {1}])
-    assert Subset().cut(tables).digest(tables) == tables.digest(tables)
-
-
 def test_limit_keeps_the_first_questions_with_their_numbers_and_drops_the_rest() -> None:
     tables = Subset(limit=2).cut(make([{0}, {1}, {2}]))
     assert tables["questions"]["question"].to_list() == [0, 1]
@@ -84,19 +79,9 @@ def test_a_sample_has_every_type_and_corpus_in_proportion() -> None:
     assert set(Subset(sample=20).cut(tables)["questions"]["question"]) > set(drawn["question"])  # a larger one holds it
 
 
-def test_types_come_before_the_limit() -> None:
-    tables = Subset(types=["odd"], limit=1).cut(make([{0}, {1}, {2}, {3}]))
-    assert tables["questions"]["question"].to_list() == [1]
-
-
 def test_nothing_left_is_an_error() -> None:
     with pytest.raises(MemlabError, match="no question is left"):
         Subset(split="b").cut(make([{0}]))
-
-
-def test_a_corpus_stays_whole_for_any_of_its_questions() -> None:
-    tables = Subset(limit=1).cut(make([{0}, {1}, {2}], corpora=[0, 0, 1]))
-    assert tables["sessions"]["corpus"].to_list() == [0, 0, 0]
 
 
 @given(st.lists(st.sets(st.integers(0, 12), max_size=3), min_size=1, max_size=25), st.booleans())
@@ -110,24 +95,6 @@ def test_halves_are_disjoint_in_evidence_and_balanced(evidence_of: list[set[int]
         assert all(sides[q] == sides[p] for q in sides for p in sides if corpora[q] == corpora[p])
     if not together and all(not e for e in evidence_of):
         assert abs(list(sides.values()).count("a") - list(sides.values()).count("b")) <= 1
-
-
-def test_halves_do_not_depend_on_the_order_of_the_file() -> None:
-    evidence_of = [{i} for i in range(8)]
-    forward = make(evidence_of)
-    backward = forward.updated({"questions": forward["questions"].reverse()})
-    sides = dict(zip(forward["questions"]["question"], half(forward)))
-    assert dict(zip(backward["questions"]["question"], half(backward))) == sides
-
-
-def test_options_and_notes(tmp_path: Path) -> None:
-    (tmp_path / "l.json").write_text("[]")
-    plain, cutting = (LoCoMo(path=tmp_path / "l.json", **fields)
-                      for fields in ({}, {"limit": 3, "types": ["temporal", "multi-hop"], "pool": True}))
-    assert cutting.options() == {"limit": 3, "sample": None, "types": ["multi-hop", "temporal"], "split": None,
-                                "pool": True}
-    assert Subset.notes(plain) == []
-    assert any("limit=3" in note for note in Subset.notes(cutting))
 
 
 def test_halves_of_the_dev_files(shared_data: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import datetime, timedelta
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 
 from memlab.data.benchmarks import Builder
 from memlab.data.dataset import session_texts
-from memlab.data.longmemeval import LongMemEval
 from memlab.data.subset import Subset, grow, pool_corpora
 from memlab.data.synthetic.dataset import Synthetic
 from memlab.errors import MemlabError
@@ -120,26 +118,12 @@ def wide() -> dict[str, list[str]]:
     return {f"c{i}": [f"{i}.{j}" for j in range(2)] for i in range(20)}
 
 
-def test_a_larger_haystack_holds_the_smaller_one_and_another_seed_draws_others() -> None:
-    tables = make(wide())
-    small, large = (set(said(grow(tables, tables, times))) for times in (3, 9))
-    assert small < large
-    assert set(said(grow(tables, tables, 3, seed=1))) != small
-
-
 def test_a_part_of_the_questions_draws_from_the_whole_data() -> None:
     tables = make(wide())
     part = Subset(limit=1, grow=10).cut(tables)
     assert part["questions"].height == 1
     assert said(part) == [row for row in said(grow(tables, tables, 10)) if row[0] == "c0"]
     assert part["ids"].filter(pl.col("kind") == "corpus")["name"].to_list() == ["c0"]
-
-
-def test_names_tell_the_owner_of_a_session() -> None:
-    ids = grow(make(wide()), make(wide()), 2)["ids"].filter(pl.col("corpus") == 3, pl.col("kind") == "session")
-    assert {"s0", "s1"} < set(ids["name"])
-    assert sum("/" in name for name in ids["name"]) == 2
-    assert not any(name.startswith("c3/") for name in ids["name"])
 
 
 def test_too_few_sessions_are_an_error_that_tells_how_many_there_are() -> None:
@@ -192,21 +176,3 @@ def test_pooled_evidence_keeps_the_date_of_the_questions_own_slot() -> None:
     pile = pool_corpora(make({"c0": ["a", "shared"], "c1": ["shared"]}))
     dated = pile["evidence"].join(pile["sessions"], on="session").sort("question")
     assert dated["said_on"].to_list() == [DAY + timedelta(days=1), DAY]
-
-
-def test_pooled_names_tell_the_corpus() -> None:
-    ids = pool_corpora(make({"c0": ["a", "b"], "c1": ["b"]}))["ids"]
-    assert ids.filter(pl.col("kind") == "corpus").select("corpus", "name").rows() == [(0, "pool")]
-    assert sorted(ids.filter(pl.col("kind") == "session")["name"]) == ["c0/s0", "c0/s1", "c1/s0"]
-    assert ids.filter(pl.col("kind") == "question")["name"].to_list() == ["q-c0", "q-c1"]
-
-
-def test_larger_dev_files(shared_data: Path) -> None:
-    path = shared_data / "longmemeval_oracle.dev.json.xz"
-    pile = LongMemEval(variant="oracle", path=path, pool=True).load()
-    assert pile["sessions"]["session"].to_list() == list(range(284))
-    assert pile["evidence"].null_count()["session"].item() == 0
-    one, few = (LongMemEval(variant="oracle", path=path, **more).load() for more in ({}, {"grow": 20, "limit": 5}))
-    sizes = one["sessions"].join(few["questions"], on="corpus", how="semi").group_by("corpus").len()
-    assert few["sessions"].height == 20 * sizes["len"].sum()
-    assert evidence(few) == [row for row in evidence(one) if row[0] in dict(evidence(few))]

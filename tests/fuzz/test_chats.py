@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import zipfile
-from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -76,16 +74,6 @@ ASKED = [*CODEX[:1], item(type="function_call", name="request_user_input", call_
 OFFICIAL = ("general/2024-03-01.json", "users.json", "channels.json")
 
 
-def imported(folder: Path, files: Mapping[str, bytes], split: str = "day") -> object:
-    """Do with an export what ``memlab import`` does; what is written must be read without a fault."""
-    with zipfile.ZipFile(buffer := io.BytesIO(), "w") as packed:
-        for name, content in files.items():
-            packed.writestr(name, content)
-    path = folder / "export.zip"
-    path.write_bytes(buffer.getvalue())
-    return written(folder, path, split)
-
-
 def written(folder: Path, path: Path, split: str = "day") -> object:
     def run() -> int:
         export = load(path)
@@ -102,88 +90,46 @@ def written(folder: Path, path: Path, split: str = "day") -> object:
 
 
 
+@st.composite
+def pages(draw: st.DrawFn) -> bytes:
+    """Draw a page of Gemini's activities with pieces of markup at some place."""
+    page, place = draw(damaged(st.just(SLOVENE.encode()))), draw(st.integers(0, len(SLOVENE)))
+    pieces = draw(st.lists(st.sampled_from((
+        "<", "<br>", "</div>", '<div class="outer-cell', '<div class="content-cell', '<a href="x">', "<li>", "&#",
+        "<pre>", "<script>", "\xa0", "3 juli 2026 9:15:00 CEST", "31.31.2026, 25:00:00 CET", "\ud800", "]]>", "<!--"))))
+    return page[:place] + "".join(pieces).encode(errors="surrogatepass") + page[place:]
+
+
 SPLITS = st.sampled_from(("day", "4h", "conversation", "auto"))
+WHATSAPP = st.builds(
+    lambda content, line: content + line.encode(),
+    damaged(st.sampled_from([text.encode() for text in (ANDROID_24, ANDROID_12, IOS, *ELSEWHERE)])),
+    st.text(alphabet="0123456789٥২/.-:,،[]<>() apmAPM年월下午م•\"\u202f\u200e\u200f\n", max_size=40))
+SLACK_FILES = {name: st.just(as_bytes(content)) for name, content in SLACK.items()}
+EXPORTS: dict[str, dict[str, st.SearchStrategy[bytes]]] = {
+    "chatgpt": {"conversations.json": as_json(mutated([LISBON], LISBON, MARKED))},
+    "claude": {"conversations.json": as_json(mutated(CLAUDE))},
+    "gemini": {"MyActivity.json": as_json(mutated(ENGLISH, KOREAN)), "conversation_1.txt": as_json(mutated(WORKSPACE))},
+    "gemini pages": {"MyActivity.html": pages()},
+    "grok": {"prod-grok-backend.json": as_json(mutated(GROK))},
+    "perplexity": {"conversations.json": as_json(mutated(VENDOR, SITE, EXTENSION))},
+    "slack": SLACK_FILES | {name: as_json(mutated(SLACK[name])) for name in OFFICIAL},
+    "slack cards": SLACK_FILES | {OFFICIAL[0]: as_json(mutated(CARDS, most=8))},
+    "whatsapp": {"WhatsApp Chat with Ann.txt": WHATSAPP},
+    "claude code": {"a.jsonl": as_lines(mutated(CLAUDE_CODE, QUEUE))},
+    "codex": {"rollout-1.jsonl": as_lines(mutated(CODEX, OLD_CODEX, ASKED))},
+    "messages": {"a.json": as_json(mutated(*MESSAGES)), "b.jsonl": as_lines(mutated(list(MESSAGES), MESSAGES[0]))},
+}
 
 
+@pytest.mark.parametrize("vendor", EXPORTS)
 @fuzz
-@given(as_json(mutated([LISBON], LISBON, MARKED)), SPLITS)
-def test_chatgpt(tmp_path: Path, content: bytes, split: str) -> None:
-    imported(tmp_path, {"conversations.json": content}, split)
-
-
-@fuzz
-@given(as_json(mutated(CLAUDE)), SPLITS)
-def test_claude(tmp_path: Path, content: bytes, split: str) -> None:
-    imported(tmp_path, {"conversations.json": content}, split)
-
-
-@fuzz
-@given(as_json(mutated(ENGLISH, KOREAN)), as_json(mutated(WORKSPACE)), SPLITS)
-def test_gemini(tmp_path: Path, activities: bytes, conversation: bytes, split: str) -> None:
-    imported(tmp_path, {"MyActivity.json": activities, "conversation_1.txt": conversation}, split)
-
-
-PAGE_PIECES = ("<", "<br>", "</div>", '<div class="outer-cell', '<div class="content-cell', '<a href="x">', "<li>",
-               "&#", "<pre>", "<script>", "\xa0", "3 juli 2026 9:15:00 CEST", "31.31.2026, 25:00:00 CET", "\ud800",
-               "]]>", "<!--")
-
-
-@fuzz
-@given(damaged(st.just(SLOVENE.encode())), st.lists(st.sampled_from(PAGE_PIECES)), st.integers(0, len(SLOVENE)))
-def test_gemini_pages(tmp_path: Path, page: bytes, pieces: list[str], place: int) -> None:
-    middle = "".join(pieces).encode(errors="surrogatepass")
-    imported(tmp_path, {"MyActivity.html": page[:place] + middle + page[place:]})
-
-
-@fuzz
-@given(as_json(mutated(GROK)), SPLITS)
-def test_grok(tmp_path: Path, content: bytes, split: str) -> None:
-    imported(tmp_path, {"prod-grok-backend.json": content}, split)
-
-
-@fuzz
-@given(as_json(mutated(VENDOR, SITE, EXTENSION)), SPLITS)
-def test_perplexity(tmp_path: Path, content: bytes, split: str) -> None:
-    imported(tmp_path, {"conversations.json": content}, split)
-
-
-@fuzz
-@given(st.tuples(*(as_json(mutated(SLACK[name])) for name in OFFICIAL)))
-def test_slack(tmp_path: Path, contents: tuple[bytes, ...]) -> None:
-    rest = {name: as_bytes(content) for name, content in SLACK.items() if name not in OFFICIAL}
-    imported(tmp_path, {**rest, **dict(zip(OFFICIAL, contents))})
-
-
-@fuzz
-@given(as_json(mutated(CARDS, most=8)))
-def test_slack_cards(tmp_path: Path, content: bytes) -> None:
-    rest = {name: as_bytes(SLACK[name]) for name in OFFICIAL[1:]}
-    imported(tmp_path, {**rest, OFFICIAL[0]: content})
-
-
-@fuzz
-@given(damaged(st.sampled_from([text.encode() for text in (ANDROID_24, ANDROID_12, IOS, *ELSEWHERE)])),
-       st.text(alphabet="0123456789٥২/.-:,،[]<>() apmAPM年월下午م•\"\u202f\u200e\u200f\n", max_size=40))
-def test_whatsapp(tmp_path: Path, content: bytes, line: str) -> None:
-    imported(tmp_path, {"WhatsApp Chat with Ann.txt": content + line.encode()})
-
-
-@fuzz
-@given(as_lines(mutated(CLAUDE_CODE, QUEUE)))
-def test_claude_code(tmp_path: Path, content: bytes) -> None:
-    imported(tmp_path, {"a.jsonl": content})
-
-
-@fuzz
-@given(as_lines(mutated(CODEX, OLD_CODEX, ASKED)))
-def test_codex(tmp_path: Path, content: bytes) -> None:
-    imported(tmp_path, {"rollout-1.jsonl": content})
-
-
-@fuzz
-@given(as_json(mutated(*MESSAGES)), as_lines(mutated(list(MESSAGES), MESSAGES[0])), st.booleans())
-def test_messages(tmp_path: Path, content: bytes, lines: bytes, both: bool) -> None:
-    imported(tmp_path, {"a.json": content, **({"b.jsonl": lines} if both else {})})
+@given(st.data(), SPLITS)
+def test_exports(tmp_path: Path, vendor: str, data: st.DataObject, split: str) -> None:
+    with zipfile.ZipFile(tmp_path / "export.zip", "w") as packed:
+        for name, content in EXPORTS[vendor].items():
+            packed.writestr(name, data.draw(content))
+    written(tmp_path, tmp_path / "export.zip", split)
 
 
 TIMES = st.sampled_from((b"Fri, 01 Mar 2024 09:40:00 +0000", b"2024-03-01T09:40:00+01:00", b"20240301094000", b"1e9"))
@@ -205,15 +151,6 @@ def test_bytes(tmp_path: Path, content: bytes, name: str) -> None:
 
 
 @fuzz
-@given(damaged(st.just(as_bytes([LISBON]))), st.data())
-def test_damaged_zips(tmp_path: Path, content: bytes, data: st.DataObject) -> None:
-    with zipfile.ZipFile(buffer := io.BytesIO(), "w", data.draw(st.sampled_from((0, 8, 12, 14)))) as packed:
-        packed.writestr("conversations.json", content)
-    (tmp_path / "a.zip").write_bytes(data.draw(damaged(st.just(buffer.getvalue()))))
-    written(tmp_path, tmp_path / "a.zip")
-
-
-@fuzz
 @given(damaged(st.just(as_bytes([LISBON]))), st.lists(st.sampled_from(("a.zip", "x/b.ZIP", "c.json")), max_size=4),
        st.data())
 def test_zips_in_zips(tmp_path: Path, content: bytes, names: list[str], data: st.DataObject) -> None:
@@ -228,22 +165,6 @@ def test_zips_in_zips(tmp_path: Path, content: bytes, names: list[str], data: st
     (tmp_path / "export/a.zip").write_bytes(content)
     written(tmp_path, tmp_path / "export")
     written(tmp_path, tmp_path / "export/a.zip")
-
-
-@fuzz
-@given(as_json(mutated([LISBON], LISBON)), as_json(mutated([LISBON], LISBON)), SPLITS)
-def test_later_exports(tmp_path: Path, first: bytes, second: bytes, split: str) -> None:
-    def add(content: bytes) -> int:
-        (tmp_path / "conversations.json").write_bytes(content)
-        export = load(tmp_path / "conversations.json")
-        sessions = to_sessions(export.conversations, parse_cut(split), ZoneInfo("Europe/Rome"), export.tally)
-        return update_folder(folder, ImportSettings("chat", split, "Europe/Rome"), sessions).stored if sessions else 0
-
-    folder = tmp_path / hashlib.sha256(first + b"," + second + split.encode()).hexdigest()
-    stored = [count for count in (outcome(lambda content=content: add(content)) for content in (first, second, second))
-              if isinstance(count, int) and count]
-    assert stored == sorted(stored)
-    assert not stored or Custom(path=folder).load()["sessions"].height == stored[-1]
 
 
 SESSION = {"corpus": "chat", "session": "a", "said_on": None, "turns": [{"role": "user", "text": "x"}]}

@@ -64,74 +64,39 @@ def write(path: Path, content: bytes) -> Path:
     return path
 
 
+READERS: dict[str, tuple[Callable[[Path, Any], Dataset], dict[str, st.SearchStrategy[bytes]]]] = {
+    "custom": (lambda folder, half: Custom(path=folder, split=half, grow=2), {
+        "sessions.jsonl": as_lines(mutated(SESSIONS)), "questions.jsonl": as_lines(mutated(ASKED))}),
+    "locomo": (lambda folder, half: LoCoMo(path=folder / "f.json", split=half), {
+        "f.json": as_json(mutated([conversation()]))}),
+    "audit": (lambda folder, half: LoCoMo(path=folder / "f.json", label_errors=folder / "audit.json", split=half), {
+        "f.json": st.just(json_bytes([conversation()])), "audit.json": as_json(mutated([
+            {"sample_id": "conv-1", "index": 0, "question": "q0", "error_type": "wrong", "notes": ""}]))}),
+    "longmemeval": (lambda folder, half: LongMemEval(path=folder / "f.json", split=half), {
+        "f.json": as_json(mutated([record(), record("q2_abs")]))}),
+    "realtalk": (lambda folder, half: RealTalk(path=folder, split=half), {"Chat_1_A_B.json": as_json(mutated(chat()))}),
+    "beam": (lambda folder, half: Beam(path=folder, split=half), {
+        "chats/100K/1/chat.json": as_json(mutated(batches(), [{"plan-1": batches()}, {"plan-2": batches()}])),
+        "chats/100K/1/probing_questions/probing_questions.json": as_json(mutated(QUESTIONS))}),
+    "beir": (lambda folder, half: Beir(path=folder, split=half), {
+        "corpus.jsonl": as_lines(mutated(CORPUS)), "queries.jsonl": as_lines(mutated(QUERIES)),
+        "qrels/test.tsv": damaged(st.just(QRELS))}),
+    "documents": (lambda folder, half: Documents(path=folder, split=half), {
+        "plan.md": damaged(st.just(PLAN)), "deeper/notes.json": as_json(mutated(*NOTES)),
+        "questions.jsonl": as_lines(mutated(BESIDE))}),
+}
+
+
+@pytest.mark.parametrize("name", READERS)
 @fuzz
-@given(as_lines(mutated(SESSIONS)), as_lines(mutated(ASKED)), st.booleans())
-def test_custom(tmp_path: Path, sessions: bytes, questions: bytes, pool: bool) -> None:
-    write(tmp_path / "sessions.jsonl", sessions)
-    write(tmp_path / "questions.jsonl", questions)
-    read(lambda: Custom(path=tmp_path, pool=pool, grow=None if pool else 2))
-    outcome(lambda: inspect(tmp_path))
-
-
-@fuzz
-@given(as_json(mutated([conversation()])), st.sampled_from((None, "a")))
-def test_locomo(tmp_path: Path, content: bytes, split: Any) -> None:
-    path = write(tmp_path / "f.json", content)
-    read(lambda: LoCoMo(path=path, split=split))
-    outcome(lambda: inspect(path))
-
-
-@fuzz
-@given(as_json(mutated([{"sample_id": "conv-1", "index": 0, "question": "q0", "error_type": "wrong", "notes": ""}])))
-def test_label_errors_of_locomo(tmp_path: Path, audit: bytes) -> None:
-    path = write(tmp_path / "f.json", json_bytes([conversation()]))
-    errors = write(tmp_path / "audit.json", audit)
-    read(lambda: LoCoMo(path=path, label_errors=errors))
-
-
-@fuzz
-@given(as_json(mutated([record(), record("q2_abs")])), st.sampled_from((None, "a")))
-def test_longmemeval(tmp_path: Path, content: bytes, split: Any) -> None:
-    path = write(tmp_path / "f.json", content)
-    read(lambda: LongMemEval(path=path, split=split))
-    outcome(lambda: inspect(path))
-
-
-@fuzz
-@given(as_json(mutated(chat())))
-def test_realtalk(tmp_path: Path, content: bytes) -> None:
-    path = write(tmp_path / "Chat_1_A_B.json", content)
-    read(lambda: RealTalk(path=path))
-    outcome(lambda: inspect(path))
-
-
-@fuzz
-@given(as_json(mutated(batches(), [{"plan-1": batches()}, {"plan-2": batches()}])), as_json(mutated(QUESTIONS)))
-def test_beam(tmp_path: Path, content: bytes, questions: bytes) -> None:
-    folder = tmp_path / "chats" / "100K" / "1"
-    write(folder / "chat.json", content)
-    write(folder / "probing_questions" / "probing_questions.json", questions)
-    read(lambda: Beam(path=tmp_path))
-    outcome(lambda: inspect(tmp_path))
-
-
-@fuzz
-@given(as_lines(mutated(CORPUS)), as_lines(mutated(QUERIES)), damaged(st.just(QRELS)))
-def test_beir(tmp_path: Path, corpus: bytes, queries: bytes, qrels: bytes) -> None:
-    write(tmp_path / "corpus.jsonl", corpus)
-    write(tmp_path / "queries.jsonl", queries)
-    write(tmp_path / "qrels" / "test.tsv", qrels)
-    read(lambda: Beir(path=tmp_path))
-
-
-@fuzz
-@given(damaged(st.just(PLAN)), as_json(mutated(*NOTES)), as_lines(mutated(BESIDE)))
-def test_documents(tmp_path: Path, plan: bytes, notes: bytes, questions: bytes) -> None:
-    write(tmp_path / "plan.md", plan)
-    write(tmp_path / "deeper" / "notes.json", notes)
-    write(tmp_path / "questions.jsonl", questions)
-    read(lambda: Documents(path=tmp_path))
-    outcome(lambda: inspect(tmp_path))
+@given(st.data(), st.sampled_from((None, "a")))
+def test_data_sets(tmp_path: Path, name: str, data: st.DataObject, half: Any) -> None:
+    make, files = READERS[name]
+    for file, content in files.items():
+        write(tmp_path / file, data.draw(content))
+    read(lambda: make(tmp_path, half))
+    for place in (tmp_path, tmp_path / next(iter(files))):
+        outcome(lambda place=place: inspect(place))  # type: ignore[misc]
 
 
 @fuzz

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 import math
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ import polars as pl
 import pytest
 import torch
 from hypothesis import given
-from hypothesis import strategies as st
 from safetensors.numpy import save
 
 from memlab.errors import MemlabError
@@ -21,8 +19,7 @@ from memlab.learn import coverage
 from memlab.learn import cross_fit_rerank as record
 from memlab.learn import probability_model as probability
 from memlab.learn.ranker import model as ranker
-from memlab.learn.ranker.trees import Tree, trees_of
-from memlab.models.local import adapter, backend, base
+from memlab.models.local import adapter, base
 from tests.fuzz.mutation import as_json, damaged, fuzz, mutated, outcome
 
 pytestmark = pytest.mark.slow
@@ -41,8 +38,6 @@ COVERAGE = {"format": coverage.CoverageModel.FORMAT, "level": "session", "depth"
             "scale": [1.0] * len(coverage.FEATURES),
             "weights": [0.1] * len(coverage.FEATURES), "bias": -1.0, "questions": 60}
 RECORD = {"format": record.FORMAT, "fold": 0, "held_out": ["ab", "cd"], "learnt": ["ef"], "losses": [0.5]}
-LIGHTGBM = "tree\nversion=v4\n\nTree=0\nnum_leaves=3\nnum_cat=0\n" + "\n".join(
-    f"{name}={' '.join(map(str, values))}" for name, values in TREE.items()) + "\nend of trees\n"
 CANDIDATES = pl.DataFrame({"question": [0, 0, 1], "unit": [0, 1, 2], "good": [0.1, 2.0, math.nan],
                            "noise": [1e300, 0.0, -1.0]})
 
@@ -93,16 +88,6 @@ def test_records_of_rerankers(tmp_path: Path, content: bytes) -> None:
         assert all(isinstance(key, str) for key in found.learnt | found.held_out)
 
 
-@fuzz
-@given(damaged(st.just(LIGHTGBM.encode())), st.sampled_from((None, *TREE)),
-       st.text(alphabet="0123456789-. einfa", max_size=9))
-def test_text_of_lightgbm(text: bytes, name: str | None, values: str) -> None:
-    lines = [f"{name}={values}" if name and line.startswith(f"{name}=") else line
-             for line in text.decode("utf-8", "replace").split("\n")]
-    trees: Any = outcome(lambda: trees_of("\n".join(lines)))
-    assert not isinstance(trees, tuple) or all(isinstance(tree, Tree) for tree in trees)
-
-
 def tensors_of(content: bytes) -> bytes:
     """Return an update whose card and whose first numbers are this content."""
     numbers = np.frombuffer(content[:96].ljust(96, b"\0"), np.float16)
@@ -146,19 +131,3 @@ def test_files_of_colbert_models(tmp_path: Path, modules: bytes, dense: bytes, c
     assert isinstance(base.is_colbert(tmp_path), bool)
     width = base.projected_width(tmp_path)
     assert width is None or width > 0
-
-
-def layer_of(width: int) -> bytes:
-    """Return a linear layer as PyTorch saves it."""
-    buffer = io.BytesIO()
-    torch.save({"weight": torch.ones(3, width), "bias": torch.zeros(3)}, buffer)
-    return buffer.getvalue()
-
-
-@fuzz
-@given(damaged(st.integers(0, 4).map(layer_of)))
-def test_layers_of_token_vectors(tmp_path: Path, content: bytes) -> None:
-    path = write(tmp_path, content, base.M3_HEAD)
-    found: Any = outcome(lambda: backend.read_head(path))
-    if not isinstance(found, MemlabError):
-        assert found[0].shape[0] == found[1].shape[0]

@@ -11,10 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.errors import MemlabError
-from memlab.questions.log import Log
-from memlab.questions.marking import SKIPPED, Marking
-from tests.questions.test_propose import SESSIONS
 from tests.questions.test_site import HOST, make_site
 
 pytestmark = pytest.mark.slow
@@ -34,13 +30,3 @@ def test_any_request_has_an_answer(method: str, token: bool, body: bytes, path: 
         reply = site.answer(method, f"/{site.token if token else ''}/{path}{more}", HOST, None, body)
         assert reply.status in (200, 400, 403, 404, 409)
         assert site.answer(method, path, more, more, body).status in (400, 403, 404)
-
-
-@given(st.binary(max_size=200) | st.text().map(str.encode))
-def test_skipped_questions_are_read_or_refused(content: bytes) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / SKIPPED).write_bytes(content)
-        try:
-            Marking(Path(folder), Log(SESSIONS), [], [])
-        except MemlabError:
-            return

@@ -49,29 +49,16 @@ def test_the_loading_of_a_model_is_left_out_of_the_pace(clock: list[float]) -> N
     assert pace.left() == pytest.approx(80 * 2.0 / 10)
 
 
-def test_the_rate_and_the_time_left_agree_where_the_first_units_are_the_costly_ones(clock: list[float]) -> None:
-    pace = Pace(1_854, 10_000.0)
-    clock[0] = 35.0
-    pace.step(32, 500.0)
-    left = pace.left()
-    assert left == pytest.approx(9_500 * 35 / 500)
-    assert pace.describe("texts", "") == f"32/1,854 texts, {1_822 / 665:.1f} texts/s, 11 min 05 s left"
-
-
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
 
 
-def test_off_a_terminal_short_work_is_silent() -> None:
+def test_off_a_terminal_a_line_now_and_then() -> None:
     out = io.StringIO()
     with progress("encode", 3, "texts", stream=out) as step:
         step(3)
-    assert out.getvalue() == ""
-
-
-def test_off_a_terminal_a_line_now_and_then() -> None:
-    out = io.StringIO()
+    assert out.getvalue() == ""  # short work
     with progress("encode", 4, "texts", stream=out, every=0) as step:
         step(1)
         step(3, note="12 % padding")
@@ -80,22 +67,6 @@ def test_off_a_terminal_a_line_now_and_then() -> None:
     assert first.endswith(" left")
     assert second.startswith("encode: 4/4 texts, ")
     assert second.endswith(" texts/s, 12 % padding")
-
-
-def test_on_a_terminal_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memlab.runtime.progress._WAIT", 0.0)
-    out = Terminal()
-    with progress("encode", 4, "texts", stream=out) as step:
-        step(2)
-    assert "encode" in out.getvalue()
-    assert "2/4 texts" in out.getvalue()
-
-
-def test_short_work_draws_no_bar() -> None:
-    out = Terminal()
-    with progress("encode", 4, "texts", stream=out) as step:
-        step(4)
-    assert out.getvalue() == ""
 
 
 def test_an_inner_bar_is_silent_and_a_failed_one_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,7 +82,12 @@ def test_an_inner_bar_is_silent_and_a_failed_one_leaves_no_trace(monkeypatch: py
     with pytest.raises(ValueError, match="boom"):
         work()
     assert inner.getvalue() == ""
-    later = Terminal()
+    later, short = Terminal(), Terminal()
     with progress("later", 4, "texts", stream=later) as step:
-        step(1)
+        step(2)
     assert "later" in later.getvalue()
+    assert "2/4 texts" in later.getvalue()
+    monkeypatch.undo()
+    with progress("short", 4, "texts", stream=short) as step:
+        step(4)
+    assert short.getvalue() == ""

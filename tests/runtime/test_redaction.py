@@ -40,11 +40,6 @@ def test_prose_holds_no_key_that_is_given() -> None:
     assert text == "x.api_key=*** no such setting; http://***@h/?api_key=***"
 
 
-def test_an_ordinary_traceback_stays_as_it_is() -> None:
-    text = 'File "a.py", line 3, in run\n    rows = table["key"]\nKeyError: "no column named score"'
-    assert redact(text, {}) == text
-
-
 def test_remembered_values_are_blotted_out_unless_they_are_short_or_paths() -> None:
     remember(["swordfish", "cuda", "/usr/share/x", "swordfish and more"])
     assert redact("swordfish and more, swordfish, cuda, /usr/share/x", {}) == "***, ***, cuda, /usr/share/x"
@@ -70,8 +65,3 @@ TREES = st.recursive(st.text() | st.integers() | st.none(), lambda inner: st.lis
 def test_a_key_anywhere_in_a_tree_is_blotted_out(key: str, tree: object, before: str, after: str) -> None:
     text = f"{before} {key}{after}"
     assert key not in repr(redact_tree({"a": [tree, text], text: tree, "b": {"c": text}}))
-
-
-@given(st.text(alphabet="xyz .,\n[]{}0123", max_size=30))
-def test_text_without_keys_stays(text: str) -> None:
-    assert redact(text, {}) == text

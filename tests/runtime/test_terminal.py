@@ -10,7 +10,7 @@ from rich.text import Text
 
 from memlab.__main__ import main
 from memlab.runtime.console import Console
-from memlab.runtime.terminal import clean_logs, print, printable
+from memlab.runtime.terminal import clean_logs, print
 
 TITLE = "\x1b]0;pwned\x07"
 
@@ -66,10 +66,6 @@ def test_no_command_takes_one_of_two_values(command: str, tmp_path: Path, monkey
     assert status == 2
     assert "is given 2 times; give it once" in told
     assert list(tmp_path.iterdir()) == []
-
-
-def test_line_breaks_stay() -> None:
-    assert printable("one\ntwo\tthree") == "one\ntwo\\tthree"
 
 
 @pytest.mark.parametrize(("encoding", "text"), [

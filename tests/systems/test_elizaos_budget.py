@@ -70,17 +70,6 @@ def test_history_is_as_of_the_day_of_the_question() -> None:
     assert len(packed(stage, tables, 2)) == 3
 
 
-def test_what_has_no_date_is_the_oldest() -> None:
-    tables = world(TALK)
-    blank = tables["sessions"].with_columns(pl.when(pl.col("session") != 2).then("said_on").alias("said_on"))
-    got = packed(windows(100, 1.0, 0.0), tables.updated({"sessions": blank}))
-    assert got == ["user: c0\n\nassistant: c1", D0 + "user: a0\n\nassistant: a1\n\nuser: a2", D1 + "user: b0"]
-
-
-def test_the_same_text_is_shown_once() -> None:
-    assert packed(windows(100, .5, .5), world([[("user", "a")]], [0])) == [D0 + "user: a"]
-
-
 def test_shares_and_budget_must_leave_something() -> None:
     with pytest.raises(ValidationError, match="more than the whole"):
         BudgetShares(history=.8, retrieved=.3)

@@ -1,17 +1,12 @@
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.config.instantiate import choice_settings, construct
-from memlab.data.locomo import LoCoMo
-from memlab.errors import MemlabError
 from memlab.store import Store
 from memlab.systems.elizaos import FirstSeparator
-from memlab.write.chunk import Recursive, transcripts
+from memlab.write.chunk import Recursive
 from tests.write.conversations import talk, written
 
 LONG = " ".join(f"This is sentence {i}." for i in range(80))
@@ -66,36 +61,6 @@ def transcription(text: str, size: int, overlap: int) -> list[str]:
         if closed:
             return [piece for piece in closed if piece.strip()]
     return []
-
-
-def test_every_piece_of_locomo_is_that_of_the_published_algorithm(shared_data: Path):
-    data = LoCoMo(path=shared_data / "locomo10.dev.json").load()
-    _, whole = transcripts(data, ("user", "assistant"), True)
-    expected = [piece for text in whole["text"] for piece in transcription(text, 1000, 200)]
-    assert len(expected) == 691
-    assert written(data.updated(of_conf("elizaos").run(data, Store()))) == expected
-
-
-def test_only_the_first_separator_has_a_say():
-    assert made(FirstSeparator(separators=["\n\n"]))["memories"].equals(made(FirstSeparator())["memories"])
-    text = "one. two. three"
-    assert split(text, 4, 0) == [(0, len(text))]  # it has no blank line, and still it is returned
-    assert split(" \n\n ", 4, 0) == []
-
-
-def test_a_piece_begins_with_the_last_characters_of_the_one_before_even_inside_a_word():
-    text = "aaa\n\nbbb\n\nccc\n\nddd"
-    assert split(text, 10, 0) == [(0, 8), (8, 18)]
-    assert split(text, 10, 1) == [(0, 8), (7, 13), (12, 18)]
-    long = "a" * 8 + "\n\n" + "b" * 30
-    assert split(long, 10, 3) == [(0, 8), (5, 40)]  # whatever size that makes
-
-
-def test_settings_that_cannot_be_are_refused():
-    with pytest.raises(MemlabError, match="not smaller"):
-        FirstSeparator(size=10, overlap=10)
-    with pytest.raises(ValueError, match="at least 1"):
-        FirstSeparator(separators=[""])
 
 
 @given(st.text(alphabet="ab. \n", max_size=80), st.integers(1, 20), st.data())

@@ -8,11 +8,9 @@ from memlab.read.prompt import PromptTemplate
 from memlab.read.reader import Reader
 from memlab.store import Store
 from memlab.systems.rag_v1 import ENTITIES, LINKS, GraphBlock
-from memlab.tables import Tables, empty, frame
-from memlab.write.extract_rules import RulesExtract
+from memlab.tables import Tables, frame
 from tests.chats import ScriptedChat
 from tests.read.world import shown, tokens, world
-from tests.small import lexical, lives
 from tests.text.test_entity_graph import PEOPLE, TIES, table
 from tests.write.conversations import DAY
 
@@ -77,16 +75,3 @@ def test_a_reader_sees_it_and_evaluation_counts_it_as_no_evidence(tmp_path) -> N
     first, second = tables["context"]["tokens"]
     assert paid["context/tokens"].to_list() == [first + second]
     assert paid["context/evidence_share"].to_list() == [first / (first + second)]
-
-
-def test_in_a_pipeline_nothing_of_a_later_day_is_in_any_block(tmp_path) -> None:
-    tables = lives().load()
-    made = lexical(extract=RulesExtract(), graph=GraphBlock()).run(tables, Store(tmp_path))
-    assert made["entities"].height > 0
-    cut = dict(made["questions"].select("question", pl.col("asked_on").dt.date()).iter_rows())
-    texts = dict(made["texts"].iter_rows())
-    days = made["context"].filter(pl.col("unit").is_null()).select("question", "text_id")
-    for question, text in days.iter_rows():
-        said = pl.Series([texts[text]]).str.extract_all(r"\((\d{4}-\d{2}-\d{2})\)").explode().drop_nulls()
-        assert all(day[1:-1] <= str(cut[question]) for day in said)
-    assert empty("entities").schema == made["entities"].schema

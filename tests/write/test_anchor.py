@@ -4,25 +4,18 @@ from datetime import datetime
 
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from memlab.store import Store
 from memlab.systems.oltramem import ResolveBoth, ResolvePronouns
 from memlab.write.anchor import ResolveDates, split_notes
 from memlab.write.chunk import Levels, RoundChunker, SessionChunker, TurnChunker
-from tests.write.conversations import DAY, talk, written
+from tests.write.conversations import talk, written
 
 # DAY is Saturday, 20 May 2023, 9:30; each further session is a day later
 DIARY = talk([("user", "I bought a kayak last Friday."), ("assistant", "Enjoy!"), ("user", "Did I say it leaks?")],
              [("user", "I bought a kayak last Friday.")])
 FRIENDS = talk([("user", "My sister Julia came yesterday.", "Ann"), ("user", "How is she?", "Bob"),
                 ("user", "Fine!", "Ann")])
-
-
-ODD = st.sampled_from(
-    ["She came on Friday [x = y]", "a\n[b = c]", "my mom and her friend Tom", "Yesterday.\n[yesterday = 2023-05-19]",
-     "he or she", "in March, they", "I saw Anna and Beth; they left two weeks ago", "last weekend\r\nhe"])
 
 
 def memories(tables, chunk=None):
@@ -75,14 +68,6 @@ def test_a_time_of_day_is_resolved_with_its_day():
     assert out["memories"]["happened_on"].to_list() == [datetime(2023, 5, 19)]
 
 
-def test_a_value_that_says_more_than_its_key_is_read_itself():
-    tables = memories(talk([("user", "Hello"), ("assistant", "You came yesterday.")]), SessionChunker(roles=("user",)))
-    out = anchored(ResolveDates(), tables)
-    assert written(out) == ["Hello"]
-    assert written(out, "value")[0].endswith("\n[yesterday = 2023-05-19]")
-    assert out["memories"]["happened_on"].to_list() == [None]  # the key tells when it happened
-
-
 def test_nothing_to_resolve_changes_nothing():
     tables = memories(talk([("user", "Tea or coffee?"), ("assistant", "Tea."), ("user", "On 2023-05-01 I had tea.")]))
     for stage in (ResolveDates(), ResolvePronouns(), ResolveBoth()):
@@ -106,33 +91,3 @@ def test_persons_are_told_where_the_text_does_not_name_them():
     assert written(anchored(ResolvePronouns(), silent))[0] == "My sister Julia came yesterday.\n[I = Ann]"
     assert written(anchored(ResolvePronouns(speakers=False), silent))[0] == "My sister Julia came yesterday."
     assert written(anchored(ResolvePronouns(reach=0), tables))[1] == "Bob: How is she?"
-
-
-def test_a_pronoun_of_two_people_in_one_memory_is_left_alone():
-    tables = talk([("user", "I saw Tom.", "Ann"), ("user", "How is he?", "Bob"), ("user", "And Paul?", "Ann"),
-                   ("user", "He is well.", "Bob")])
-    assert written(anchored(ResolvePronouns(), memories(tables, RoundChunker(speakers=False))))[0].count("[") == 0
-    assert "he = Paul" in written(anchored(ResolvePronouns(), memories(tables)))[3]
-
-
-def test_both_are_one_line_each():
-    assert written(anchored(ResolveBoth(), memories(FRIENDS, TurnChunker(speakers=False))))[0] == (
-        "My sister Julia came yesterday.\n[I = Ann]\n[yesterday = 2023-05-19]")
-
-
-def test_conf_holds_the_defaults():
-    from hydra.utils import instantiate
-
-    from memlab.config.instantiate import choice_settings
-
-    for name, stage in {"rules": ResolveDates(), "coref": ResolvePronouns(), "rules_coref": ResolveBoth()}.items():
-        assert instantiate(choice_settings(f"write/anchor/{name}"), _convert_="all") == stage
-
-
-@given(st.lists(st.tuples(st.sampled_from(["Ann", "Bob", None]), st.text(max_size=30) | ODD), max_size=5))
-def test_any_conversation_is_anchored_once(turns):
-    tables = memories(talk([("user", text, who) for who, text in turns]))
-    once = anchored(ResolveBoth(), tables)
-    assert anchored(ResolveBoth(), once)["memories"].equals(once["memories"])
-    assert all(after.startswith(before) for before, after in zip(written(tables), written(once)))
-    assert once["memories"]["happened_on"].drop_nulls().le(DAY).all()

@@ -54,13 +54,6 @@ def test_token_windows_hold_as_many_tokens_as_asked():
     assert written(out)[0].startswith("user: Hi\n\nassistant: w0. w1.")
 
 
-def test_pieces_of_one_role_leave_the_others_out():
-    out = made(Window(roles=["user"], size=100, overlap=0))
-    assert written(out)[0] == "user: Hi\n\nuser: Bye"
-    assert out["memories"]["turns"].to_list()[0] == [0, 3]
-    assert out["memories"]["kind"].to_list()[0] == "window.user"
-
-
 def test_an_overlap_as_long_as_the_piece_is_refused():
     for stage in (Window, Recursive, Tokens):
         with pytest.raises(MemlabError, match="not smaller"):

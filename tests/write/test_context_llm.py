@@ -1,19 +1,15 @@
 from __future__ import annotations
 
-import warnings
-
 import polars as pl
 import pytest
 
-from memlab.rank.score import Score
 from memlab.store import Store
-from memlab.tables import Tables, add_texts, frame, text_hash
+from memlab.tables import Tables, frame
 from memlab.text.transcript import NOTE, render_turns
 from memlab.write.chunk import SessionChunker, TurnChunker
 from memlab.write.context import INSTRUCTION, Header, LLMContext, clean_reply
 from tests.chats import ScriptedChat
 from tests.fences import inside
-from tests.small import lexical
 from tests.write.conversations import talk, written
 
 CHAT = talk([("user", "I moved to Vancouver"), ("assistant", "Lovely."), ("user", "It rains"), ("assistant", "Yes.")])
@@ -41,18 +37,6 @@ def after(stage, store: Store, tables: Tables = CHAT, chunk=None) -> Tables:
     assert out["memories"].drop("key_id", "value_id").equals(chunked["memories"].drop("key_id", "value_id"))
     assert out["texts"].head(chunked["texts"].height).equals(chunked["texts"])
     return out
-
-
-def test_the_note_stands_before_the_key_and_the_value_stays(store: Store) -> None:
-    out = after(LLMContext(chat=ScriptedChat(noted)), store)
-    assert written(out)[2] == "About 'It rains'.\nIt rains"
-    assert written(out, "value")[2] == "user: It rains"
-
-
-def test_the_value_grows_on_demand(store: Store) -> None:
-    out = after(LLMContext(chat=ScriptedChat(noted), into="key_and_value"), store)
-    assert written(out)[2] == "About 'It rains'.\nIt rains"
-    assert written(out, "value")[2] == "About 'It rains'.\nuser: It rains"
 
 
 def test_note_and_header_stand_one_after_the_other(store: Store) -> None:
@@ -98,13 +82,6 @@ def test_empty_and_refused_replies_leave_the_key_and_are_counted(store: Store) -
     assert written(out)[3] == "About 'Yes.'.\nYes."
 
 
-def test_without_a_usable_reply_nothing_changes(store: Store) -> None:
-    with pytest.warns(UserWarning, match="4 of 4"):
-        out = after(LLMContext(chat=ScriptedChat(lambda p: ""), into="key_and_value"), store)
-    before = TurnChunker().run(CHAT, store)
-    assert out["memories"].equals(before["memories"])
-
-
 def test_of_a_session_too_long_the_turns_around_the_passage_are_shown(store: Store) -> None:
     turns = [("user", f"Turn {n} " + "word " * 40) for n in range(30)]
     chat = ScriptedChat(noted, window=700)
@@ -117,14 +94,6 @@ def test_of_a_session_too_long_the_turns_around_the_passage_are_shown(store: Sto
     assert len(shown) >= 3
     assert abs((shown[0] + shown[-1]) / 2 - 15) <= .5
     assert asked.messages[0].content.count("[...]") == 2
-
-
-def test_a_turn_larger_than_the_window_is_cut_and_asked_about(store: Store) -> None:
-    chat = ScriptedChat(lambda p: "A note.", window=500)
-    with pytest.warns(UserWarning, match="2 of 2 passages"):
-        out = after(LLMContext(chat=chat), store, talk([("user", "word " * 9000), ("assistant", "Yes.")]))
-    assert len(chat.asked) == 2
-    assert written(out)[0] == "A note.\n" + "word " * 9000
 
 
 @pytest.mark.parametrize(("reply", "kept"), [
@@ -141,27 +110,3 @@ def test_a_turn_larger_than_the_window_is_cut_and_asked_about(store: Store) -> N
 ])
 def test_replies_are_cleaned(reply: str, kept: str) -> None:
     assert clean_reply(reply, 2, 50) == kept
-
-
-def test_long_sentences_are_cut_to_a_number_of_words() -> None:
-    assert clean_reply("word " * 99, 2, 7) == "word word word word word word word"
-
-
-def test_all_goes_well_without_a_warning(store: Store) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        after(LLMContext(chat=ScriptedChat(noted)), store)
-
-
-def test_what_the_reader_is_shown_grows_by_the_notes_and_is_counted(store: Store) -> None:
-    asked = frame("questions", {"question": [0], "corpus": [0], "text_id": [text_hash("Does it rain?")]})
-    tables = CHAT.updated({"questions": asked, "texts": add_texts(CHAT["texts"], ["Does it rain?"])[1]})
-
-    def tokens(into: str, level: str) -> int:
-        context = LLMContext(chat=ScriptedChat(lambda p: "A note."), into=into)
-        pipeline = lexical(context=context, score=Score(level=level))
-        return pipeline.run(tables, store)["context"]["tokens"].sum()
-
-    found = tokens("key", "memory")
-    assert tokens("key", "turn") == tokens("key_and_value", "turn") == found  # turns show themselves
-    assert (tokens("key_and_value", "memory") - found) % 3 == 0 < tokens("key_and_value", "memory") - found

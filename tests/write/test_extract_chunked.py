@@ -23,10 +23,6 @@ def test_the_overlap_begins_with_a_word() -> None:
     assert parts("one two. three four. five six. seven", 22, 8) == ["one two. three four. ", "four. five six. seven"]
 
 
-def test_a_short_text_is_one_chunk() -> None:
-    assert parts("One.", 1600, 320) == ["One."]
-
-
 def test_chunks_know_their_lines() -> None:
     lines = ["[2023-05-20] I love tea.", "[2023-05-20] I hate rain.", "[2023-05-20] I am old."]
     assert chunks(lines, Chunked(size=60, overlap=0)) == [("\n".join(lines[:2]), [0, 1]), (lines[2], [2])]

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import re
-import warnings
 from contextlib import ExitStack
 
 import polars as pl
@@ -14,7 +13,7 @@ from memlab.models.protocols import Message, Prompt
 from memlab.store import Store
 from memlab.tables import Tables, frame
 from memlab.text.transcript import NOTE
-from memlab.write.chunk import SessionChunker, TurnChunker
+from memlab.write.chunk import TurnChunker
 from memlab.write.extract import Chunked
 from memlab.write.extract_llm import INSTRUCTION, SCHEMA, LLMExtract
 from tests.chats import ScriptedChat
@@ -134,11 +133,6 @@ def test_without_a_usable_reply_the_raw_memories_stay(reply: str, into: str, sto
     assert out["memories"].drop("kind").equals(raw.drop("kind"))
 
 
-def test_unreadable_replies_are_counted(store: Store) -> None:
-    with pytest.warns(UserWarning, match="1 of 1 extractions could not be read"):
-        extract("Sure, here you are!", store)
-
-
 def test_of_a_reply_that_was_cut_off_the_whole_items_count(store: Store) -> None:
     whole = said(fact("The user moved.", 1), fact("It rains.", 3), entities=[{"name": "Oslo", "kind": "location",
                                                                             "summary": "x"}])
@@ -186,33 +180,9 @@ def test_a_part_that_cannot_be_read_keeps_its_turns(store: Store) -> None:
     assert 0 < facts < 30
 
 
-@pytest.mark.filterwarnings("ignore:1 of 1 sessions")
-def test_a_turn_larger_than_the_window_is_cut(store: Store) -> None:
-    chat = ScriptedChat(echoed, window=1024)
-    with pytest.warns(UserWarning, match="one turn that was cut"):
-        out = after(LLMExtract(chat=chat, into="replace", max_tokens=256), store,
-                    talk([("user", "word " * 9000), ("assistant", "Yes.")]))
-    assert len(chat.asked) == 2
-    assert out["memories"]["turns"].to_list() == [[0], [1]]
-
-
 def test_a_window_without_room_is_told(store: Store) -> None:
     with pytest.raises(MemlabError, match="max_tokens"):
         after(LLMExtract(chat=ScriptedChat(echoed), max_tokens=2000), store)
-
-
-@pytest.mark.parametrize("text", ["Hi", "\u6211\u4e0a\u5468\u642c\u5230\u4e86\u5965\u65af\u9646\u3002",
-                                  "Ich bin nach Wien gezogen."])
-def test_a_word_and_another_language(text: str, store: Store) -> None:
-    out = extract(said(fact(text, 1)), store)
-    assert written(out, "value") == [text]
-
-
-def test_a_blank_session_is_not_asked_about(store: Store) -> None:
-    chat = ScriptedChat(echoed)
-    out = after(LLMExtract(chat=chat), store, talk([("user", " ")]), SessionChunker())
-    assert chat.asked == []
-    assert out["memories"].height == 1
 
 
 def test_chunks_of_facts_as_v1_stores_them(store: Store) -> None:
@@ -225,9 +195,3 @@ def test_chunks_of_facts_as_v1_stores_them(store: Store) -> None:
     assert texts[0].splitlines()[1] == "[2023-05-20] The user did thing 0."
     assert texts[0].splitlines()[-1] in texts[1]  # the overlap
     assert out["memories"].select("turns", "source").unique().rows() == [([0, 1], "conversation")]
-
-
-def test_all_goes_well_without_a_warning(store: Store) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        extract(said(fact("The user moved.", 1)), store)

@@ -1,20 +1,13 @@
 from __future__ import annotations
 
-import time
-
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from memlab.errors import MemlabError
-from memlab.rank.score import Score
-from memlab.store import Store
-from memlab.tables import Tables, add_texts, frame, text_hash
+from memlab.tables import Tables, frame
 from memlab.write.chunk import Levels, SessionChunker, TurnChunker
 from memlab.write.extract import Chunked
 from memlab.write.extract_rules import RulesExtract, category, entities, links, names, sentences, spans
-from tests.small import lexical
 from tests.write.conversations import talk, written
 
 CHAT = talk([("user", "Hi! I moved to Oslo. I love tea, and it rains. Nice?"),
@@ -47,10 +40,6 @@ def test_facts_are_memories_beside_the_raw_ones() -> None:
     assert facts["said_on"].to_list() == [raw["said_on"][0]] * 3
 
 
-def test_without_the_day_a_key_is_the_fact() -> None:
-    assert written(after(RulesExtract(dated=False)))[4] == "user: I moved to Oslo."
-
-
 def test_a_session_without_facts_keeps_its_memories_where_facts_replace() -> None:
     out = after(RulesExtract(into="replace"))
     assert written(out, "value") == ["user: I moved to Oslo.", "user: I love tea, and it rains.",
@@ -58,11 +47,6 @@ def test_a_session_without_facts_keeps_its_memories_where_facts_replace() -> Non
     assert written(out)[2:] == ["[2023-05-20] assistant: A pot costs $12.", "Hm."]
     assert set(out["memories"]["kind"]) == {"fact"}  # one kind: memories can be ranked as they are
     assert out["memories"]["category"].to_list() == ["event", "preference", "amount", None]
-
-
-def test_what_is_kept_is_kept_in_one_chunking() -> None:
-    out = after(RulesExtract(into="replace"), chunk=Levels(chunkers=[TurnChunker(), SessionChunker()]))
-    assert out["memories"].filter(session=1).height == 1
 
 
 def test_facts_are_appended_to_the_keys_of_all_memories_that_hold_their_turns() -> None:
@@ -75,11 +59,6 @@ def test_facts_are_appended_to_the_keys_of_all_memories_that_hold_their_turns() 
                             "[2023-05-20] assistant: A pot costs $12.")
     before = Levels(chunkers=[TurnChunker(), SessionChunker()]).run(CHAT, None)["memories"]  # type: ignore[arg-type]
     assert out["memories"].drop("key_id").equals(before.drop("key_id"))
-
-
-def test_only_the_roles_asked_for_are_read() -> None:
-    facts = after(RulesExtract(roles=("user",)))["memories"].filter(kind="fact")
-    assert facts["source"].to_list() == ["user", "user"]
 
 
 def test_a_session_in_two_haystacks_gives_each_its_own_day() -> None:
@@ -133,17 +112,6 @@ def test_a_word_a_blank_or_another_language_loses_no_session(sessions: list, int
     assert set(out["memories"]["session"]) == set(raw["session"])
 
 
-def test_a_fact_leads_to_its_turn(tmp_path) -> None:
-    asked = frame("questions", {"question": [0], "corpus": [0], "text_id": [text_hash("2023-05-20 moved")]})
-    tables = CHAT.updated({"questions": asked, "texts": add_texts(CHAT["texts"], ["2023-05-20 moved"])[1]})
-    lanes = lexical(extract=RulesExtract()).run(tables, Store(tmp_path))
-    assert {"lexical:turn", "lexical:fact"} <= set(lanes["ranking"].columns)
-    first = lanes["ranking"].join(lanes["units"], on="unit").row(0, named=True)
-    assert (first["level"], first["turns"]) == ("turn", [0])
-    alone = lexical(extract=RulesExtract(into="replace"), score=Score(level="memory")).run(tables, Store(tmp_path))
-    assert set(alone["units"]["level"]) == {"memory"}
-
-
 @pytest.mark.parametrize(("sentence", "slot"), [
     ("I really do enjoy hiking.", "preference"), ("My favorite tea is green.", "preference"),
     ("I'd like a table for two.", None), ("Love the red!", "preference"), ("It ran 5 km.", "amount"),
@@ -154,11 +122,6 @@ def test_a_fact_leads_to_its_turn(tmp_path) -> None:
 ])
 def test_slots(sentence: str, slot: str | None) -> None:
     assert category(sentence) == slot
-
-
-def test_an_assistant_tells_nothing_of_itself() -> None:
-    assert category("I love tea.", about_speaker=False) is None
-    assert category("It costs $5.", about_speaker=False) == "amount"
 
 
 def test_sentences_keep_names_with_points_and_lose_the_marks_of_lists() -> None:
@@ -191,20 +154,3 @@ def test_names() -> None:
 ])
 def test_relationships(sentence: str, told: list[tuple[str, str, str]]) -> None:
     assert [(r.source, r.relation, r.target) for r in links(sentence, "Ann", frozenset(["Emma"]))] == told
-
-
-@given(st.text(max_size=300), st.sampled_from(["keys", "replace", "merge"]))
-def test_any_text_gives_memories_that_name_their_turns(text: str, into: str) -> None:
-    text = text.encode("utf-8", "replace").decode()
-    out = after(RulesExtract(into=into), talk([("user", text), ("user", "I love tea.")]))  # type: ignore[arg-type]
-    assert set(out["memories"]["turns"].explode()) <= {0, 1}
-    assert (out["memories"]["turns"].list.len() > 0).all()
-
-
-@pytest.mark.parametrize("text", ["word " * 20_000, "a" * 100_000, "I moved from " * 8_000, "My " * 30_000,
-                                  "A. " * 30_000])
-def test_endless_turns_take_no_endless_time(text: str) -> None:
-    start = time.perf_counter()
-    out = after(RulesExtract(), talk([("user", text)]))
-    assert time.perf_counter() - start < 20  # .3 s on an idle core
-    assert all(len(key) < 450 for key in written(out)[1:])

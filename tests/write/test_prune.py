@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from memlab.store import Store
-from memlab.tables import frame, text_hash
+from memlab.tables import frame
 from memlab.write.prune import Age, Deprecated, RuleImportance, removable
 from tests.write.relations.worlds import DAY, done, told
 
@@ -77,24 +77,3 @@ def test_importance_is_written_and_nothing_is_lost(store):
                   importance=[None] * 5 + [0.7])
     assert done(RuleImportance(), tables, store)["memories"]["importance"].round(6).to_list() == [
         0.1, 0.4, 0.6, 0.8, 1.0, 0.7]
-
-
-def test_every_prune_can_change_a_ranking(store):
-    from memlab.stage import EmptyStage
-    from tests.small import lexical
-    rows = ((0, 0, "the boat sank"), (1, 95, "Obsolete: the boat sank twice"), (2, 99, "boat boat"))
-    tables = told(*rows, asked=100).updated({"texts": told(*rows)["texts"].vstack(
-        pl.DataFrame({"text_id": [text_hash("boat?")], "text": ["boat?"]}))})
-    tables = tables.updated({"questions": tables["questions"].with_columns(text_id=pl.lit(text_hash("boat?")))})
-    found = {name: _ranked(lexical(late=EmptyStage(writes=("hits",)), **stage), tables, store) for name, stage in (
-        ("none", {}), ("age", {"prune": Age(days=90)}), ("deprecated", {"prune": Deprecated()}))}
-    assert sorted(found["none"]) == [0, 1, 2]
-    assert sorted(found["age"]) == [1, 2]
-    assert sorted(found["deprecated"]) == [0, 2]
-
-
-def _ranked(pipeline, tables, store):
-    """Units ranked by the retrieval part of a pipeline over memories that are there already."""
-    for slot in ("prune", "query", "lexical", "score"):
-        tables = done(getattr(pipeline, slot), tables, store)
-    return tables["ranking"]["unit"].to_list()

@@ -5,8 +5,6 @@ from datetime import timedelta
 import pytest
 
 from memlab.store import Store
-from memlab.tables import frame
-from memlab.write.contradiction import states
 from memlab.write.relations import Versions
 from tests.write.relations.worlds import DAY, Angles, done, edges, told
 
@@ -73,11 +71,6 @@ def test_history_stays_and_each_is_ended_once_by_the_first(store):
     assert [(s, t) for s, t, *_ in edges(out)] == [(1, 0), (2, 1), (3, 2)]
 
 
-def test_the_order_of_time_decides_not_the_ids(store):
-    out = versioned(store, (1, 40, "My boss is Bob."), (0, 0, "My boss is Ann."))
-    assert [(s, t) for s, t, *_ in edges(out)] == [(0, 1)]
-
-
 def test_the_same_again_merges_with_the_nearest_still_valid(store):
     a, b, other = "We repaired the old boat at the lake.", "We repaired the old boat at the lake again.", "A lake."
     angles = {a: 0, b: 10, other: 0}
@@ -116,16 +109,3 @@ def test_a_long_memory_is_never_ended(store):
     long = "My boss is Ann. " + "tea " * 120
     assert ops(versioned(store, (0, 0, long), (1, 1, "My new boss is Bob."))) == ["ADD", "ADD"]
     assert ops(versioned(store, (0, 0, long), (1, 1, "My new boss is Bob."), max_words=200)) == ["ADD", "INVALIDATE"]
-
-
-def test_one_word_and_no_memory_at_all(store):
-    assert ops(versioned(store, (0, 0, "Hi"))) == ["ADD"]
-    none = told((0, 0, "x")).updated({"memories": frame("memories", {"memory": []})})
-    assert done(Versions(embedder=Angles()), none, store)["edges"].height == 0
-
-
-def test_states_by_hand():
-    (height,) = states("I've finished 10 videos so far")
-    assert (height.slot, height.kind, height.value, height.about) == (
-        "measure", "video", frozenset({"10"}), frozenset({"finish"}))
-    assert [s.slot for s in states("I finished 10 videos on Monday")] == []

@@ -8,45 +8,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from memlab.models.protocols import Embedder, Floats, Ints
+from memlab.runtime.foreign import read_yaml
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import Tables
 from memlab.write.contradiction import ADVERBS, WHO, claims, clauses, subject_of, terms_of
 from memlab.write.relations import LEAST, READS, Count, Pairs, Share, Timeline, confidence, count_shared
 
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_KINDS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
-    "food": (_words("food cuisine dish dishe meal restaurant cooking"), _words("""
-        american argentinian brazilian british cajun cantonese caribbean chinese cuban ethiopian filipino french german
-        georgian greek hawaiian hungarian indian indonesian iranian italian jamaican japanese korean lebanese malaysian
-        mediterranean mexican moroccan nepalese persian peruvian polish portuguese russian sichuan spanish syrian thai
-        tibetan tunisian turkish ukrainian vietnamese barbecue bbq burger burrito curry dumpling falafel kebab lasagna
-        paella pasta pho pizza ramen risotto salad sandwich soup steak sushi taco""")),
-    "drink": (_words("drink beverage"), _words("""
-        ale beer bourbon cappuccino chai champagne cider cocoa coffee cola espresso gin juice kombucha latte lemonade
-        matcha mead prosecco rum sake soda tea tequila vodka whiskey whisky wine""")),
-    "colour": (_words("colour color shade"), _words("""
-        beige black blue brown crimson gold gray green grey indigo lavender magenta maroon navy orange pink purple red
-        silver teal turquoise violet white yellow""")),
-    "music": (_words("music genre"), _words("""
-        bluegrass blues classical country disco edm folk funk gospel grunge hip-hop jazz k-pop metal opera pop
-        punk rap reggae rock salsa soul techno trance""")),
-    "sport": (_words("sport workout exercise"), _words("""
-        badminton baseball basketball bowling boxing climbing cricket crossfit cycling fencing football golf gymnastic
-        handball hiking hockey jogging judo karate kayaking pilate rowing rugby running skating skiing snowboarding
-        soccer squash surfing swimming tenni tennis volleyball yoga""")),
-}
-"""Kind of favourite -> nouns that name the kind, and values that are known to be of it, as ``terms_of`` gives them."""
+_KINDS = {kind: (frozenset(words["nouns"].split()), frozenset(words["known"].split()))
+          for kind, words in read_yaml(Path(__file__).with_name("kinds.yaml")).items()}
+"""Kind of favourite -> nouns that name the kind, and values that are known to be of it."""
 
 _FAVOURITE = r"(?:fav(?:ou?rite)?|go-?\s?to|default|usual|(?:top|first|number\sone)\s(?:choice|pick)|number\sone)"
 _TAKEN = r"(?:is|are|has\sbecome|have\sbecome|became)(?:\s(?:now|definitely|really|currently|easily|probably|still))*"

@@ -1,21 +1,16 @@
 from __future__ import annotations
 
 import math
-import time
 from datetime import datetime
 
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from memlab.store import Store
 from memlab.systems.memorystack.relations import MemoryStack
-from memlab.tables import frame, texts_frame
 from memlab.write.contradiction import Claim, claims
 from memlab.write.relations import confidence, nearest
-from tests.search.world import WordEmbedder
 from tests.write.relations.worlds import Angles, done, edges, told
 
 KINDS = ("FOLLOWS", "RELATED_TO", "SAME_TOPIC", "ELABORATES", "CONTRADICTS", "SUPERSEDES")
@@ -40,11 +35,6 @@ def alike(store, *rows, **settings):
     return related(store, *rows, degrees={text: 0 for *_, text in rows}, **settings)
 
 
-def test_follows_joins_neighbours_of_a_session_only(store):
-    out = related(store, (0, 0, "one"), (0, 0, "two"), (1, 5, "three"), (0, 0, "four"))
-    assert edges(out, "FOLLOWS") == [(1, 0, "FOLLOWS", 1.0), (3, 1, "FOLLOWS", 1.0)]
-
-
 def test_two_corpora_share_nothing(store):
     tables = told((0, 0, "I like jazz."), (0, 0, "I don't like jazz."), corpus=[0, 1])
     assert edges(done(MemoryStack(embedder=Angles({"I like jazz.": 0, "I don't like jazz.": 0})), tables, store)) == []
@@ -57,11 +47,6 @@ def test_cosine_from_85_relates_and_from_90_is_the_same_topic_too(store):
     assert edges(out) == [(1, 0, "RELATED_TO", cosine), (1, 0, "SAME_TOPIC", cosine)]
     assert [e[2] for e in edges(related(store, (0, 0, "a"), (1, 1, "b"), degrees={"a": 0, "b": 30}))] == ["RELATED_TO"]
     assert edges(related(store, (0, 0, "a"), (1, 1, "b"), degrees={"a": 0, "b": 35})) == []
-
-
-def test_a_memory_relates_to_earlier_ones_whatever_their_ids(store):
-    out = related(store, (1, 9, "late"), (0, 2, "early"), degrees={"late": 0, "early": 0})
-    assert edges(out, "RELATED_TO") == [(0, 1, "RELATED_TO", 1.0)]
 
 
 def test_only_the_nearest_are_looked_at_and_ties_go_to_the_earlier(store):
@@ -195,42 +180,6 @@ def test_claims_by_hand():
     assert list(claims("She moved to Chicago. There is not much.")) == []
 
 
-def test_undated_memories_come_first_and_gain_no_gap(store):
-    out = alike(store, (1, 3, "I like jazz."), (0, None, "I don't like jazz."))
-    assert edges(out, "SUPERSEDES") == [(0, 1, "SUPERSEDES", 0.75)]
-
-
-def test_kinds_do_not_mix(store):
-    tables = told((0, 0, "I like jazz."), (1, 1, "I don't like jazz."), kind=["turn", "session"])
-    assert edges(done(MemoryStack(embedder=Angles({"I like jazz.": 0, "I don't like jazz.": 0})), tables, store)) == []
-
-
-def test_small_and_odd_haystacks(store):
-    assert edges(related(store, (0, 0, "Hi"))) == []  # one session of one word
-    assert edges(related(store, (0, 0, "Hi"), (0, 0, ""))) == [(1, 0, "FOLLOWS", 1.0)]
-    none = told((0, 0, "x")).updated({"memories": frame("memories", {"memory": []}), "texts": texts_frame([])})
-    assert edges(done(MemoryStack(embedder=Angles()), none, store)) == []
-    german, chinese = "Ich wohne in Köln", "我住在科隆"
-    same = related(store, (0, 0, german), (1, 1, chinese), degrees={german: 0, chinese: 5})
-    assert [e[2] for e in edges(same)] == ["RELATED_TO", "SAME_TOPIC"]
-
-
-SAID = ["tea", "jazz", "I like jazz.", "I don't like jazz.", "kayak"]
-WORDS = st.lists(st.sampled_from(SAID), min_size=1, max_size=4)
-TALK = st.lists(st.tuples(st.integers(0, 9), WORDS.map(" ".join)), min_size=1, max_size=12)
-
-
-@given(TALK, st.integers(1, 12))
-def test_session_by_session_gives_the_same_edges(tmp_path_factory, talk, upto):
-    rows = [(s, s, text) for s, text in sorted(talk, key=lambda row: row[0])]
-    store = Store(tmp_path_factory.mktemp("store"))
-    stage = MemoryStack(embedder=WordEmbedder(), most=3)
-    whole, part = (edges(done(stage, told(*some), store)) for some in (rows, rows[:upto]))
-    assert [e for e in whole if e[0] < upto] == part
-    assert all(source > target and kind in KINDS for source, target, kind, _ in whole)
-    assert all(0 <= sure <= 1 for *_, sure in whole)
-
-
 def test_nearest_in_blocks_is_nearest_in_one():
     vectors = np.random.default_rng(0).standard_normal((60, 8)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -241,12 +190,3 @@ def test_nearest_in_blocks_is_nearest_in_one():
     for row in range(60):
         best = sorted(range(row), key=lambda e: -cosine[row, e])[:5]
         assert sorted(whole[1][whole[0] == row]) == sorted(best)
-
-
-def test_edges_stay_linear(store):
-    rows = [(i, i, f"tea number {i}. I {'like' if i % 2 else 'hate'} jazz.") for i in range(120)]
-    start = time.perf_counter()
-    out = related(store, *rows, degrees={text: 0 for *_, text in rows}, most=4)
-    assert time.perf_counter() - start < 50
-    counts = out["edges"].group_by("source", "kind").len()
-    assert counts["len"].max() <= 4

@@ -14,7 +14,6 @@ from memlab.stage import Stage
 from memlab.store import Store
 from memlab.systems.memorystack.search import BySource
 from memlab.tables import Tables, frame
-from tests.published import preset
 from tests.search.world import WordEmbedder, world
 
 SEARCHES = [Dense(embedder=WordEmbedder(), depth=2), BM25(depth=2)]
@@ -43,19 +42,3 @@ def test_a_question_about_the_assistant_searches_its_words_alone(search: Stage, 
     sources = dict(tables["memories"].select("memory", "source").iter_rows())
     assert [sources[memory] for memory in hits.filter(query=10)["memory"]] == ["assistant", "assistant"]
     assert "user" in {sources[memory] for memory in whole.filter(query=10)["memory"]}  # a filter behind it leaves fewer
-
-
-def test_without_questions_or_words_of_the_assistant_nothing_is_found(tmp_path: Path) -> None:
-    stage, store = BySource(search=SEARCHES[1]), Store(tmp_path)
-    tables = asked("assistant")
-    users = tables.updated({"memories": tables["memories"].filter(source="user")})
-    assert stage.run(users.only(stage.reads), store)["hits"].is_empty()
-    nobody = tables.updated({"queries": tables["queries"].clear()})
-    assert stage.run(nobody.only(stage.reads), store)["hits"].is_empty()
-
-
-@pytest.mark.parametrize("name", ["memorystack", "memorystack_fast", "memorystack_corrected"])
-def test_the_presets_filter_in_both_searches(name: str) -> None:
-    pipeline = preset(name)
-    for search in (pipeline.dense, pipeline.lexical):
-        assert (search.classes, search.sources, search.search.depth) == (("assistant",), ("assistant",), 30)

@@ -64,8 +64,3 @@ def test_any_other_reply_keeps_the_order_and_is_counted(store: Store, bad: str) 
     with pytest.warns(UserWarning, match="1 of 1 replies of the reranker could not be read; 1 of 1 questions keep"):
         after = run(ArrayRerank(chat=replying(bad), pool=2), table, store)
     assert after.select(table.columns).equals(table)
-
-
-def test_words_around_the_array_are_no_fault(store: Store) -> None:
-    after = run(ArrayRerank(chat=replying("Scores: [0.2, 0.7]"), pool=2), ranking([.9, .8]), store)
-    assert after["unit"].to_list() == [1, 0]
