@@ -15,10 +15,10 @@ from urllib.parse import urlsplit
 
 from memlab.errors import MemlabError, MissingFiles
 from memlab.harness.arm import Arm
-from memlab.models.chat.client import AUTO
 from memlab.models.local.backend import GPU_BUDGET
 from memlab.models.local.base import ModelFiles
 from memlab.models.protocols import Embedder, PairScorer, models_in, parts
+from memlab.models.server import AUTO
 from memlab.serving.settings import (
     EIGHT_BITS,
     MOST_SHARE,
