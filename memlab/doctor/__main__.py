@@ -69,11 +69,9 @@ def configuration() -> Iterator[Check]:
 
 
 def processor() -> Iterator[Check]:
-    """Cores, vector instructions and memory."""
+    """Cores and memory."""
     cores = usable_cores()
-    flags = _cpu_flags()
-    vector_flags = [name for name in ("avx2", "avx512f", "avx512_bf16", "amx_bf16") if name in flags]
-    yield Check("processor", "ok", f"{platform.machine()}, {cores} cores, {', '.join(vector_flags) or 'no AVX seen'}")
+    yield Check("processor", "ok", f"{platform.machine()}, {cores} cores")
     threads = whole_number(os.environ.get("OMP_NUM_THREADS", ""))
     if threads is not None and threads < cores:
         yield Check("threads", "note", f"OMP_NUM_THREADS={threads} leaves cores idle", "unset OMP_NUM_THREADS")
@@ -106,19 +104,12 @@ def devices() -> Iterator[Check]:
 
 
 def faiss() -> Iterator[Check]:
-    """The FAISS wheel: several provide the module ``faiss`` and overwrite each other. It and torch take one CUDA."""
+    """The FAISS wheel: several provide the module ``faiss`` and overwrite each other."""
     wheels = [name for name in ("faiss-cpu", "faiss-gpu", "faiss-gpu-cu12", "faiss-gpu-cuvs") if package_version(name)]
     if len(wheels) > 1:
         yield Check("faiss", "missing",
                     f"{' and '.join(wheels)} both provide the module faiss and overwrite each other",
                     f"pip uninstall -y {' '.join(wheels)} && pip install 'memlab[cpu]'   (or 'memlab[gpu]')")
-        return
-    majors = [_cuda(name) for name in (*wheels, "torch")]
-    if len(majors) > 1 and all(majors) and majors[0] != majors[1]:
-        yield Check("faiss", "note", f"{wheels[0]} takes CUDA {majors[0]}, and torch CUDA {majors[1]}: a process "
-                    "would load the libraries of both, which was never tried",
-                    f"pip uninstall -y {wheels[0]} && pip install -c constraints-gpu.txt -e '.[gpu]'   "
-                    "(in memlab's folder)")
         return
     yield _check("faiss", bool(wheels) or _exists("faiss"),
                  ", ".join(f"{w} {package_version(w)}" for w in wheels) or "installed, not by pip",
@@ -222,33 +213,14 @@ def _exists(module: str) -> bool:
         return False
 
 
-def _requires(package: str) -> list[str]:
-    """Return the requirements that a package's metadata names; [] if it is not installed."""
+def _requirements() -> list[str]:
+    """Return the packages that memlab itself requires, without those of extras; [] if it is not installed."""
     try:
-        return metadata.requires(package) or []
+        lines = metadata.requires("memlab") or []
     except metadata.PackageNotFoundError:
         return []
-
-
-def _requirements() -> list[str]:
-    """Return the packages that memlab itself requires, without those of extras."""
-    names = (re.match(r"[A-Za-z0-9._-]+", line) for line in _requires("memlab") if "extra ==" not in line)
+    names = (re.match(r"[A-Za-z0-9._-]+", line) for line in lines if "extra ==" not in line)
     return sorted(name.group() for name in names if name)
-
-
-def _cuda(package: str) -> str:
-    """Return the major version of CUDA that an installed package requires; empty if it requires none."""
-    found = (re.match(r"nvidia-cuda-runtime-cu(\d+)|(?:nvidia-cuda-runtime|cuda-toolkit)\b.*?[=>]=(\d+)", line)
-             for line in _requires(package))
-    return next((match.group(1) or match.group(2) for match in found if match), "")
-
-
-def _cpu_flags() -> set[str]:
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return set()
-    return next((set(line.partition(":")[2].split()) for line in text.splitlines() if line.startswith("flags")), set())
 
 
 if __name__ == "__main__":

@@ -3,8 +3,7 @@
 The multi-vector score of bge-m3 is late interaction with ``embedder=bge_m3``, which reads its linear layer.
 
 FlagEmbedding is an extra (``pip install 'memlab[flag]'``) and is imported when a model loads. It runs the first batch
-of every call twice, to find a batch size that fits, so each call gets a long block of texts sorted by length. It takes
-any RuntimeError for a lack of memory and shrinks the batch down to no text at all, so each model is guarded.
+of every call twice, to find a batch size that fits, so each call gets a long block of texts, the longest first.
 
 Chen et al., M3-Embedding (2024). With w a token's learned weight (largest over its occurrences):
 
@@ -19,11 +18,11 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,20 +31,16 @@ from pydantic import Field
 from memlab.errors import MemlabError
 from memlab.models.local.backend import Runtime, disable_progress_bars
 from memlab.models.local.base import M3_HEAD, SPARSE_HEAD, ModelFiles, files_digest
-from memlab.models.local.batching import attempt, spread, tokenise
+from memlab.models.local.batching import spread, tokenise
 from memlab.models.local.loading import check_weights
 from memlab.models.protocols import Floats, Ints, Role
-from memlab.runtime.machine import is_lack
 from memlab.stage import LocalPath, stage
 
 FlagDtype = Literal["auto", "fp32", "fp16"]
 Batch = Annotated[int, Field(ge=1)]
-Result = TypeVar("Result")
 
 BLOCK = 16
 """Batches per call: running one of 16 batches twice costs 6 %, and results are still stored often."""
-
-_DEVICE = "device=cpu tells whether it is the device; else check the model's files"
 
 _WITH_BARS = ("FlagEmbedding.inference.embedder.encoder_only.m3", "FlagEmbedding.inference.reranker.encoder_only.base",
               "FlagEmbedding.inference.reranker.decoder_only.base")
@@ -74,53 +69,7 @@ def load(kind: str, folder: Path, devices: tuple[str, ...], dtype: str) -> tuple
     models = tuple(make(str(folder), use_fp16=dtype == "fp16", **brain_float, devices=[device]) for device in devices)
     for one in models:
         check_weights(one.model, folder)
-        guard(one.model, str(folder))
     return models
-
-
-def guard(module: Any, where: str) -> None:
-    """Let FlagEmbedding see no other error of a PyTorch module than a lack of memory for several texts.
-
-    Its forward pass raises ``torch.OutOfMemoryError`` for that, and MemlabError for every other RuntimeError.
-    """
-    import torch
-
-    forward = module.forward
-
-    def guarded(*arguments: Any, **inputs: Any) -> Any:
-        try:
-            return forward(*arguments, **inputs)
-        except RuntimeError as error:
-            if not is_lack(error):
-                raise MemlabError(f"the model failed: {error}", where=where, fix=_DEVICE) from error
-            texts = len((arguments[0] if arguments else inputs)["input_ids"])
-            if texts == 1:
-                raise _too_large() from error
-            raise torch.OutOfMemoryError(str(error)) from error
-
-    module.forward = guarded
-
-
-def run_smaller(call: Callable[[int], Result], batch: int) -> Result:
-    """Return ``call(batch)`` of FlagEmbedding, with half the batch where memory runs out.
-
-    Raises MemlabError if one text does not fit, or if the call fails: an error of the device comes up anywhere in it.
-    """
-    try:
-        while (result := attempt(partial(call, batch))) is None:
-            if batch == 1:
-                raise _too_large()
-            batch //= 2
-    except MemlabError:
-        raise
-    except Exception as error:
-        raise MemlabError(f"FlagEmbedding failed: {type(error).__name__}: {error}", fix=_DEVICE) from error
-    return result
-
-
-def _too_large() -> MemlabError:
-    return MemlabError("one text alone does not fit into the device's memory",
-                       fix="a smaller max_length, or device=cpu; or end what else runs on this device")
 
 
 @stage
@@ -184,8 +133,7 @@ class M3Embedder(FlagModel):
         del role
 
         def work(model: Any, block: Ints) -> Floats:
-            out = run_smaller(lambda batch: model.encode([texts[i] for i in block], batch_size=batch,
-                                                         max_length=self.max_length), self.batch)
+            out = model.encode([texts[i] for i in block], batch_size=self.batch, max_length=self.max_length)
             vectors = np.asarray(out["dense_vecs"], np.float32)
             unit: Floats = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)  # fp16 norms are off by 1e-3
             return unit
@@ -238,8 +186,8 @@ class M3Scorer(FlagModel):
             yield result
 
     def _encode(self, model: Any, texts: list[str]) -> list[Any]:
-        out = run_smaller(lambda batch: model.encode(texts, batch_size=batch, max_length=self.max_length,
-                                                     return_dense=False, return_sparse=True), self.batch)
+        out = model.encode(texts, batch_size=self.batch, max_length=self.max_length, return_dense=False,
+                           return_sparse=True)
         return list(out["lexical_weights"])
 
     def _models(self) -> tuple[Any, ...]:
@@ -275,8 +223,7 @@ class FlagPairScorer(FlagModel):
 
         def work(model: Any, block: Ints) -> Floats:
             texts = [(queries[q], passages[p]) for q, p in pairs[block]]
-            scores = run_smaller(lambda batch: model.compute_score(texts, batch_size=batch, max_length=self.max_length,
-                                                                   normalize=False), self.batch)
+            scores = model.compute_score(texts, batch_size=self.batch, max_length=self.max_length, normalize=False)
             return np.asarray(scores, np.float32).reshape(-1)
 
         both = [queries[q] + passages[p] for q, p in pairs]

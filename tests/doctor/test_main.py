@@ -119,21 +119,3 @@ def test_every_wheel_that_provides_faiss_is_known(wheel: str, installed: Install
     (check,) = machine.faiss()
     assert check.state == "missing"
     assert check.fix.startswith(f"pip uninstall -y faiss-gpu {wheel} && pip install")
-
-
-@pytest.mark.parametrize(("wheel", "needs", "torch", "state"), [
-    ("faiss-gpu", "nvidia-cuda-runtime-cu12<13,>=12.6", 'cuda-toolkit[cudart]==13.2.2; os_name == "posix"', "note"),
-    ("faiss-gpu-cuvs", "nvidia-cuda-runtime<14,>=13.2", "nvidia-cuda-runtime-cu12==12.8.90", "note"),
-    ("faiss-gpu-cuvs", "nvidia-cuda-runtime<14,>=13.2", "cuda-toolkit[cublas]==13.2.2", "ok"),
-    ("faiss-gpu", "nvidia-cuda-runtime-cu12<13,>=12.6", "nvidia-cuda-runtime-cu12==12.8.90", "ok"),
-    ("faiss-gpu", "nvidia-cuda-runtime-cu12<13,>=12.6", "numpy", "ok"),  # torch for CPUs
-    ("faiss-cpu", "numpy", "cuda-toolkit[cublas]==13.2.2", "ok")])
-def test_faiss_and_torch_take_one_cuda(wheel: str, needs: str, torch: str, state: str, installed: Installed,
-                                       monkeypatch: pytest.MonkeyPatch) -> None:
-    installed({"faiss-cpu": "", wheel: "1.15.1"})
-    monkeypatch.setattr(metadata, "requires", lambda name: ["numpy>=1.25", needs if name == wheel else torch])
-    (check,) = machine.faiss()
-    assert check.state == state
-    if state == "note":
-        assert f"{wheel} takes CUDA 1" in check.finding
-        assert "-c constraints-gpu.txt" in check.fix
