@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from memlab.errors import MemlabError
-from memlab.runtime.paths import bundled_encoder
 from memlab.serving import environment
 
 
@@ -41,14 +40,6 @@ def test_weights_are_converted_once(env: Path, memlab_home: Path) -> None:
     assert told == []
 
 
-def test_a_folder_without_its_record_is_made_again(env: Path) -> None:
-    folder = environment.embedded_folder()
-    folder.mkdir(parents=True)
-    (folder / "half").touch()
-    environment.ensure_embedded(env, print)
-    assert sorted(p.name for p in folder.iterdir()) == ["memlab.json", "model.safetensors"]
-
-
 def test_other_weights_are_refused(env: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(environment, "SHA256", "b179c952" + 56 * "0")
     with pytest.raises(MemlabError, match=r"SHA-256 is \w{16}\.\.\., expected b179c9520.*--force-reinstall"):
@@ -62,13 +53,3 @@ def test_a_failed_conversion_tells_why_and_leaves_nothing(env: Path, monkeypatch
     with pytest.raises(MemlabError, match="(?s)the conversion failed.*ImportError: gguf is missing.*pip install gguf"):
         environment.ensure_embedded(env, print)
     assert list(environment.embedded_folder().parent.iterdir()) == []
-
-
-def test_a_full_disk_is_told(env: Path, memlab_home: Path) -> None:
-    (memlab_home / "models").write_text("a file where a folder should be")
-    with pytest.raises(MemlabError, match="/models: a file is there, where a folder is needed"):
-        environment.ensure_embedded(env, print)
-
-
-def test_the_encoder_is_served_from_its_package() -> None:
-    assert (bundled_encoder() / "config.json").is_file()

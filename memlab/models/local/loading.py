@@ -63,7 +63,8 @@ def _load_one(kind: str, folder: Path, runtime: Runtime, code: str | None, wrap:
     if not runtime.cpu and runtime.dtype != "fp32" and _has_flash_attention(device):
         with suppress(ValueError, ImportError):  # a model without it; padded batches would take a slower kernel
             model = load_model(flash=True)
-    model = model or load_model(flash=False)
+    if model is None:
+        model = load_model(flash=False)
     if code is None:  # code of a model may load weights in its own way
         check_weights(model, folder)
     loaded = wrap(model, device, *options) if wrap else model  # it may change weights
