@@ -45,7 +45,7 @@ WORDS = {
     "track": "sync --mode --project --entity --texts --tag",
     "score": "--experiment --lint --data --path --ascending --by-rank --ties",
     "experiment": "",
-    "doctor": "--network",
+    "doctor": "",
     "completion": " ".join(SHELLS),
 }
 """The words of each command that are no settings of a run; --help is one of all."""

@@ -1,4 +1,4 @@
-"""Check of this machine: what it can run, and what is missing: ``memlab doctor [--network]``.
+"""Check of this machine: what it can run, and what is missing: ``memlab doctor``.
 
 Each problem comes with the exact command that solves it. The exit status is 1 only if something essential is missing.
 """
@@ -22,7 +22,6 @@ from memlab.runtime.foreign import whole_number
 from memlab.runtime.help_text import Parser
 from memlab.runtime.machine import package_version, usable_cores
 from memlab.runtime.paths import home as memlab_home
-from memlab.runtime.paths import shipped_path
 from memlab.runtime.terminal import print
 
 State = Literal["ok", "note", "missing"]
@@ -55,17 +54,6 @@ def python() -> Iterator[Check]:
                  f"not installed: {', '.join(absent)}" if required else "memlab itself is not installed here",
                  "pip install 'memlab[cpu]'" if required else "pip install -e '.[cpu]'   (in memlab's folder)",
                  "missing")
-
-
-def configuration() -> Iterator[Check]:
-    """The files that memlab ships beside its source."""
-    folder = shipped_path("conf")
-    groups = ("data", "embedder", "exp", "rank/select", "serve")
-    absent = [name for name in ("config.yaml", *groups) if not (folder / name).exists()]
-    count = sum(1 for _ in folder.rglob("*.yaml"))
-    yield _check("configuration", not absent, f"{count} files in {folder}",
-                 f"{folder} lacks {', '.join(absent)}",
-                 "pip install --force-reinstall --no-deps memlab   (or a new clone)", "missing")
 
 
 def processor() -> Iterator[Check]:
@@ -167,35 +155,13 @@ def home() -> Iterator[Check]:
                  "memlab store prune, or export MEMLAB_HOME=/a/larger/disk")
 
 
-def network() -> Iterator[Check]:
-    """Whether a model hub answers; asked only with --network."""
-    import httpx
-    from huggingface_hub.constants import ENDPOINT  # HF_ENDPOINT, or the public hub
-
-    try:
-        httpx.head(ENDPOINT, timeout=5.0, follow_redirects=True).raise_for_status()
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        yield Check("model hub", "note", f"{ENDPOINT} does not answer ({type(error).__name__}): "
-                    "embedded and local models only",
-                    "export HTTPS_PROXY=... or HF_ENDPOINT=..., or copy a model here and give its folder as path")
-    else:
-        yield Check("model hub", "ok", f"{ENDPOINT} answers")
-
-
-CHECKS: tuple[Callable[[], Iterator[Check]], ...] = (python, configuration, processor, devices, faiss, extras, models,
-                                                     home)
-
-
-def examine(ask_network: bool = False) -> list[Check]:
-    """Run all checks; without ask_network nothing leaves this machine."""
-    return [check for checks in (*CHECKS, *((network,) if ask_network else ())) for check in checks()]
+CHECKS: tuple[Callable[[], Iterator[Check]], ...] = (python, processor, devices, faiss, extras, models, home)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the findings; return 1 if something is missing."""
-    parser = Parser(prog="memlab doctor", description=__doc__)
-    parser.add_argument("--network", action="store_true", help="also ask whether a model hub answers")
-    checks = examine(parser.parse_args(argv).network)
+    Parser(prog="memlab doctor", description=__doc__).parse_args(argv)
+    checks = [check for some in CHECKS for check in some()]
     width = max(len(c.name) for c in checks)
     for check in checks:
         print(f"{check.state:>7}  {check.name:<{width}}  {check.finding}")

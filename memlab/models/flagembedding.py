@@ -20,7 +20,7 @@ import importlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -31,7 +31,7 @@ from pydantic import Field
 from memlab.errors import MemlabError
 from memlab.models.local.backend import Runtime, disable_progress_bars
 from memlab.models.local.base import M3_HEAD, SPARSE_HEAD, ModelFiles, files_digest
-from memlab.models.local.batching import spread, tokenise
+from memlab.models.local.batching import tokenise
 from memlab.models.local.loading import check_weights
 from memlab.models.protocols import Floats, Ints, Role
 from memlab.stage import LocalPath, stage
@@ -61,15 +61,14 @@ def flag_embedding() -> Any:
 
 
 @lru_cache(maxsize=4)
-def load(kind: str, folder: Path, devices: tuple[str, ...], dtype: str) -> tuple[Any, ...]:
-    """Load FlagEmbedding's class ``kind`` on each device, once per process."""
+def load(kind: str, folder: Path, devices: tuple[str, ...], dtype: str) -> Any:
+    """Load FlagEmbedding's class ``kind``, once per process; with several devices it starts a process for each."""
     make = getattr(flag_embedding(), kind)
     disable_progress_bars()
     brain_float = {"use_bf16": True} if dtype == "bf16" else {}
-    models = tuple(make(str(folder), use_fp16=dtype == "fp16", **brain_float, devices=[device]) for device in devices)
-    for one in models:
-        check_weights(one.model, folder)
-    return models
+    model = make(str(folder), use_fp16=dtype == "fp16", **brain_float, devices=list(devices))
+    check_weights(model.model, folder)
+    return model
 
 
 @stage
@@ -90,7 +89,7 @@ class FlagModel(ModelFiles):
         """Return the name of FlagEmbedding's class."""
         return "BGEM3FlagModel"
 
-    def _models(self) -> tuple[Any, ...]:
+    def _model(self) -> Any:
         runtime = self._runtime()
         return load(self._class(), self._folder(), runtime.devices, runtime.dtype)
 
@@ -131,19 +130,15 @@ class M3Embedder(FlagModel):
     def encode(self, texts: Sequence[str], role: Role) -> Iterator[tuple[Ints, Floats]]:
         """Yield (positions (b,), unit vectors (b, dim)), longest texts first."""
         del role
-
-        def work(model: Any, block: Ints) -> Floats:
-            out = model.encode([texts[i] for i in block], batch_size=self.batch, max_length=self.max_length)
+        for block in by_length(texts, BLOCK * self.batch):
+            out = self._model().encode([texts[i] for i in block], batch_size=self.batch, max_length=self.max_length)
             vectors = np.asarray(out["dense_vecs"], np.float32)
-            unit: Floats = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)  # fp16 norms are off by 1e-3
-            return unit
-
-        yield from spread(by_length(texts, BLOCK * self.batch), [partial(work, m) for m in self._models()])
+            yield block, vectors / np.linalg.norm(vectors, axis=1, keepdims=True)  # fp16 norms are off by 1e-3
 
     def truncated(self, texts: Sequence[str], role: Role) -> NDArray[np.bool_]:
         """Return, for each text, whether the model sees only its beginning: shape (n,)."""
         del role
-        return tokenise(self._models()[0].tokenizer, texts, self.max_length + 1).lengths > self.max_length
+        return tokenise(self._model().tokenizer, texts, self.max_length + 1).lengths > self.max_length
 
 
 @stage
@@ -164,39 +159,34 @@ class M3Scorer(FlagModel):
 
         Passages are encoded in blocks and scored at once, so that only one block's token vectors are in memory.
         """
-        models = self._models()
         used_queries = sorted(set(pairs[:, 0].tolist()))
         encoded_queries: dict[int, Any] = {}
         for block in by_length([queries[q] for q in used_queries], BLOCK * self.batch):
             rows = [used_queries[i] for i in block]
-            encoded_queries.update(zip(rows, self._encode(models[0], [queries[q] for q in rows])))
+            encoded_queries.update(zip(rows, self._encode([queries[q] for q in rows])))
         used, where = np.unique(pairs[:, 1], return_inverse=True)
         order = np.argsort(where, kind="stable")
         bounds = np.searchsorted(where[order], np.arange(len(used) + 1))
 
-        def work(model: Any, block: Ints) -> tuple[Ints, Floats]:
-            encoded = self._encode(model, [passages[used[p]] for p in block])
+        for block in by_length([passages[p] for p in used], BLOCK * self.batch):
+            encoded = self._encode([passages[used[p]] for p in block])
             at = [order[bounds[p] : bounds[p + 1]] for p in block]
             scores = [_sparse(encoded_queries[int(pairs[i, 0])], passage)
                       for rows, passage in zip(at, encoded) for i in rows]
-            return np.concatenate(at), np.array(scores, np.float32)
+            yield np.concatenate(at), np.array(scores, np.float32)
 
-        blocks = by_length([passages[p] for p in used], BLOCK * self.batch)
-        for _, result in spread(blocks, [partial(work, model) for model in models]):
-            yield result
-
-    def _encode(self, model: Any, texts: list[str]) -> list[Any]:
-        out = model.encode(texts, batch_size=self.batch, max_length=self.max_length, return_dense=False,
-                           return_sparse=True)
+    def _encode(self, texts: list[str]) -> list[Any]:
+        out = self._model().encode(texts, batch_size=self.batch, max_length=self.max_length, return_dense=False,
+                                   return_sparse=True)
         return list(out["lexical_weights"])
 
-    def _models(self) -> tuple[Any, ...]:
+    def _model(self) -> Any:
         folder = self._folder()
         absent = [name for name in (SPARSE_HEAD, M3_HEAD) if not (folder / name).is_file()]
         if absent:  # FlagEmbedding would use random ones
             raise MemlabError(f"the model has no {' and no '.join(absent)}", where=str(folder),
                               fix="give a complete copy of bge-m3: cross_encoder.path=FOLDER")
-        return super()._models()
+        return super()._model()
 
 
 def _sparse(query: dict[str, float], passage: dict[str, float]) -> float:
@@ -218,16 +208,11 @@ class FlagPairScorer(FlagModel):
 
     def score(self, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Iterator[tuple[Ints, Floats]]:
         """Score pairs (n, 2) of positions in queries and passages; yield (positions in pairs (b,), scores (b,))."""
-        if not len(pairs):
-            return
-
-        def work(model: Any, block: Ints) -> Floats:
+        for block in by_length([queries[q] + passages[p] for q, p in pairs], BLOCK * self.batch):
             texts = [(queries[q], passages[p]) for q, p in pairs[block]]
-            scores = model.compute_score(texts, batch_size=self.batch, max_length=self.max_length, normalize=False)
-            return np.asarray(scores, np.float32).reshape(-1)
-
-        both = [queries[q] + passages[p] for q, p in pairs]
-        yield from spread(by_length(both, BLOCK * self.batch), [partial(work, model) for model in self._models()])
+            scores = self._model().compute_score(texts, batch_size=self.batch, max_length=self.max_length,
+                                                 normalize=False)
+            yield block, np.asarray(scores, np.float32).reshape(-1)
 
     def _class(self) -> str:
         return _CLASSES[self.kind]

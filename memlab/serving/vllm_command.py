@@ -31,7 +31,7 @@ MODULE = "vllm.entrypoints.launchers.api_server.entry"
 INSIDE = Path(__file__).with_name("inside")
 """The code that the server's own Python imports besides its packages."""
 
-AUTO = 0
+AUTO = -1
 """The value of ``--data-parallel auto``."""
 
 _OVERRIDES = ("revision", "runner", "dtype", "max_len", "tensor_parallel", "data_parallel", "gpu_memory", "kv_cache",
@@ -88,17 +88,6 @@ class Plan:
                        "OMP_NUM_THREADS": str(self.threads)}
         return result
 
-    def memory(self) -> str:
-        """Return what the server takes of the GPUs and what it leaves, as a sentence; empty for a CPU."""
-        if self.device == "cpu" or not self.gpus:
-            return ""
-        taken = self.settings.tensor_parallel * self.settings.data_parallel
-        share, card = self.settings.share(self.gpus), min(self.gpus) * 2**20 / 1e9
-        free = ",".join(environment.visible_names(len(self.gpus))[taken:])
-        beside = f"; a run on the other cards: CUDA_VISIBLE_DEVICES={free}" if free else " for the models of a run"
-        return (f"takes {share:g} of {taken} card(s), {share * card:.1f} GB of each, and leaves "
-                f"{(1 - share) * card:.1f} GB{beside}; another share: --gpu-memory SHARE")
-
     def record(self, port: int) -> tuple[str, ...]:
         """Return variables and command line as one command, to be recorded and shown."""
         return *(f"{name}={value}" for name, value in self.variables().items()), *self.line(port)
@@ -138,7 +127,7 @@ def make_plan(args: argparse.Namespace, env: Path, extra: Sequence[str], echo: C
         names = [name]
     elif args.model in served_names():
         names.insert(0, name)
-    return Plan(name, model_settings, tuple(names), python, device, tuple(gpus), args.threads or usable_cores(),
+    return Plan(name, model_settings, tuple(names), python, device, tuple(gpus), usable_cores(),
                 tuple(extra), address_of(args.host))
 
 

@@ -40,7 +40,7 @@ def test_a_model_that_overflows_fp16_is_not_loaded_in_it(
     (tmp_path / "config.json").write_text(json.dumps({"model_type": model_type}))
     (tmp_path / "model.safetensors").write_bytes(b"weights")
     scorer = FlagPairScorer(path=tmp_path, name="tiny", kind=kind)
-    scorer._models()
+    scorer._model()
     assert calls == [{**made, "devices": ["cuda:0"]}]
     assert scorer.identity()["dtype"] == dtype
     resolve.cache_clear()

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from memlab.errors import Faults, MemlabError
-from memlab.serving import settings as rooms
+from memlab.errors import MemlabError
 from memlab.serving.settings import Settings, served_names, settings
 from memlab.serving.vllm_command import check_room
 from tests.serving.fakes import model_folder
@@ -38,21 +37,6 @@ def test_a_folder_and_a_hub_name_have_the_defaults(tmp_path: Path) -> None:
 def test_a_path_is_not_taken_for_a_hub_name(name: str) -> None:
     with pytest.raises(MemlabError, match="no such model folder"):
         settings(name)
-
-
-def test_all_that_is_wrong_in_a_file_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "serve").mkdir()
-    monkeypatch.setattr(rooms, "FOLDER", tmp_path / "serve")
-    file = tmp_path / "serve" / "mine.yaml"
-    file.write_text("model: a/b\nmax_length: 5\ntensor_parallel: 0\ndtype: int3\n")
-    with pytest.raises(Faults) as told:
-        settings("mine")
-    assert len(told.value.faults) == 3
-    assert "max_length" in str(told.value)
-    for broken in ("- a\n", "model: [\n", "7\n"):
-        file.write_text(broken)
-        with pytest.raises(MemlabError):
-            settings("mine")
 
 
 @pytest.mark.parametrize(("gpus", "share"), [

@@ -232,8 +232,6 @@ class LateInteraction:
 
     embedder: SentenceEmbedder | ColbertEncoder
     query_tokens: Annotated[int, Field(ge=1)] = 48  # of a longer question the first 48 tokens count
-    # number format of the inner products; auto: fp16 on a GPU where the encoder runs in half precision, else fp32
-    products: Literal["auto", "fp32", "fp16"] = "auto"
 
     version: ClassVar[int] = 1
     encodes_passages: ClassVar[bool] = True  # once each, whatever the number of pairs
@@ -282,6 +280,4 @@ class LateInteraction:
         return self.embedder.token_limit() if isinstance(self.embedder, SentenceEmbedder) else None
 
     def _products(self) -> Products:
-        if self.products != "auto":
-            return self.products
         return choose_products(self.on_gpu(), self.embedder.identity()["dtype"])

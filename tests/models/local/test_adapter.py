@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,6 @@ from memlab.errors import MemlabError
 from memlab.models.local import adapter
 from memlab.models.local.adapter import (
     PROJECTION,
-    RECORD,
-    UPDATE,
     apply_update,
     low_rank,
     read_update,
@@ -203,24 +200,8 @@ def test_the_shipped_update_is_small_is_of_the_embedded_encoder_and_is_the_one_o
     assert SentenceEmbedder(name="minilm_memory", adapter="memory").identity()["adapter"] == card.digest
 
 
-def test_an_update_that_is_not_the_recorded_one_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / UPDATE
-    digest = write_update(file, {PROJECTION: halves(3, 5)}, {"rank": 2})
-    (tmp_path / RECORD).write_text(json.dumps({"update": digest}))
-    assert read_update(file)[0].digest == digest
-    content = file.read_bytes()[:-1] + b"\1"
-    file.write_bytes(content)
-    with pytest.raises(MemlabError, match=f"is damaged: its digest is .*, and {digest} was recorded.*Fix: copy it"):
-        update_card(file)
-    shipped = tmp_path / "shipped.safetensors"
-    shipped.write_bytes(content)
-    monkeypatch.setattr(adapter, "update_file", lambda name: shipped)
-    with pytest.raises(MemlabError, match="install memlab again"):
-        read_update(shipped)
-
-
-def test_a_record_without_a_digest_or_of_another_file_says_nothing(tmp_path: Path) -> None:
+def test_a_damaged_update_of_the_package_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = written(tmp_path, {PROJECTION: halves(3, 5)})
-    for record in ('{"update": "other"}', "{}", "no json", '{"update": 3}'):
-        (tmp_path / RECORD).write_text(record)
-        assert read_update(file)[0].dimensions == 3
+    monkeypatch.setattr(adapter, "update_file", lambda name: file)
+    with pytest.raises(MemlabError, match="is damaged: its digest is .*Fix: install memlab again"):
+        read_update(file)

@@ -70,8 +70,6 @@ def test_stored_token_vectors_are_matched_where_the_encoder_runs(
 ) -> None:
     embedder = SentenceEmbedder(**fields)
     assert LateInteraction(embedder=embedder).matches_on() == place
-    forced = LateInteraction(embedder=embedder, products="fp16").matches_on()
-    assert forced == (place[0], "fp32" if place[0] == "cpu" else "fp16")
 
 
 def test_memory_of_tensors_that_are_gone_is_free(monkeypatch: pytest.MonkeyPatch) -> None:

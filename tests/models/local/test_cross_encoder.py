@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from memlab.errors import MemlabError
 from memlab.models.local.cross_encoder import CrossEncoderScorer, cut_longest_first
 from memlab.models.protocols import PairScorer
+from tests.models.flag_models import save_classifier
 
 pytestmark = pytest.mark.slow
 
@@ -34,29 +35,6 @@ def save_bert(folder: Path, labels: int = 1) -> None:
                         intermediate_size=64, num_labels=labels, initializer_range=0.3)
     BertForSequenceClassification(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-
-
-def save_xlmr(folder: Path) -> None:
-    """A tiny XLM-R classifier with random weights and a tokenizer of its shape: <s> a </s></s> b </s>."""
-    import torch
-    from tokenizers import Tokenizer, models, pre_tokenizers, processors
-    from transformers import PreTrainedTokenizerFast, XLMRobertaConfig, XLMRobertaForSequenceClassification
-
-    torch.manual_seed(1)
-    words = sorted({word for text in (*QUERIES, *PASSAGES) for word in text.split()} | {"question", "passage"})
-    vocabulary = {piece: i for i, piece in enumerate(["<s>", "<pad>", "</s>", "<unk>", *words])}
-    raw = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
-    raw.pre_tokenizer = pre_tokenizers.Whitespace()
-    raw.post_processor = processors.TemplateProcessing(
-        single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>", special_tokens=[("<s>", 0), ("</s>", 2)])
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=raw, bos_token="<s>", cls_token="<s>", pad_token="<pad>", eos_token="</s>", sep_token="</s>",
-        unk_token="<unk>", model_max_length=128, model_input_names=["input_ids", "attention_mask"])
-    tokenizer.save_pretrained(folder)
-    config = XLMRobertaConfig(vocab_size=len(vocabulary), hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
-                              intermediate_size=64, num_labels=1, max_position_embeddings=130, type_vocab_size=1,
-                              initializer_range=0.3, pad_token_id=1, bos_token_id=0, eos_token_id=2)
-    XLMRobertaForSequenceClassification(config).save_pretrained(folder)
 
 
 def save_ettin(folder: Path) -> None:
@@ -88,7 +66,7 @@ def save_ettin(folder: Path) -> None:
 @pytest.fixture(scope="module", params=["bert", "xlmr", "ettin"])
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp(request.param)
-    {"bert": save_bert, "xlmr": save_xlmr, "ettin": save_ettin}[request.param](made)
+    {"bert": save_bert, "xlmr": save_classifier, "ettin": save_ettin}[request.param](made)
     return made
 
 

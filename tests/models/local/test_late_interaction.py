@@ -139,20 +139,4 @@ def test_on_a_gpu_products_are_in_half_where_the_encoder_is(
     late = LateInteraction(embedder=SentenceEmbedder(**fields))
     assert late.identity()["embedder"] == late.embedder.identity()
     assert late.identity().get("products") == products
-    assert LateInteraction(embedder=late.embedder, products="fp32").identity().get("products") is None
     assert digits_of(late) == (6 if products is None else 2 if "dtype" in fields else 3)
-
-
-@pytest.mark.parametrize(("products", "dtype"), [("auto", "float32"), ("fp32", "float32"), ("fp16", "float16")])
-def test_products_are_computed_in_the_format_that_is_set(
-    products: Any, dtype: str, tiny: SentenceEmbedder, whole: np.ndarray, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import torch
-
-    real, used = torch.Tensor.amax, set()
-    monkeypatch.setattr(torch.Tensor, "amax", lambda tensor, **kwargs: used.add(str(tensor.dtype)) or
-                        real(tensor, **kwargs))
-    late = LateInteraction(embedder=tiny, products=products)
-    np.testing.assert_allclose(scores(late), whole, atol=1e-6 if dtype == "float32" else 1e-3)
-    assert used == {f"torch.{dtype}"}
-    assert digits_of(late) == (6 if dtype == "float32" else 3)
