@@ -15,7 +15,6 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from memlab.errors import MemlabError, did_you_mean
-from memlab.runtime.foreign import whole_number
 from memlab.runtime.help_text import Parser
 from memlab.runtime.paths import expand, path_argument
 from memlab.runtime.terminal import print
@@ -159,16 +158,15 @@ def _parser() -> argparse.ArgumentParser:
     add("--runner", choices=["generate", "pooling"], help="pooling: encoders and rerankers")
     add("--dtype", choices=["auto", "float32", "float16", "bfloat16"],
         help="of the weights; default: as the model's files say")
-    add("--max-len", type=_count, metavar="N", help="tokens of prompt and reply together")
-    add("--tensor-parallel", type=_count, metavar="N", help="GPUs that share the weights")
-    add("--data-parallel", type=_count_or_auto, metavar="N", help="copies of the weights, each on its own GPUs; "
+    add("--max-len", type=int, metavar="N", help="tokens of prompt and reply together")
+    add("--tensor-parallel", type=int, metavar="N", help="GPUs that share the weights")
+    add("--data-parallel", type=_int_or_auto, metavar="N", help="copies of the weights, each on its own GPUs; "
                                                                   "`auto`: as many as the GPUs hold")
     add("--gpu-memory", type=float, metavar="SHARE", help="share of each GPU's memory, 0 to 1; default: 0.9, "
                                                          "less where a run needs the same GPUs")
     add("--quantization", choices=sorted(SHARES), metavar="NAME",
         help=f"on a GPU, 8 bits made of 16-bit weights while they load: {', '.join(sorted(SHARES))}")
-    add("--kv-cache", type=_count, metavar="GIB", help="attention cache on a CPU")
-    add("--threads", type=_count, metavar="N", help="on a CPU; default: every core")
+    add("--kv-cache", type=int, metavar="GIB", help="attention cache on a CPU")
     add("--revision", metavar="COMMIT", help="of a hub model")
     add("--timeout", type=float, default=1800.0, metavar="S", help="until ready, downloads included; default: 1800")
     _add_grace(parser)
@@ -187,14 +185,8 @@ def _add_grace(parser: argparse.ArgumentParser) -> None:
                         help=f"seconds after which a server that does not end is killed; default: {start.GRACE:g}")
 
 
-def _count(text: str) -> int:
-    if not (count := whole_number(text)):
-        raise argparse.ArgumentTypeError(f"{text!r:.80} is no positive number")
-    return count
-
-
-def _count_or_auto(text: str) -> int:
-    return AUTO if text == "auto" else _count(text)
+def _int_or_auto(text: str) -> int:
+    return AUTO if text == "auto" else int(text)
 
 
 def _echo(text: str) -> None:

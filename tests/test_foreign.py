@@ -139,7 +139,7 @@ def test_flagembedding_has_the_classes_and_words_that_memlab_uses(
         def make(folder: str, **words: Any) -> Any:
             assert {*words} <= {*FLAG["classes"][name][""]}, name
             made.append(name)
-            return SimpleNamespace(model=SimpleNamespace(forward=None, modules=list))
+            return SimpleNamespace(model=SimpleNamespace(modules=list))
         return make
 
     package = SimpleNamespace(**{name: maker(name) for name in FLAG["classes"]})

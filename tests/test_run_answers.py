@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ from typing import Any
 import polars as pl
 import pytest
 
-from memlab import pipeline
 from memlab.run import main
 from tests.models.chatserver import ChatServer
 from tests.small import words
@@ -65,18 +63,6 @@ def test_a_second_judge_and_a_second_run_ask_the_reader_nothing(tmp_path: Path, 
     assert [r["hypothesis"] for r in one] == [r["hypothesis"] for r in other]
 
 
-def test_another_k_asks_only_what_has_another_context(tmp_path: Path, server: ChatServer) -> None:
-    assert main(line(tmp_path, server, "judge=f1", "name=ten")) == 0
-    before = len(server.requests)
-    assert main(line(tmp_path, server, "judge=f1", "name=gap", "rank/select=gap")) == 0
-    context = pl.read_parquet(run_folder(tmp_path, "gap") / "context.parquet")
-    twin = pl.read_parquet(run_folder(tmp_path, "gap.twin") / "context.parquet")
-    ten = pl.read_parquet(run_folder(tmp_path, "ten") / "context.parquet")
-    shown = [frame.group_by("question", maintain_order=True).agg("text_id") for frame in (ten, twin, context)]
-    told = {(q, *texts) for frame in shown for q, texts in frame.iter_rows()}
-    assert len(server.requests) - before == len(told) - ten["question"].n_unique()
-
-
 def test_figures_files_and_report_hold_what_was_said(tmp_path: Path, server: ChatServer,
                                                      capsys: pytest.CaptureFixture[str]) -> None:
     assert main(line(tmp_path, server, "judge=both", "name=both", "attribute=sample", "attribute.wrong=3",
@@ -106,24 +92,6 @@ def test_figures_files_and_report_hold_what_was_said(tmp_path: Path, server: Cha
     assert drawn.group_by("right").len().sort("right")["len"].to_list() == [3, 2]
     assert drawn["cause"].null_count() == 0
     assert "## Why answers are wrong" in (folder.parent / "report.md").read_text(encoding="utf-8")
-
-
-def test_a_server_that_dies_and_comes_back_costs_nothing_that_was_answered(tmp_path: Path, server: ChatServer) -> None:
-    undisturbed = ChatServer(reply)
-    undisturbed.start()
-    assert main(line(tmp_path / "calm", undisturbed, "judge=both", "name=x")) == 0
-    pipeline._MEMO.clear()  # one process remembers what its stages made
-    server.die_after = 7
-    back = threading.Timer(2.0, server.start)
-    watch = threading.Thread(target=lambda: (server._thread.join(60), back.start()))
-    watch.start()
-    assert main(line(tmp_path / "storm", server, "judge=both", "name=x")) == 0
-    watch.join(60)
-    back.join(60)
-    assert len(server.requests) >= 16
-    calm, storm = (rows(run_folder(tmp_path / name, "x") / "verdicts.jsonl") for name in ("calm", "storm"))
-    assert calm == storm
-    undisturbed.stop()
 
 
 def test_a_refused_key_is_told_and_the_retrieval_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str],

@@ -96,21 +96,6 @@ def test_the_cross_encoder_alone_and_beside_the_first_stage(tmp_path: Path) -> N
     assert found["blank_question"] != found["mixed"]
 
 
-@pytest.mark.nightly
-def test_an_ettin_reranker_in_its_place(tmp_path: Path) -> None:
-    run(tmp_path, "+exp=cross_encoder", "+arm/cross_encoder=none,alone", "cross_encoder=ettin_reranker_32m",
-        "track=none")
-    assert manifests(tmp_path)["alone"]["models"]["rerank"][0]["name"] == "ettin-reranker-32m"
-
-
-@pytest.mark.nightly
-def test_a_learned_sparse_lane_beside_vectors(tmp_path: Path) -> None:
-    run(tmp_path, "search/lexical=opensearch_sparse", "name=sparse", "track=none")
-    found = manifests(tmp_path)["sparse"]
-    assert found["models"]["lexical"][0]["name"] == "opensearch-sparse-doc-v2-mini"
-    assert found["models"]["dense"][0]["name"] == "minilm"
-
-
 def test_a_live_memory_with_a_learned_sparse_lane(hub: Path, tmp_path: Path) -> None:
     lane = SparseSearch(encoder=SparseTermEncoder(path=hub / small_models.SPARSE[0], terms=30522))  # all tokens
     pipeline = Pipeline(dense=EmptyStage(writes=("hits",)), lexical=lane)

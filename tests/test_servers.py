@@ -9,7 +9,7 @@ import pytest
 
 from memlab import servers
 from memlab.errors import MemlabError
-from memlab.servers import Address, _candidates, address_of, node_name, own_address, reachable_servers, running_servers
+from memlab.servers import Address, address_of, node_name, own_address, reachable_servers, running_servers
 from tests.models.chatserver import publish, serving
 
 
@@ -27,16 +27,13 @@ def command(folder: Path, name: str, prints: str, status: int = 0) -> None:
     (folder / name).chmod(0o755)
 
 
-def test_only_this_machine_is_the_default() -> None:
-    assert address_of(None) == Address("127.0.0.1", "127.0.0.1", shared=False)
-    assert address_of("127.0.0.1") == Address("127.0.0.1", "127.0.0.1", shared=False)
-
-
-def test_every_interface_is_asked_by_the_nodes_own_address(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("host", "address"), [
+    (None, Address()), ("127.0.0.1", Address()), ("0.0.0.0", Address("0.0.0.0", "10.0.0.3", shared=True)),
+    ("node", Address("10.0.0.3", "10.0.0.3", shared=True)),
+    ("192.0.2.7", Address("192.0.2.7", "192.0.2.7", shared=True))])
+def test_where_a_server_listens(host: str | None, address: Address, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(servers, "own_address", lambda: "10.0.0.3")
-    assert address_of("0.0.0.0") == Address("0.0.0.0", "10.0.0.3", shared=True)
-    assert address_of("node") == Address("10.0.0.3", "10.0.0.3", shared=True)
-    assert address_of("192.0.2.7") == Address("192.0.2.7", "192.0.2.7", shared=True)
+    assert address_of(host) == address
 
 
 def test_an_unknown_address_is_told() -> None:
@@ -65,12 +62,6 @@ def test_a_node_without_an_address_is_told(monkeypatch: pytest.MonkeyPatch) -> N
         own_address()
 
 
-def test_the_candidates_are_addresses_of_this_machine() -> None:
-    for found in set(_candidates(socket.gethostname())):
-        with socket.socket() as probe:
-            probe.bind((found, 0))
-
-
 def test_this_node_is_called_as_slurm_calls_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SLURMD_NODENAME", raising=False)
     assert node_name() == socket.gethostname()
@@ -90,12 +81,6 @@ def test_the_record_of_a_job_that_is_gone_is_removed_unless_its_server_answers(s
     assert not gone.file.exists()
     command(slurm, "squeue", "slurm_load_jobs error: Unable to contact slurm controller", status=1)
     assert len(running_servers()) == 3  # SLURM does not say
-
-
-def test_two_nodes_may_serve_at_the_same_port(memlab_home: Path) -> None:
-    for host in ("n7", "n8"):
-        publish("http://10.0.0.1:8000/v1", host=host, shared=True)
-    assert {path.stem for path in (memlab_home / "serving").iterdir()} == {"tiny-n7-8000", "tiny-n8-8000"}
 
 
 def test_a_loopback_server_of_another_machine_is_not_asked() -> None:

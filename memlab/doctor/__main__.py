@@ -1,4 +1,4 @@
-"""Check of this machine: what it can run, and what is missing: ``memlab doctor [--network]``.
+"""Check of this machine: what it can run, and what is missing: ``memlab doctor``.
 
 Each problem comes with the exact command that solves it. The exit status is 1 only if something essential is missing.
 """
@@ -22,7 +22,6 @@ from memlab.runtime.foreign import whole_number
 from memlab.runtime.help_text import Parser
 from memlab.runtime.machine import package_version, usable_cores
 from memlab.runtime.paths import home as memlab_home
-from memlab.runtime.paths import shipped_path
 from memlab.runtime.terminal import print
 
 State = Literal["ok", "note", "missing"]
@@ -57,23 +56,10 @@ def python() -> Iterator[Check]:
                  "missing")
 
 
-def configuration() -> Iterator[Check]:
-    """The files that memlab ships beside its source."""
-    folder = shipped_path("conf")
-    groups = ("data", "embedder", "exp", "rank/select", "serve")
-    absent = [name for name in ("config.yaml", *groups) if not (folder / name).exists()]
-    count = sum(1 for _ in folder.rglob("*.yaml"))
-    yield _check("configuration", not absent, f"{count} files in {folder}",
-                 f"{folder} lacks {', '.join(absent)}",
-                 "pip install --force-reinstall --no-deps memlab   (or a new clone)", "missing")
-
-
 def processor() -> Iterator[Check]:
-    """Cores, vector instructions and memory."""
+    """Cores and memory."""
     cores = usable_cores()
-    flags = _cpu_flags()
-    vector_flags = [name for name in ("avx2", "avx512f", "avx512_bf16", "amx_bf16") if name in flags]
-    yield Check("processor", "ok", f"{platform.machine()}, {cores} cores, {', '.join(vector_flags) or 'no AVX seen'}")
+    yield Check("processor", "ok", f"{platform.machine()}, {cores} cores")
     threads = whole_number(os.environ.get("OMP_NUM_THREADS", ""))
     if threads is not None and threads < cores:
         yield Check("threads", "note", f"OMP_NUM_THREADS={threads} leaves cores idle", "unset OMP_NUM_THREADS")
@@ -106,19 +92,12 @@ def devices() -> Iterator[Check]:
 
 
 def faiss() -> Iterator[Check]:
-    """The FAISS wheel: several provide the module ``faiss`` and overwrite each other. It and torch take one CUDA."""
+    """The FAISS wheel: several provide the module ``faiss`` and overwrite each other."""
     wheels = [name for name in ("faiss-cpu", "faiss-gpu", "faiss-gpu-cu12", "faiss-gpu-cuvs") if package_version(name)]
     if len(wheels) > 1:
         yield Check("faiss", "missing",
                     f"{' and '.join(wheels)} both provide the module faiss and overwrite each other",
                     f"pip uninstall -y {' '.join(wheels)} && pip install 'memlab[cpu]'   (or 'memlab[gpu]')")
-        return
-    majors = [_cuda(name) for name in (*wheels, "torch")]
-    if len(majors) > 1 and all(majors) and majors[0] != majors[1]:
-        yield Check("faiss", "note", f"{wheels[0]} takes CUDA {majors[0]}, and torch CUDA {majors[1]}: a process "
-                    "would load the libraries of both, which was never tried",
-                    f"pip uninstall -y {wheels[0]} && pip install -c constraints-gpu.txt -e '.[gpu]'   "
-                    "(in memlab's folder)")
         return
     yield _check("faiss", bool(wheels) or _exists("faiss"),
                  ", ".join(f"{w} {package_version(w)}" for w in wheels) or "installed, not by pip",
@@ -176,35 +155,13 @@ def home() -> Iterator[Check]:
                  "memlab store prune, or export MEMLAB_HOME=/a/larger/disk")
 
 
-def network() -> Iterator[Check]:
-    """Whether a model hub answers; asked only with --network."""
-    import httpx
-    from huggingface_hub.constants import ENDPOINT  # HF_ENDPOINT, or the public hub
-
-    try:
-        httpx.head(ENDPOINT, timeout=5.0, follow_redirects=True).raise_for_status()
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        yield Check("model hub", "note", f"{ENDPOINT} does not answer ({type(error).__name__}): "
-                    "embedded and local models only",
-                    "export HTTPS_PROXY=... or HF_ENDPOINT=..., or copy a model here and give its folder as path")
-    else:
-        yield Check("model hub", "ok", f"{ENDPOINT} answers")
-
-
-CHECKS: tuple[Callable[[], Iterator[Check]], ...] = (python, configuration, processor, devices, faiss, extras, models,
-                                                     home)
-
-
-def examine(ask_network: bool = False) -> list[Check]:
-    """Run all checks; without ask_network nothing leaves this machine."""
-    return [check for checks in (*CHECKS, *((network,) if ask_network else ())) for check in checks()]
+CHECKS: tuple[Callable[[], Iterator[Check]], ...] = (python, processor, devices, faiss, extras, models, home)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the findings; return 1 if something is missing."""
-    parser = Parser(prog="memlab doctor", description=__doc__)
-    parser.add_argument("--network", action="store_true", help="also ask whether a model hub answers")
-    checks = examine(parser.parse_args(argv).network)
+    Parser(prog="memlab doctor", description=__doc__).parse_args(argv)
+    checks = [check for some in CHECKS for check in some()]
     width = max(len(c.name) for c in checks)
     for check in checks:
         print(f"{check.state:>7}  {check.name:<{width}}  {check.finding}")
@@ -222,33 +179,14 @@ def _exists(module: str) -> bool:
         return False
 
 
-def _requires(package: str) -> list[str]:
-    """Return the requirements that a package's metadata names; [] if it is not installed."""
+def _requirements() -> list[str]:
+    """Return the packages that memlab itself requires, without those of extras; [] if it is not installed."""
     try:
-        return metadata.requires(package) or []
+        lines = metadata.requires("memlab") or []
     except metadata.PackageNotFoundError:
         return []
-
-
-def _requirements() -> list[str]:
-    """Return the packages that memlab itself requires, without those of extras."""
-    names = (re.match(r"[A-Za-z0-9._-]+", line) for line in _requires("memlab") if "extra ==" not in line)
+    names = (re.match(r"[A-Za-z0-9._-]+", line) for line in lines if "extra ==" not in line)
     return sorted(name.group() for name in names if name)
-
-
-def _cuda(package: str) -> str:
-    """Return the major version of CUDA that an installed package requires; empty if it requires none."""
-    found = (re.match(r"nvidia-cuda-runtime-cu(\d+)|(?:nvidia-cuda-runtime|cuda-toolkit)\b.*?[=>]=(\d+)", line)
-             for line in _requires(package))
-    return next((match.group(1) or match.group(2) for match in found if match), "")
-
-
-def _cpu_flags() -> set[str]:
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return set()
-    return next((set(line.partition(":")[2].split()) for line in text.splitlines() if line.startswith("flags")), set())
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ PLACES = {**{slot.name: slot.config for slot in SLOTS}, "tokens": "read.tokens"}
 """Pipeline field -> place of its configuration."""
 
 PLACES_OF_WORK = ("embedder.device", *(f"{chat}.{field}" for chat in ("chat", "judge_chat") for field in (
-    "url", "key_env", "concurrency", "in_all", "timeout", "patience", "retries")))
+    "url", "key_env", "concurrency", "timeout", "patience", "retries")))
 """Settings that say where and on what models run: a line may state them whether its arms ask a model or not."""
 
 NOT_IN_NAMES = (

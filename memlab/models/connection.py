@@ -1,81 +1,68 @@
 """The connection to a model server: one policy of requests for chat models, embedders and rerankers.
 
-A request has a limit on its total time, a reply one on its size. Busy (429, 5xx, time-outs, cut connections, replies
-that cannot be read): the request is sent again after a growing, jittered wait, or after the wait that the server asks
-for. Away (nobody listens, 502 to 504): all requests wait while one probes whether the server is back. A refused key, an
-unknown model, a wrong request, or an address where nothing has ever listened end the run.
+Busy (429, 5xx, time-outs, cut connections, replies that cannot be read): the request is sent again after a growing,
+jittered wait, or after the wait that the server asks for. Away (nobody listens, 502, 503): it is sent again until the
+patience of the settings is over. A refused key, an unknown model, a wrong request, or an address where nothing has ever
+listened end the run.
 """
 
 from __future__ import annotations
 
-import asyncio
-import json
-import math
-import ssl
+import re
+import socket
 import sys
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from functools import cache
-from typing import Any, Literal, Self, TypeVar
+from itertools import islice
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from tenacity import (
-    AsyncRetrying,
     RetryCallState,
+    Retrying,
     retry_if_exception_type,
+    sleep_using_event,
     stop_after_attempt,
+    stop_any,
+    stop_when_event_set,
     wait_exponential,
     wait_incrementing,
     wait_random,
 )
 
 from memlab.errors import MemlabError, did_you_mean
-from memlab.models.server import ServerSettings, is_registered, key_fix, server_key, start_fix
+from memlab.models.server import AUTO, ServerSettings, Target, is_registered, key_fix, server_key, start_fix
 from memlab.runtime.progress import clock
 from memlab.runtime.terminal import print
 
-MOST_BYTES = 100_000_000
-"""Bytes of one reply: 100 vectors of 4,096 numbers take some 10 MB as JSON."""
-
-MOST_NAMES = 1000
-"""Names of models of a server among which one like that of the settings is looked for."""
-
-MOST_READ = 100_000
-"""Bytes of a refusal that are read: a page of a proxy may be long."""
+if TYPE_CHECKING:
+    import httpx
 
 LONGEST_WAIT = 120.0
 """Seconds; a service that asks for a longer wait has run out of quota."""
 
-PROBE_WAIT = 5.0
-"""Longest time in seconds between two probes of a server that is away; a new vLLM takes 40 s to start."""
-
-PROBE_TIMEOUT = 5.0
-"""Seconds in which a running server answers a probe."""
+AWAY_WAIT = 5.0
+"""Longest time in seconds between two requests to a server that is away; a new vLLM takes 40 s to start."""
 
 CONNECT_TIMEOUT = 10.0
 """Seconds in which a running server takes a connection, however busy it is."""
 
 UNREACHABLE_WAIT = 3.0
-"""Seconds for which an address is probed if nothing there has answered this process yet."""
+"""Seconds of patience with an address where nothing has answered this process yet."""
 
-_SHOWN = 300  # characters of a server's own message that are shown
-_AWAY = (502, 503, 504)
+_NO_LIMIT = 3600.0  # seconds: importing polars makes Ctrl-C wait for the end of a wait that has no time limit
+_READ, _SHOWN = 10_000, 300  # characters of a server's own message that are read, and shown
+_AWAY, _BUSY = (502, 503), (408, 409, 425, 429)
+_TLS = re.compile("CERTIFICATE|WRONG_VERSION|record layer", re.IGNORECASE)  # not a server that hangs up
 
+Job = TypeVar("Job")
 Result = TypeVar("Result")
-Refusal = Literal["key", "unknown", "wrong"]
-_REFUSALS: dict[int, Refusal] = {401: "key", 403: "key", 404: "unknown"}
-_BUSY = (408, 409, 425, 429)
 
 
-@cache
-def answering() -> set[str]:
-    """Return the addresses that have answered this process, if only with an error or too late."""
-    return set()
-
-
-class TemporaryFailure(Exception):
+class Busy(Exception):
     """A failure that may not occur again; ``retry_after`` is the header of that name."""
 
     def __init__(self, what: str, retry_after: str | None = None) -> None:
@@ -83,181 +70,190 @@ class TemporaryFailure(Exception):
         self.retry_after = retry_after
 
 
-class ServerUnavailable(MemlabError):
-    """The server does not answer at all or, with ``answers``, not this request; another server may."""
+class Away(Exception):
+    """No server answers."""
 
-    def __init__(self, what: str, *, where: str, fix: str, answers: bool = False) -> None:
+
+class RequestRefused(MemlabError):
+    """The server finds a request wrong; ``reply`` says why."""
+
+    def __init__(self, reply: httpx.Response, what: str, *, where: str, fix: str) -> None:
         super().__init__(what, where=where, fix=fix)
-        self.answers = answers
-
-
-@dataclass(frozen=True)
-class Reply:
-    """A server's reply, whatever its status, and the seconds that it took; ``retry_after``, ``location``: headers."""
-
-    status: int
-    content: bytes
-    retry_after: str | None = None
-    seconds: float = 0.0
-    location: str = ""
-
-    @property
-    def text(self) -> str:
-        """The beginning of a refusal."""
-        return self.content[:MOST_READ].decode(errors="replace")
-
-    @property
-    def error(self) -> dict[str, Any]:
-        """The error of a refusal in OpenAI's form; {} for one of another form."""
-        try:
-            body = json.loads(self.text)
-        except (ValueError, RecursionError):
-            return {}
-        error = body.get("error", body) if isinstance(body, dict) else None
-        return error if isinstance(error, dict) else {}
-
-    @property
-    def message(self) -> str:
-        """What a refusal says."""
-        said = self.error.get("message")
-        return said if isinstance(said, str) else self.text
+        self.reply = reply
 
 
 class Connection:
-    """The connection to one server, shared by all requests to it within one event loop."""
+    """The connection to one server, for requests from several threads."""
+
+    answered: ClassVar[set[str]] = set()
+    """The addresses that have answered this process, if only with an error or too late."""
 
     def __init__(self, settings: ServerSettings) -> None:
         import httpx
 
-        self.settings, self._url = settings, httpx.URL(settings.url)
-        self.where = f"{self._url.scheme}://{self._url.netloc.decode()}{self._url.raw_path.decode().partition('?')[0]}"
-        self._key = server_key(settings)
+        self.settings = settings
+        url, self._closed = httpx.URL(settings.url), threading.Event()
         # the environment's proxy leads neither to this machine itself nor to another node
-        local = self._url.host in ("127.0.0.1", "localhost", "::1") or is_registered(settings.url)
-        # a redirect would take a conversation to another place: none is followed. A packed reply may unpack to any size
-        self._client = httpx.AsyncClient(
-            headers={"Accept-Encoding": "identity"}, trust_env=not local, limits=httpx.Limits(),
+        local = url.host in ("", "127.0.0.1", "localhost", "::1") or is_registered(settings.url)
+        # a redirect would take a conversation to another place: httpx follows none
+        self._client = httpx.Client(
+            trust_env=not local, limits=httpx.Limits(),
             timeout=httpx.Timeout(settings.timeout, connect=min(settings.timeout, CONNECT_TIMEOUT)),
-            verify=httpx.create_ssl_context() if self._url.scheme == "https" else False)  # which takes 50 ms
-        self._alive_at = self._pause_until = 0.0
-        self._probing = asyncio.Lock()
+            verify=httpx.create_ssl_context() if url.scheme == "https" else False)  # which takes 50 ms
+        self._target: Target | None = None if settings.url == AUTO else self.find_server()
+        self._lock, self._announced = threading.Lock(), False
+        self._sockets: list[socket.socket] = []
+        pause = sleep_using_event(self._closed)
+        self._while_busy = Retrying(retry=retry_if_exception_type(Busy), wait=self._wait, sleep=pause, reraise=True,
+                                    stop=stop_any(stop_after_attempt(settings.retries + 1),
+                                                  stop_when_event_set(self._closed)))
+        self._while_away = Retrying(retry=retry_if_exception_type(Away), sleep=pause, reraise=True,
+                                    wait=wait_exponential(multiplier=settings.first_wait, max=AWAY_WAIT),
+                                    stop=self._patience_is_over, before_sleep=self._announce)
 
-    async def __aenter__(self) -> Self:
+    def __enter__(self) -> Self:
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        await self._client.aclose()
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
 
-    async def post(self, path: str, body: dict[str, Any], read: Callable[[Reply], Result]) -> Result:
+    @property
+    def where(self) -> str:
+        """The server's address as it is shown: without password and query."""
+        import httpx
+
+        if self._target is None:
+            return f"{self.settings.slot}.url={self.settings.url}"
+        url = httpx.URL(self._target.url)
+        return f"{url.scheme}://{url.netloc.decode()}{url.path}"
+
+    def find_server(self) -> Target | None:
+        """Return the server's address and key; None if no server is up. Raises MemlabError for an unusable key."""
+        return Target(self.settings.url, server_key(self.settings))
+
+    def ask_all(self, jobs: Iterable[Job], ask: Callable[[Job], Result], at_once: int) -> Iterator[tuple[Job, Result]]:
+        """Yield (job, ``ask(job)``) as answers come in, so many requests at a time; raise the first error.
+
+        Leaving the iterator early, also by an interrupt, ends the requests under way.
+        """
+        waiting, running = iter(jobs), dict[Future[Result], Job]()
+        pool = ThreadPoolExecutor(at_once)
+        try:
+            while True:
+                for job in islice(waiting, 2 * at_once - len(running)):  # twice: the reader may lag behind
+                    running[pool.submit(ask, job)] = job
+                if not running:
+                    return
+                finished, _ = wait(running, _NO_LIMIT, FIRST_COMPLETED)
+                in_order = [one for one in running if one in finished]
+                for future in sorted(in_order, key=lambda one: one.exception() is not None):  # answers before an error
+                    yield running.pop(future), future.result()
+        finally:
+            self._closed.set()
+            for each in self._sockets:
+                _hang_up(each)
+            pool.shutdown(cancel_futures=True)
+
+    def post(self, path: str, body: dict[str, Any], read: Callable[[httpx.Response], Result]) -> Result:
         """Return ``read(reply)`` of the reply to a request, which raises ValueError for one that it cannot read.
 
-        Raises MemlabError (ServerUnavailable if another server may help), and what ``check_refusal`` raises.
+        Raises MemlabError; RequestRefused if the server finds the request wrong.
         """
-        retries = self.settings.retries
-        policy = AsyncRetrying(retry=retry_if_exception_type(TemporaryFailure), stop=stop_after_attempt(retries + 1),
-                               wait=self._wait, reraise=True)
+        again = "then give the same line again: what was answered is stored"
         try:
-            return await policy(self._attempt, path, body, read)
-        except TemporaryFailure as failure:
-            last = failure
-        raise ServerUnavailable(f"no answer after {retries + 1} attempts, last: {last}", where=self.where, answers=True,
-                                fix="look into the server's log and its quota, then give the same line again: what was "
-                                    "answered is stored")
-
-    async def serves(self) -> bool:
-        """Return whether the server accepts the key and knows the model."""
-        return self.settings.model in await self._models()
-
-    async def alive(self) -> bool:
-        """Return whether the server answers anything at all; a gateway's 502 to 504 does not count."""
-        import httpx
-
-        try:
-            async with asyncio.timeout(PROBE_TIMEOUT):
-                return (await self._exchange("GET", "/models")).status not in _AWAY
-        except (httpx.TransportError, TimeoutError):
-            return False
-        except MemlabError:  # an answer that is too long is an answer
-            return True
-
-    def check_refusal(self, reply: Reply) -> None:
-        """Raise an exception of the caller's own for a refusal that it can handle; ``post`` lets it pass."""
+            result: Result = self._while_busy(self._while_away, self._attempt, path, body, read)
+        except Busy as failure:
+            raise MemlabError(f"no answer after {self.settings.retries + 1} attempts, last: {failure}",
+                              where=self.where, fix=f"look into the server's log and its quota, {again}") from None
+        except Away as failure:
+            away = (f"the server has been away for {clock(self._patience())}" if self._is_expected()
+                    else "no server is there")
+            raise MemlabError(f"{away} ({failure})", where=self.where,
+                              fix=f"{start_fix(self.settings)}; {again}") from None
+        return result
 
     def redact(self, message: str) -> str:
-        """Return a server's message in one line, without the key and without control characters."""
-        if self._key:
-            message = message.replace(self._key, "***")
-        return " ".join("".join(c if c.isprintable() else " " for c in message[:MOST_READ]).split())[:_SHOWN]
+        """Return the beginning of a server's message in one line, without the key."""
+        if self._target and self._target.key:
+            message = message.replace(self._target.key, "***")
+        return " ".join(message[:_READ].split())[:_SHOWN]
 
-    async def _exchange(self, method: str, path: str, body: dict[str, Any] | None = None) -> Reply:
-        """Return the reply to one request; raises MemlabError if it is packed, or larger than ``MOST_BYTES``."""
+    def _send(self, method: str, target: Target, path: str, body: dict[str, Any] | None = None) -> httpx.Response:
         import httpx
 
-        url = self._url.copy_with(path=self._url.path.rstrip("/") + path)
-        key = {"Authorization": f"Bearer {self._key}"} if self._key else {}
-        start, content = time.monotonic(), bytearray()
-        try:
-            async with self._client.stream(method, url, json=body, headers=key) as reply:
-                if reply.headers.get("content-encoding", "identity").lower() != "identity":
-                    raise MemlabError("the reply is packed, which was not asked for", where=self.where,
-                                      fix="let the server or its proxy send it without Content-Encoding")
-                async for piece in reply.aiter_raw():
-                    content += piece
-                    if len(content) > MOST_BYTES:
-                        raise MemlabError(f"the reply has more than {MOST_BYTES / 1e6:g} MB, the limit",
-                                          where=self.where, fix="check that the address is a model server, or send "
-                                                                "less at once (batch)")
-                return Reply(reply.status_code, bytes(content), reply.headers.get("retry-after"),
-                             time.monotonic() - start, reply.headers.get("location", ""))
-        except httpx.InvalidURL as error:  # of a redirect, which is not followed
-            raise MemlabError(f"the server redirects to an address that is none ({self.redact(str(error))})",
-                              where=self.where, fix=f"check {self.settings.slot}.url") from None
+        url = httpx.URL(target.url)
+        return self._client.request(method, url.copy_with(path=url.path.rstrip("/") + path), json=body,
+                                    headers={"Authorization": f"Bearer {target.key}"} if target.key else {},
+                                    extensions={"trace": self._note_socket})
 
-    async def _attempt(self, path: str, body: dict[str, Any], read: Callable[[Reply], Result]) -> Result:
+    def _attempt(self, path: str, body: dict[str, Any], read: Callable[[httpx.Response], Result]) -> Result:
         import httpx
 
-        await self._wait_turn()
+        with self._lock:
+            self._target = target = self._target or self.find_server()
+        if target is None:
+            raise Away(f"no server of {self.settings.model} is up")
         try:
-            async with asyncio.timeout(self.settings.timeout):  # httpx's own limit is for each read
-                reply = await self._exchange("POST", path, body)
+            reply = self._send("POST", target, path, body)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             message = self.redact(f"{type(error).__name__}: {error}")
-            if _is_tls(error):
+            if _TLS.search(message):
                 raise MemlabError(f"no secure connection ({message})", where=self.where,
                                   fix="export SSL_CERT_FILE=FILE with the certificate, if you trust it; or check "
                                       f"{self.settings.slot}.url: http:// for a server without TLS") from None
-            await self._wait_until_back(message)
-            raise TemporaryFailure(message) from None
-        except (TimeoutError, httpx.TimeoutException):
-            answering().add(self.where)
-            raise TemporaryFailure(f"no whole reply in {self.settings.timeout:g} s") from None
-        except httpx.TransportError as error:
-            answering().add(self.where)
-            raise TemporaryFailure(self.redact(f"{type(error).__name__}: {error}")) from None
-        answering().add(self.where)
-        if reply.status == 200:
-            try:
-                return read(reply)
-            except ValueError as error:
-                raise TemporaryFailure(self.redact(f"the reply {error}")) from None
-        if 300 <= reply.status < 400:
-            raise MemlabError(f"the server redirects to {self.redact(reply.location) or 'nowhere'} (status "
-                              f"{reply.status}), and no redirect is followed", where=self.where,
-                              fix=f"{self.settings.slot}.url=ADDRESS of the server that answers, if you trust it")
-        self.check_refusal(reply)
-        message = self.redact(f"status {reply.status}: {reply.message}")
-        kind = _REFUSALS.get(reply.status, "wrong")
-        if kind == "key" and self._renew_key():
-            return await self._attempt(path, body, read)  # at once, with the new key
-        if reply.status < 500 and reply.status not in _BUSY:
-            error_class = MemlabError if kind == "wrong" else ServerUnavailable
-            raise error_class(f"the {'key' if kind == 'key' else 'request'} is refused ({message})", where=self.where,
-                              fix=await self._fix(kind))
-        if reply.status in _AWAY:
-            await self._wait_until_back(message)
-        if pause := min(retry_after_seconds(reply.retry_after), LONGEST_WAIT):  # it is meant for all requests
-            self._pause_until = max(self._pause_until, time.monotonic() + pause)
-        raise TemporaryFailure(message, reply.retry_after)
+            if self.settings.url == AUTO:
+                self._target = None  # perhaps there is another one
+            raise Away(message) from None
+        except httpx.TimeoutException:
+            self.answered.add(self.where)
+            raise Busy(f"no reply in {self.settings.timeout:g} s") from None
+        except httpx.HTTPError as error:
+            self.answered.add(self.where)
+            raise Busy(self.redact(f"{type(error).__name__}: {error}")) from None
+        self.answered.add(self.where)
+        if reply.status_code != 200:
+            raise self._failure(reply, target)
+        if self._announced:
+            self._announced = False
+            print(f"{self.where} answers again", file=sys.stderr, flush=True)
+        try:
+            return read(reply)
+        except ValueError as error:
+            raise Busy(self.redact(f"the reply {error}")) from None
+
+    def _failure(self, reply: httpx.Response, target: Target) -> Exception:
+        """Return the exception for a reply that is no answer."""
+        settings, status = self.settings, reply.status_code
+        message = self.redact(f"status {status}: {error_fields(reply).get('message') or reply.text}")
+        if 300 <= status < 400:
+            where_to = self.redact(reply.headers.get("location", "")) or "nowhere"
+            return MemlabError(f"the server redirects to {where_to} (status {status}), and no redirect is followed",
+                               where=self.where,
+                               fix=f"{settings.slot}.url=ADDRESS of the server that answers, if you trust it")
+        if status in _AWAY:
+            return Away(message)
+        if status >= 500 or status in _BUSY:
+            return Busy(message, reply.headers.get("retry-after"))
+        if status in (401, 403):
+            if (renewed := self.find_server()) != target:  # the server was started again
+                self._target = renewed
+                return Busy(message)
+            return MemlabError(f"the key is refused ({message})", where=self.where, fix=key_fix(settings, target.key))
+        refused = f"the request is refused ({message})"
+        if status == 404:
+            return MemlabError(refused, where=self.where, fix=self._unknown_fix(target))
+        return RequestRefused(reply, refused, where=self.where, fix=settings.wrong_fix)
+
+    def _unknown_fix(self, target: Target) -> str:
+        """Return the remedy for an unknown model or address, with the names of the server's models if it has some."""
+        import httpx
+
+        slot, names = self.settings.slot, list[str]()
+        with suppress(httpx.HTTPError, ValueError, TypeError, LookupError):
+            names = [self.redact(str(model["id"])) for model in self._send("GET", target, "/models").json()["data"]]
+        if names and self.settings.model not in names:
+            return f"{slot}.model=NAME; {did_you_mean(self.settings.model, names)}"
+        return f"check {slot}.url, which mostly ends in /v1, and {slot}.model"
 
     def _wait(self, state: RetryCallState) -> float:
         """Return the seconds before the next attempt: a growing wait plus jitter, or more where the server asks."""
@@ -267,75 +263,47 @@ class Connection:
         growing = (longer + wait_random(0, first))(state)
         return min(max(growing, retry_after_seconds(getattr(failure, "retry_after", None))), LONGEST_WAIT)
 
-    async def _wait_turn(self) -> None:
-        """Wait while the server is away or has asked for a pause."""
-        if self._probing.locked():
-            async with self._probing:
-                pass
-        while (remaining := self._pause_until - time.monotonic()) > 0:
-            await asyncio.sleep(remaining)
+    def _is_expected(self) -> bool:
+        """Return whether a server that is away may be expected to come back."""
+        return self.settings.url == AUTO or self.where in self.answered or is_registered(self.settings.url)
 
-    async def _wait_until_back(self, message: str) -> None:
-        """Return when the server answers: one request probes, the others wait; raise MemlabError after ``patience``."""
-        failed_at = time.monotonic()
-        async with self._probing:
-            if self._alive_at > failed_at:  # another request has probed meanwhile
-                return
-            start, pause, announced = time.monotonic(), self.settings.first_wait, False
-            expected = self.where in answering() or is_registered(self.settings.url)
-            patience = min(self.settings.patience, math.inf if expected else UNREACHABLE_WAIT)
-            while not await self.alive():
-                waited, fix = time.monotonic() - start, start_fix(self.settings)
-                if waited >= patience:
-                    away = f"the server has been away for {clock(waited)}" if patience else "the server is away"
-                    raise ServerUnavailable(
-                        f"{away if expected else 'no server is there'} ({message})", where=self.where,
-                        fix=f"{fix}; then give the same line again: what was answered is stored")
-                if expected and not announced:
-                    print(f"{self.where} does not answer ({message}); it is waited for, at most {clock(patience)}. "
-                          f"Fix: {fix}", file=sys.stderr, flush=True)
-                    announced = True
-                await asyncio.sleep(min(pause, PROBE_WAIT, patience - waited))
-                pause *= 2
-            self._alive_at = time.monotonic()
-            if announced:
-                print(f"{self.where} answers again", file=sys.stderr, flush=True)
+    def _patience(self) -> float:
+        patience = self.settings.patience
+        return patience if self._is_expected() else min(patience, UNREACHABLE_WAIT)
 
-    async def _fix(self, kind: Refusal) -> str:
-        """Return the remedy for a refusal."""
-        settings = self.settings
-        if kind == "key":
-            return key_fix(settings, self._key)
-        if kind == "wrong":
-            return settings.wrong_fix
-        names = await self._models()
-        if names and settings.model not in names:
-            shown = map(self.redact, names[:MOST_NAMES])
-            return f"{settings.slot}.model=NAME; {did_you_mean(settings.model, shown)}"
-        return f"check {settings.slot}.url, which mostly ends in /v1, and {settings.slot}.model"
+    def _patience_is_over(self, state: RetryCallState) -> bool:
+        return self._closed.is_set() or state.idle_for >= self._patience()
 
-    async def _models(self) -> list[str]:
-        """Return the names of the server's models; [] if it names none."""
-        import httpx
+    def _announce(self, state: RetryCallState) -> None:
+        """Say once that a server is away."""
+        with self._lock:
+            known, self._announced = self._announced, True
+        if not known and state.outcome is not None:
+            print(f"{self.where} does not answer ({state.outcome.exception()}); it is waited for, at most "
+                  f"{clock(self._patience())}. Fix: {start_fix(self.settings)}", file=sys.stderr, flush=True)
 
-        try:
-            async with asyncio.timeout(PROBE_TIMEOUT):
-                reply = await self._exchange("GET", "/models")
-            return [str(model["id"]) for model in json.loads(reply.content)["data"]] if reply.status == 200 else []
-        except (httpx.TransportError, TimeoutError, MemlabError, ValueError, TypeError, LookupError, RecursionError):
-            return []
-
-    def _renew_key(self) -> bool:
-        """Read the key again, since the server may have been restarted; return whether it changed."""
-        old, self._key = self._key, server_key(self.settings)
-        return self._key != old
+    def _note_socket(self, event: str, info: Mapping[str, Any]) -> None:
+        """Keep the socket of a new connection, to end its requests where nobody waits for them (httpx's trace)."""
+        if event.endswith(("connect_tcp.complete", "start_tls.complete")):
+            made: socket.socket = info["return_value"].get_extra_info("socket")
+            self._sockets.append(made)
+            if self._closed.is_set():
+                _hang_up(made)
 
 
-def _is_tls(error: BaseException | None) -> bool:
-    """Return whether an error, or one that it came from, is of a secure connection, such as of a certificate."""
-    if error is None or isinstance(error, ssl.SSLEOFError | ssl.SSLWantReadError):  # it hangs up, or says nothing
-        return False
-    return isinstance(error, ssl.SSLError) or _is_tls(error.__cause__ or error.__context__)
+def _hang_up(connected: socket.socket) -> None:
+    with suppress(OSError):  # it is closed
+        connected.shutdown(socket.SHUT_RDWR)
+
+
+def error_fields(reply: httpx.Response) -> dict[str, Any]:
+    """Return the fields of a refusal in OpenAI's form; {} for one of another form."""
+    try:
+        body = reply.json()
+    except (ValueError, RecursionError):
+        return {}
+    error = body.get("error", body) if isinstance(body, dict) else None
+    return error if isinstance(error, dict) else {}
 
 
 def retry_after_seconds(header: str | None) -> float:
@@ -344,13 +312,8 @@ def retry_after_seconds(header: str | None) -> float:
     >>> retry_after_seconds("3"), retry_after_seconds("-3"), retry_after_seconds("nan"), retry_after_seconds(None)
     (3.0, 0.0, 0.0, 0.0)
     """
-    if not header:
-        return 0.0
-    try:
-        seconds = float(header)
-    except ValueError:
-        try:
-            seconds = (parsedate_to_datetime(header) - datetime.now(UTC)).total_seconds()
-        except (ValueError, TypeError, OverflowError):
-            return 0.0
-    return seconds if seconds > 0 and math.isfinite(seconds) else 0.0
+    with suppress(ValueError, TypeError):
+        return max(0.0, float(header or ""))
+    with suppress(ValueError, TypeError, OverflowError):
+        return max(0.0, (parsedate_to_datetime(header or "") - datetime.now(UTC)).total_seconds())
+    return 0.0

@@ -3,8 +3,7 @@
 The multi-vector score of bge-m3 is late interaction with ``embedder=bge_m3``, which reads its linear layer.
 
 FlagEmbedding is an extra (``pip install 'memlab[flag]'``) and is imported when a model loads. It runs the first batch
-of every call twice, to find a batch size that fits, so each call gets a long block of texts sorted by length. It takes
-any RuntimeError for a lack of memory and shrinks the batch down to no text at all, so each model is guarded.
+of every call twice, to find a batch size that fits, so each call gets a long block of texts, the longest first.
 
 Chen et al., M3-Embedding (2024). With w a token's learned weight (largest over its occurrences):
 
@@ -19,11 +18,11 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,20 +31,16 @@ from pydantic import Field
 from memlab.errors import MemlabError
 from memlab.models.local.backend import Runtime, disable_progress_bars
 from memlab.models.local.base import M3_HEAD, SPARSE_HEAD, ModelFiles, files_digest
-from memlab.models.local.batching import attempt, spread, tokenise
+from memlab.models.local.batching import tokenise
 from memlab.models.local.loading import check_weights
 from memlab.models.protocols import Floats, Ints, Role
-from memlab.runtime.machine import is_lack
 from memlab.stage import LocalPath, stage
 
 FlagDtype = Literal["auto", "fp32", "fp16"]
 Batch = Annotated[int, Field(ge=1)]
-Result = TypeVar("Result")
 
 BLOCK = 16
 """Batches per call: running one of 16 batches twice costs 6 %, and results are still stored often."""
-
-_DEVICE = "device=cpu tells whether it is the device; else check the model's files"
 
 _WITH_BARS = ("FlagEmbedding.inference.embedder.encoder_only.m3", "FlagEmbedding.inference.reranker.encoder_only.base",
               "FlagEmbedding.inference.reranker.decoder_only.base")
@@ -66,61 +61,14 @@ def flag_embedding() -> Any:
 
 
 @lru_cache(maxsize=4)
-def load(kind: str, folder: Path, devices: tuple[str, ...], dtype: str) -> tuple[Any, ...]:
-    """Load FlagEmbedding's class ``kind`` on each device, once per process."""
+def load(kind: str, folder: Path, devices: tuple[str, ...], dtype: str) -> Any:
+    """Load FlagEmbedding's class ``kind``, once per process; with several devices it starts a process for each."""
     make = getattr(flag_embedding(), kind)
     disable_progress_bars()
     brain_float = {"use_bf16": True} if dtype == "bf16" else {}
-    models = tuple(make(str(folder), use_fp16=dtype == "fp16", **brain_float, devices=[device]) for device in devices)
-    for one in models:
-        check_weights(one.model, folder)
-        guard(one.model, str(folder))
-    return models
-
-
-def guard(module: Any, where: str) -> None:
-    """Let FlagEmbedding see no other error of a PyTorch module than a lack of memory for several texts.
-
-    Its forward pass raises ``torch.OutOfMemoryError`` for that, and MemlabError for every other RuntimeError.
-    """
-    import torch
-
-    forward = module.forward
-
-    def guarded(*arguments: Any, **inputs: Any) -> Any:
-        try:
-            return forward(*arguments, **inputs)
-        except RuntimeError as error:
-            if not is_lack(error):
-                raise MemlabError(f"the model failed: {error}", where=where, fix=_DEVICE) from error
-            texts = len((arguments[0] if arguments else inputs)["input_ids"])
-            if texts == 1:
-                raise _too_large() from error
-            raise torch.OutOfMemoryError(str(error)) from error
-
-    module.forward = guarded
-
-
-def run_smaller(call: Callable[[int], Result], batch: int) -> Result:
-    """Return ``call(batch)`` of FlagEmbedding, with half the batch where memory runs out.
-
-    Raises MemlabError if one text does not fit, or if the call fails: an error of the device comes up anywhere in it.
-    """
-    try:
-        while (result := attempt(partial(call, batch))) is None:
-            if batch == 1:
-                raise _too_large()
-            batch //= 2
-    except MemlabError:
-        raise
-    except Exception as error:
-        raise MemlabError(f"FlagEmbedding failed: {type(error).__name__}: {error}", fix=_DEVICE) from error
-    return result
-
-
-def _too_large() -> MemlabError:
-    return MemlabError("one text alone does not fit into the device's memory",
-                       fix="a smaller max_length, or device=cpu; or end what else runs on this device")
+    model = make(str(folder), use_fp16=dtype == "fp16", **brain_float, devices=list(devices))
+    check_weights(model.model, folder)
+    return model
 
 
 @stage
@@ -141,7 +89,7 @@ class FlagModel(ModelFiles):
         """Return the name of FlagEmbedding's class."""
         return "BGEM3FlagModel"
 
-    def _models(self) -> tuple[Any, ...]:
+    def _model(self) -> Any:
         runtime = self._runtime()
         return load(self._class(), self._folder(), runtime.devices, runtime.dtype)
 
@@ -182,20 +130,15 @@ class M3Embedder(FlagModel):
     def encode(self, texts: Sequence[str], role: Role) -> Iterator[tuple[Ints, Floats]]:
         """Yield (positions (b,), unit vectors (b, dim)), longest texts first."""
         del role
-
-        def work(model: Any, block: Ints) -> Floats:
-            out = run_smaller(lambda batch: model.encode([texts[i] for i in block], batch_size=batch,
-                                                         max_length=self.max_length), self.batch)
+        for block in by_length(texts, BLOCK * self.batch):
+            out = self._model().encode([texts[i] for i in block], batch_size=self.batch, max_length=self.max_length)
             vectors = np.asarray(out["dense_vecs"], np.float32)
-            unit: Floats = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)  # fp16 norms are off by 1e-3
-            return unit
-
-        yield from spread(by_length(texts, BLOCK * self.batch), [partial(work, m) for m in self._models()])
+            yield block, vectors / np.linalg.norm(vectors, axis=1, keepdims=True)  # fp16 norms are off by 1e-3
 
     def truncated(self, texts: Sequence[str], role: Role) -> NDArray[np.bool_]:
         """Return, for each text, whether the model sees only its beginning: shape (n,)."""
         del role
-        return tokenise(self._models()[0].tokenizer, texts, self.max_length + 1).lengths > self.max_length
+        return tokenise(self._model().tokenizer, texts, self.max_length + 1).lengths > self.max_length
 
 
 @stage
@@ -216,39 +159,34 @@ class M3Scorer(FlagModel):
 
         Passages are encoded in blocks and scored at once, so that only one block's token vectors are in memory.
         """
-        models = self._models()
         used_queries = sorted(set(pairs[:, 0].tolist()))
         encoded_queries: dict[int, Any] = {}
         for block in by_length([queries[q] for q in used_queries], BLOCK * self.batch):
             rows = [used_queries[i] for i in block]
-            encoded_queries.update(zip(rows, self._encode(models[0], [queries[q] for q in rows])))
+            encoded_queries.update(zip(rows, self._encode([queries[q] for q in rows])))
         used, where = np.unique(pairs[:, 1], return_inverse=True)
         order = np.argsort(where, kind="stable")
         bounds = np.searchsorted(where[order], np.arange(len(used) + 1))
 
-        def work(model: Any, block: Ints) -> tuple[Ints, Floats]:
-            encoded = self._encode(model, [passages[used[p]] for p in block])
+        for block in by_length([passages[p] for p in used], BLOCK * self.batch):
+            encoded = self._encode([passages[used[p]] for p in block])
             at = [order[bounds[p] : bounds[p + 1]] for p in block]
             scores = [_sparse(encoded_queries[int(pairs[i, 0])], passage)
                       for rows, passage in zip(at, encoded) for i in rows]
-            return np.concatenate(at), np.array(scores, np.float32)
+            yield np.concatenate(at), np.array(scores, np.float32)
 
-        blocks = by_length([passages[p] for p in used], BLOCK * self.batch)
-        for _, result in spread(blocks, [partial(work, model) for model in models]):
-            yield result
-
-    def _encode(self, model: Any, texts: list[str]) -> list[Any]:
-        out = run_smaller(lambda batch: model.encode(texts, batch_size=batch, max_length=self.max_length,
-                                                     return_dense=False, return_sparse=True), self.batch)
+    def _encode(self, texts: list[str]) -> list[Any]:
+        out = self._model().encode(texts, batch_size=self.batch, max_length=self.max_length, return_dense=False,
+                                   return_sparse=True)
         return list(out["lexical_weights"])
 
-    def _models(self) -> tuple[Any, ...]:
+    def _model(self) -> Any:
         folder = self._folder()
         absent = [name for name in (SPARSE_HEAD, M3_HEAD) if not (folder / name).is_file()]
         if absent:  # FlagEmbedding would use random ones
             raise MemlabError(f"the model has no {' and no '.join(absent)}", where=str(folder),
                               fix="give a complete copy of bge-m3: cross_encoder.path=FOLDER")
-        return super()._models()
+        return super()._model()
 
 
 def _sparse(query: dict[str, float], passage: dict[str, float]) -> float:
@@ -270,17 +208,11 @@ class FlagPairScorer(FlagModel):
 
     def score(self, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Iterator[tuple[Ints, Floats]]:
         """Score pairs (n, 2) of positions in queries and passages; yield (positions in pairs (b,), scores (b,))."""
-        if not len(pairs):
-            return
-
-        def work(model: Any, block: Ints) -> Floats:
+        for block in by_length([queries[q] + passages[p] for q, p in pairs], BLOCK * self.batch):
             texts = [(queries[q], passages[p]) for q, p in pairs[block]]
-            scores = run_smaller(lambda batch: model.compute_score(texts, batch_size=batch, max_length=self.max_length,
-                                                                   normalize=False), self.batch)
-            return np.asarray(scores, np.float32).reshape(-1)
-
-        both = [queries[q] + passages[p] for q, p in pairs]
-        yield from spread(by_length(both, BLOCK * self.batch), [partial(work, model) for model in self._models()])
+            scores = self._model().compute_score(texts, batch_size=self.batch, max_length=self.max_length,
+                                                 normalize=False)
+            yield block, np.asarray(scores, np.float32).reshape(-1)
 
     def _class(self) -> str:
         return _CLASSES[self.kind]

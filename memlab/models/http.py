@@ -4,53 +4,21 @@ form of relevance scores that Jina, Cohere and vLLM share."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError
+from pydantic import Field
 
 from memlab.errors import MemlabError
 from memlab.models.connection import Connection
 from memlab.models.protocols import Floats, Ints, Role
-from memlab.models.server import Emit, ServerSettings, background, run_workers
+from memlab.models.server import ServerSettings
 from memlab.stage import stage
 from memlab.text.display import replace_surrogates
 
-MOST_ITEMS = 100_000
-"""Items of a reply: more than any request asks for, since each takes some hundred bytes when it is read."""
-
-
-class IndexedItem(BaseModel):
-    """The place of one text of a request in a reply."""
-
-    model_config = ConfigDict(strict=True)
-    index: int
-
-
-class VectorItem(IndexedItem):
-    """The vector of one text; null stands for a number that the model could not compute."""
-
-    value: Annotated[list[float | None], FailFast()] = Field(alias="embedding")
-
-
-class ScoreItem(IndexedItem):
-    """The score of one passage."""
-
-    value: float | None = Field(alias="relevance_score")
-
-
-class VectorReply(BaseModel):
-    """A reply in the form of OpenAI's and Voyage's embeddings."""
-
-    items: Annotated[list[VectorItem], FailFast()] = Field(alias="data", max_length=MOST_ITEMS)
-
-
-class ScoreReply(BaseModel):
-    """A reply in the form of Jina's and Cohere's rerankers."""
-
-    items: Annotated[list[ScoreItem], FailFast()] = Field(alias="results", max_length=MOST_ITEMS)
-
+if TYPE_CHECKING:
+    import httpx
 
 @stage
 class HttpModel(ServerSettings):
@@ -64,23 +32,13 @@ class HttpModel(ServerSettings):
     wrong_fix: ClassVar[str] = "check model and dimensions, or send less at once (batch, max_characters)"
 
     def _ask(self, path: str, batches: Iterable[Ints], body: Callable[[Ints], dict[str, Any]],
-             read: Callable[[bytes, int], Floats]) -> Iterator[tuple[Ints, Floats]]:
+             read: Callable[[httpx.Response, int], Floats]) -> Iterator[tuple[Ints, Floats]]:
         """Yield (positions (b,), what is read from the reply to ``body(positions)``), in any order."""
-        pending = iter(batches)
+        with Connection(self) as connection:
+            def ask(batch: Ints) -> Floats:
+                return connection.post(path, body(batch), lambda reply: read(reply, len(batch)))
 
-        async def work(emit: Emit[tuple[Ints, Floats]]) -> None:
-            async with Connection(self) as connection:
-
-                async def ask(batch: Ints) -> Floats:
-                    return await connection.post(path, body(batch), lambda reply: read(reply.content, len(batch)))
-
-                async def worker() -> None:
-                    for batch in pending:
-                        await emit((batch, await ask(batch)))
-
-                await run_workers(worker, self.parallel)
-
-        yield from background(work, queue_size=2 * self.parallel)
+            yield from connection.ask_all(batches, ask, self.parallel)
 
     def _payload_text(self, text: str) -> str:
         """Return a text as it is sent: services refuse empty texts and unpaired surrogates."""
@@ -132,18 +90,17 @@ class HttpEmbedder(HttpModel):
         limit = (self.max_characters or 10**12) - len(self._prefix(role))
         return np.array([len(text) > limit for text in texts], np.bool_)
 
-    def read_vectors(self, reply: bytes, count: int) -> Floats:
+    def read_vectors(self, reply: httpx.Response, count: int) -> Floats:
         """Return the unit vectors (count, dim) of a reply; null and NaN become NaN, which the store refuses.
 
         Raises ValueError for a reply of another form, and MemlabError for vectors of another length.
         """
-        rows = _values(VectorReply, reply, count, f"does not hold {count} vectors of one length")
-        if {len(row) for row in rows} != {self.dimensions}:
-            lengths = sorted({len(row) for row in rows})
-            raise MemlabError(f"the reply holds {count} vectors of length {', '.join(map(str, lengths[:3]))}, expected "
-                              f"{count} of length {self.dimensions} (dimensions)", where=f"{self.slot} {self.model}",
-                              fix=f"{self.slot}.dimensions={lengths[0]}, or ask_dimensions=true if the model can cut")
-        vectors = np.array(rows, np.float64)
+        vectors = _values(reply, "data", "embedding", count, f"does not hold {count} vectors of one length")
+        if vectors.shape != (count, self.dimensions):
+            raise MemlabError(f"the reply holds vectors of length {vectors[0].size}, expected {self.dimensions} "
+                              "(dimensions)", where=f"{self.slot} {self.model}",
+                              fix=f"{self.slot}.dimensions={vectors[0].size}, or ask_dimensions=true if the model can "
+                                  "cut")
         peaks = np.abs(vectors).max(axis=1, keepdims=True)  # by them no square is too large, or too small
         vectors /= np.where(np.isinf(peaks), np.nan, np.where(peaks == 0, 1.0, peaks))
         unit: Floats = (vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)).astype(np.float32)
@@ -191,29 +148,28 @@ class HttpReranker(HttpModel):
                 yield group[start : start + self.batch]
 
 
-def read_scores(reply: bytes, count: int) -> Floats:
+def read_scores(reply: httpx.Response, count: int) -> Floats:
     """Return the scores (count,) of a reply; null, NaN and what float32 cannot hold become NaN.
 
     Raises ValueError for a reply of another form.
     """
-    values = _values(ScoreReply, reply, count, f"does not hold a score for each of {count} passages")
+    values = _values(reply, "results", "relevance_score", count, f"does not hold a score for each of {count} passages")
+    if values.shape != (count,):
+        raise ValueError("holds a score that is no number")
     with np.errstate(over="ignore", invalid="ignore"):
-        scores = np.array(values, np.float32)
+        scores = values.astype(np.float32)
     return np.where(np.isfinite(scores), scores, np.float32("nan"))
 
 
-def _values(form: type[VectorReply | ScoreReply], reply: bytes, count: int, what: str) -> list[Any]:
-    """Return the values of a reply in the order of their indexes.
+def _values(reply: httpx.Response, items: str, field: str, count: int, fault: str) -> NDArray[np.float64]:
+    """Return a field of each item of a reply in the order of their indexes, null as NaN.
 
-    Raises ValueError for bytes that are no JSON, JSON of another form, and unless there is one value for each index
-    below ``count``, and no more.
+    Raises ValueError for a reply of another form, and unless there is one value for each index below ``count``.
     """
     try:
-        values = {item.index: item.value for item in form.model_validate_json(reply).items}
-    except ValidationError as error:
-        fault = error.errors(include_input=False, include_url=False, include_context=False)[0]
-        place = ".".join(map(str, fault["loc"]))
-        raise ValueError(f"{what} ({f'{place}: ' if place else ''}{fault['msg']})") from None
-    if values.keys() != set(range(count)):
-        raise ValueError(what)
-    return [values[i] for i in range(count)]
+        values = {item["index"]: item[field] for item in reply.json()[items]}
+        if values.keys() == set(range(count)):
+            return np.array([values[i] for i in range(count)], np.float64)
+    except (ValueError, TypeError, LookupError, OverflowError, RecursionError) as error:
+        raise ValueError(f"{fault} ({type(error).__name__}: {error})") from None
+    raise ValueError(fault)

@@ -1,18 +1,13 @@
-"""Servers of models: their settings, and the requests that run in the background.
+"""Servers of models: their settings, addresses and keys.
 
 Keys come from a variable, or from the private record of ``memlab serve``. They enter no message, no log, no identity.
 """
 
 from __future__ import annotations
 
-import asyncio
 import os
-import queue
-import threading
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from contextlib import suppress
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
-from urllib.parse import urlsplit
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -20,90 +15,8 @@ from memlab.errors import MemlabError
 from memlab.servers import reachable_servers
 from memlab.stage import stage
 
-Item = TypeVar("Item")
-Emit = Callable[[Item], Awaitable[None]]
-
-_FULL_WAIT = 0.01  # seconds between looks at a queue whose reader lags behind
-_LONGEST_WAIT = 3600.0  # seconds; any limit will do
-
-
-def _wait_for(ready: queue.SimpleQueue[Item]) -> Item:
-    """Return the next item. Importing polars makes Ctrl-C wait for the end of a wait that has no time limit."""
-    while True:
-        with suppress(queue.Empty):
-            return ready.get(timeout=_LONGEST_WAIT)
-
-
-async def run_workers(worker: Callable[[], Coroutine[Any, Any, None]], count: int) -> None:
-    """Run ``count`` workers side by side; the first error ends the others and is raised."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(count):
-                group.create_task(worker())
-    except BaseExceptionGroup as errors:
-        raise errors.exceptions[0] from None
-
-
-def background(work: Callable[[Emit[Item]], Coroutine[Any, Any, None]], queue_size: int) -> Iterator[Item]:
-    """Yield the items that ``work(emit)`` emits while it runs; at most about ``queue_size`` items wait to be read.
-
-    An error of the work is raised after the items before it. Leaving the iterator early, also by an interrupt, cancels
-    the work and waits for its end.
-
-    >>> async def work(emit):
-    ...     for i in range(3):
-    ...         await emit(i)
-    >>> list(background(work, queue_size=1))
-    [0, 1, 2]
-    """
-    ready: queue.SimpleQueue[list[Item] | BaseException | None] = queue.SimpleQueue()
-    loop = asyncio.new_event_loop()
-    batch: list[Item] = []  # emitted in one turn of the loop: waking the reader costs more than reading an item
-    emitted = consumed = 0
-
-    def hand_over() -> None:
-        ready.put(batch.copy())
-        batch.clear()
-
-    async def emit(item: Item) -> None:
-        nonlocal emitted
-        while emitted - consumed >= queue_size:
-            await asyncio.sleep(_FULL_WAIT)
-        emitted += 1
-        if not batch:
-            loop.call_soon(hand_over)
-        batch.append(item)
-
-    task = loop.create_task(work(emit))
-
-    def run() -> None:
-        error: BaseException | None = None
-        try:
-            loop.run_until_complete(task)
-        except BaseException as problem:  # the reader raises it
-            error = problem
-        finally:
-            with suppress(Exception):
-                loop.run_until_complete(loop.shutdown_asyncgens())
-                loop.run_until_complete(loop.shutdown_default_executor())
-            loop.close()
-            hand_over()
-            ready.put(error)
-
-    thread = threading.Thread(target=run, name="memlab-background", daemon=True)
-    thread.start()
-    try:
-        while isinstance(items := _wait_for(ready), list):
-            for item in items:
-                consumed += 1
-                yield item
-        if items is not None:
-            raise items
-    finally:
-        with suppress(RuntimeError):  # the loop is closed: the work has ended
-            loop.call_soon_threadsafe(task.cancel)
-        thread.join()
-
+AUTO = "auto"
+"""The address that stands for a server of the model that ``memlab serve`` started."""
 
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 """Name of an environment variable."""
@@ -114,11 +27,12 @@ def check_address(url: str) -> str:
     import httpx  # a tenth of a second, which the help page does not need
 
     try:
-        parts, _ = urlsplit(url), httpx.URL(url)  # each refuses what the other takes
-        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except (httpx.InvalidURL, ValueError):  # a port of letters, half a bracket, a name that is too long
+        parts = httpx.URL(url)
+        valid = (parts.scheme in ("http", "https") and bool(parts.host) and " " not in url
+                 and 0 < (80 if parts.port is None else parts.port) < 2**16)
+    except (httpx.InvalidURL, UnicodeError):
         valid = False
-    if not valid or not url.isprintable() or " " in url:
+    if not valid:
         raise ValueError("this is not the address of a server. Fix: http://HOST:PORT/v1, or https://...")
     return url
 
@@ -133,7 +47,7 @@ class ServerSettings:
     url: Url
     model: Annotated[str, Field(min_length=1)]
     key_env: Variable | None = None  # variable that holds the key; null: that of `memlab serve`'s record, or none
-    timeout: Annotated[float, Field(gt=0)] = 60.0  # seconds for one whole reply
+    timeout: Annotated[float, Field(gt=0)] = 60.0  # seconds without a reply
     # longest wait, in seconds, for a server that is away; 3 s if it has never answered
     patience: Annotated[float, Field(ge=0)] = 60.0
     retries: Annotated[int, Field(ge=0)] = 5  # after 429, 5xx, time-outs and broken replies
@@ -153,6 +67,14 @@ class ServerSettings:
     def name(self) -> str:
         """Display name of the model."""
         return self.model
+
+
+@dataclass(frozen=True)
+class Target:
+    """The address of a server and the key that it takes, "" for none."""
+
+    url: str
+    key: str
 
 
 def server_key(settings: ServerSettings) -> str:
@@ -185,10 +107,12 @@ def start_fix(settings: ServerSettings) -> str:
     """Return what to do if no server answers; name a server of the model at another address, or those that run."""
     running = [server for server in reachable_servers() if not _same_server(server.url, settings.url)]
     for server in running:
-        if server.model == settings.model:
+        if server.model == settings.model and settings.url != AUTO:
             return f"{settings.slot}.url={server.url}, where `memlab serve` says that it serves {settings.model}"
     others = ", ".join(f"{server.name} at {server.url}" for server in running)
-    return f"start the server (`memlab serve {settings.model}`) or set {settings.slot}.url" + (
+    other_way = (f"on a cluster `sbatch slurm/serve.sbatch {settings.model}`" if settings.url == AUTO
+                 else f"set {settings.slot}.url")
+    return f"start the server (`memlab serve {settings.model}`) or {other_way}" + (
         f"; running (`memlab serve list`): {others}" if others else "")
 
 

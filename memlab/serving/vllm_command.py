@@ -18,7 +18,7 @@ from memlab.runtime.paths import bundled_encoder
 from memlab.servers import Address, address_of, file_name
 from memlab.serving import environment
 from memlab.serving.environment import Device
-from memlab.serving.settings import EIGHT_BITS, OWN_GB, SHARES, Settings, served_names, settings, smaller_forms
+from memlab.serving.settings import EIGHT_BITS, OWN_GB, Settings, served_names, settings, smaller_forms
 
 DeviceChoice = Literal["auto", "cpu", "gpu"]
 
@@ -31,7 +31,7 @@ MODULE = "vllm.entrypoints.launchers.api_server.entry"
 INSIDE = Path(__file__).with_name("inside")
 """The code that the server's own Python imports besides its packages."""
 
-AUTO = 0
+AUTO = -1
 """The value of ``--data-parallel auto``."""
 
 _OVERRIDES = ("revision", "runner", "dtype", "max_len", "tensor_parallel", "data_parallel", "gpu_memory", "kv_cache",
@@ -88,17 +88,6 @@ class Plan:
                        "OMP_NUM_THREADS": str(self.threads)}
         return result
 
-    def memory(self) -> str:
-        """Return what the server takes of the GPUs and what it leaves, as a sentence; empty for a CPU."""
-        if self.device == "cpu" or not self.gpus:
-            return ""
-        taken = self.settings.tensor_parallel * self.settings.data_parallel
-        share, card = self.settings.share(self.gpus), min(self.gpus) * 2**20 / 1e9
-        free = ",".join(environment.visible_names(len(self.gpus))[taken:])
-        beside = f"; a run on the other cards: CUDA_VISIBLE_DEVICES={free}" if free else " for the models of a run"
-        return (f"takes {share:g} of {taken} card(s), {share * card:.1f} GB of each, and leaves "
-                f"{(1 - share) * card:.1f} GB{beside}; another share: --gpu-memory SHARE")
-
     def record(self, port: int) -> tuple[str, ...]:
         """Return variables and command line as one command, to be recorded and shown."""
         return *(f"{name}={value}" for name, value in self.variables().items()), *self.line(port)
@@ -111,12 +100,9 @@ def make_plan(args: argparse.Namespace, env: Path, extra: Sequence[str], echo: C
     python = environment.interpreter(env)
     gpus = environment.gpus()
     device = choose_device(args.device, environment.build_of(env), gpus)
-    if device == "cpu":
-        model_settings = for_cpu(model_settings)
+    if device == "cpu" and model_settings.max_len:
+        model_settings = model_settings.with_window(min(model_settings.max_len, CPU_WINDOW))
     overrides = {name: value for name in _OVERRIDES if (value := getattr(args, name)) is not None}
-    extra, quantization = _own_quantization(extra)
-    if quantization:
-        overrides["quantization"] = quantization
     if args.max_len is not None:
         overrides["cache_gb"] = model_settings.cache_of(args.max_len)
     if args.data_parallel == AUTO:
@@ -141,7 +127,7 @@ def make_plan(args: argparse.Namespace, env: Path, extra: Sequence[str], echo: C
         names = [name]
     elif args.model in served_names():
         names.insert(0, name)
-    return Plan(name, model_settings, tuple(names), python, device, tuple(gpus), args.threads or usable_cores(),
+    return Plan(name, model_settings, tuple(names), python, device, tuple(gpus), usable_cores(),
                 tuple(extra), address_of(args.host))
 
 
@@ -161,11 +147,6 @@ def choose_device(choice: DeviceChoice, build: Device | None, gpus: Sequence[int
     return device
 
 
-def for_cpu(settings: Settings) -> Settings:
-    """Limit the window to what a CPU can serve."""
-    return settings.with_window(min(settings.max_len, CPU_WINDOW)) if settings.max_len else settings
-
-
 def for_gpus(settings: Settings, gpus: Sequence[int]) -> Settings:
     """Resolve ``--data-parallel auto``: as many copies as the GPUs hold.
 
@@ -183,15 +164,6 @@ def check_extra(extra: Sequence[str]) -> None:
                               fix="--host and --port stand before the `--`; the key is generated")
 
 
-def _own_quantization(extra: Sequence[str]) -> tuple[list[str], str | None]:
-    """Return options for vLLM without a quantisation that memlab knows the size of, and that quantisation."""
-    words = [part for word in extra for part in (word.split("=", 1) if word.startswith("--quantization=") else [word])]
-    for i, (word, value) in enumerate(zip(words, words[1:])):
-        if word in {"--quantization", "-q"} and value in SHARES:
-            return [*words[:i], *words[i + 2:]], value
-    return list(extra), None
-
-
 def outer_variables(outer: Mapping[str, str]) -> dict[str, str]:
     """Return the outer environment variables without those of memlab's own environment."""
     return {name: value for name, value in outer.items() if name not in _OWN}
@@ -205,18 +177,13 @@ def check_room(settings: Settings, device: Device, gpus: Sequence[int]) -> None:
             fewer = f"--tensor-parallel {len(gpus)}" if settings.data_parallel == 1 else "--data-parallel auto"
             raise MemlabError(f"this model is set to share {wanted} GPUs; this machine shows {len(gpus)}",
                               fix=f"{fewer}, or {_smaller(settings, gpus)}")
-        if settings.loaded_gb() > (room := _room(settings, gpus)):
-            form = f" ({settings.quantization})" if settings.quantization else ""
-            raise MemlabError(f"the weights take {settings.loaded_gb():.0f} GB{form}; "
-                              f"{settings.tensor_parallel} GPU(s) give {room:.0f} GB",
-                              fix=f"--tensor-parallel N or --gpu-memory SHARE, or {_smaller(settings, gpus)}")
-        if settings.needed_gb() > room:
+        if settings.needed_gb() > (room := _room(settings, gpus)):
             cache = (f"the attention cache of {settings.max_len or 0:,} tokens {settings.cache_gb:.1f} GB, "
                      if settings.cache_gb else "")
             raise MemlabError(f"the weights take {settings.loaded_gb():.1f} GB, {cache}vLLM itself "
                               f"{OWN_GB * settings.tensor_parallel:.1f} GB; {settings.tensor_parallel} GPU(s) give "
-                              f"{room:.1f} GB",
-                              fix=f"--max-len N, --gpu-memory SHARE, or {_smaller(settings, gpus)}")
+                              f"{room:.1f} GB", fix="--tensor-parallel N, --max-len N, --gpu-memory SHARE, or "
+                                                    f"{_smaller(settings, gpus)}")
         return
     weights = _folder_gb(Path(settings.model)) if is_folder(settings.model) else 2 * (settings.weights_gb or 0)
     if settings.dtype in {"bfloat16", "float16"}:

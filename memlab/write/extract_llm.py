@@ -115,7 +115,7 @@ class LLMExtract(Extractor):
 
     chat: Chat
     max_tokens: Annotated[int, Field(ge=1)] = 1024  # per reply: some 20 facts; the rest is lost and counted
-    # most requests at a time, to all servers together; null: as many as chat.concurrency and chat.in_all
+    # most requests at a time; null: as many as chat.concurrency
     at_once: Annotated[int, Field(ge=1)] | None = None
 
     def extracts(self, talks: Sequence[Talk], store: Store, notes: Notes) -> list[Extract]:
@@ -149,7 +149,7 @@ class LLMExtract(Extractor):
         """Return the chat model with ``at_once`` requests at a time at most."""
         if self.at_once is None or not isinstance(self.chat, ChatSettings):
             return self.chat
-        return replace(self.chat, in_all=min(self.at_once, self.chat.in_all or self.at_once))
+        return replace(self.chat, concurrency=min(self.at_once, self.chat.concurrency))
 
     def _parts(self, talk: Talk, room: int) -> list[range]:
         """Split a session's turns (positions) into parts that fit, in order; a turn that is too long is a part."""

@@ -1,4 +1,4 @@
-"""Model servers as jobs of a real SLURM, with a stand-in for vLLM: arms use them, lose one, the report ends one."""
+"""Model servers as jobs of a real SLURM, with a stand-in for vLLM: arms use one, and the report ends it."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def asked(folder: Path) -> dict[str, list[str]]:
 
 
 @pytest.mark.nightly
-def test_arms_use_every_server_survive_the_loss_of_one_and_end_the_one_of_their_sweep(
+def test_arms_use_a_server_survive_the_loss_of_one_and_end_the_one_of_their_sweep(
         testbed: Bed, tmp_path: Path, memlab_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_vllm_env(memlab_home / "serving-env")
     model, heard = model_folder(tmp_path / "tiny"), tmp_path / "asked"
     heard.mkdir()
-    monkeypatch.setenv("FAKE_VLLM_DELAY", "4")  # one server alone would take half a minute
+    monkeypatch.setenv("FAKE_VLLM_DELAY", "4")  # so that a request is under way
     monkeypatch.setenv("FAKE_VLLM_ASKED", str(heard))
     other = testbed.ask("sbatch", "--parsable", *SMALL, f"--output={tmp_path}/other.log",
                         str(PACKAGE.parent / "slurm" / "serve.sbatch"), str(model))
@@ -40,13 +40,10 @@ def test_arms_use_every_server_survive_the_loss_of_one_and_end_the_one_of_their_
             "chat=server", "chat.model=tiny", "chat.url=auto", "chat.concurrency=2", "hydra/launcher=slurm",
             "hydra.launcher.cpus_per_task=1", f"hydra.launcher.serve={model}",
             f"hydra.launcher.serve_options={json.dumps(SMALL)}", root=tmp_path)
-        wait_until(lambda: len(asked(heard)) == 2 or run.done(), 600, "two servers at work")
+        wait_until(lambda: bool(asked(heard)) or run.done(), 600, "a server at work")
         testbed.ask("scancel", other)
         done = run.result()
     assert done.returncode == 0, done.stdout + done.stderr
-    spread = [len(some) for some in asked(heard).values()]
-    assert len(spread) == 2
-    assert min(spread) > 0
     arm = Path(next(sweeps(tmp_path / "runs")).metadata()["arms"][0]["folder"])
     answers = [json.loads(line) for line in (arm / "answers.jsonl").read_text().splitlines()]
     assert len({one["question_id"] for one in answers}) == 16

@@ -1,208 +1,281 @@
-"""The connection to a server, through an embedder, against a service that fails in every way."""
+"""The connection to a server, against a service that fails in every way, by a clock that does not wait."""
 
 from __future__ import annotations
 
-import json
+import os
 import socket
 import ssl
 import subprocess
-import time
-from collections.abc import Iterator
+import threading
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
+import httpx
+import psutil
 import pytest
-from tenacity import AsyncRetrying, Future, RetryCallState
+from pydantic import ValidationError
 
 from memlab.errors import MemlabError
-from memlab.models.connection import LONGEST_WAIT, Connection, TemporaryFailure, retry_after_seconds
-from memlab.models.http import HttpEmbedder
+from memlab.models.connection import AWAY_WAIT, LONGEST_WAIT, UNREACHABLE_WAIT, Connection, retry_after_seconds
 from memlab.models.server import ServerSettings
-from tests.models.loopback import DIM, Loopback, serving
-from tests.models.rawserver import always, raw_server, reply
+from memlab.servers import Server, records_folder
+from tests.models.chatserver import serving
+from tests.models.service import NOBODY, Fault, Service, install, refusal, stop_clock
+
+URL = "http://127.0.0.1:9/v1"
+CUT = httpx.RemoteProtocolError("peer closed connection")
+PAGE, FORM = httpx.Response(200, content=b"<html>busy</html>"), httpx.Response(200, json={"object": "list"})
 
 
 @pytest.fixture
-def world() -> Iterator[Loopback]:
-    with serving() as loopback:
-        yield loopback
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    return stop_clock(monkeypatch)
 
 
-def ask(world: Loopback, count: int = 1, **options: Any) -> None:
-    """Send so many requests, of one text each."""
-    model = HttpEmbedder(**{"url": world.url, "model": "m", "dimensions": DIM, "retries": 3, "timeout": 5.0,
-                            "first_wait": .01, "batch": 1, **options})
-    found = dict.fromkeys(int(at) for where, _ in model.encode([str(i) for i in range(count)], "query") for at in where)
-    assert sorted(found) == list(range(count))
+@pytest.fixture
+def service(monkeypatch: pytest.MonkeyPatch) -> Service:
+    return install(monkeypatch, lambda body: {"said": body["say"]})
 
 
-@pytest.mark.parametrize("fault", ["429", "500", "502", "503", "529", "cut off", "not json", "form", "few"])
-def test_passing_faults_are_retried(world: Loopback, fault: str) -> None:
-    world.faults = [fault, fault]
-    ask(world)
-    assert len(world.bodies) == 3
+def read(reply: httpx.Response) -> str:
+    try:
+        return str(reply.json()["said"])
+    except (KeyError, ValueError):
+        raise ValueError("holds nothing that is said") from None
 
 
-def test_a_timeout_is_retried(world: Loopback) -> None:
-    world.faults = ["slow"]
-    ask(world, timeout=1.0)
-    assert len(world.bodies) == 2
+def ask(**settings: Any) -> str:
+    fields: dict[str, Any] = {"url": URL, "model": "m", "retries": 3, **settings}
+    with Connection(ServerSettings(**fields)) as connection:
+        return connection.post("/talk", {"say": "hello"}, read)
 
 
-@pytest.mark.parametrize(("first", "waits"), [(1.0, [1, 2, 4, 8, 16]), (2.0, [2, 4, 8, 16, 32])])
-def test_waits_double_from_the_first_one_plus_a_jitter(first: float, waits: list[int]) -> None:
-    connection = Connection(ServerSettings(url="http://127.0.0.1:9/v1", model="m", first_wait=first))
-    state = RetryCallState(AsyncRetrying(), None, (), {})
-    for attempt, wait in enumerate(waits, 1):
-        state.attempt_number = attempt
-        assert wait <= connection._wait(state) < wait + first
+def record(url: str, key: str = "k", model: str = "m", pid: int = os.getpid()) -> None:
+    """Leave the record of a server that this very process is, or another one."""
+    records_folder()
+    Server(model, model, url, key, pid, psutil.Process().create_time(), socket.gethostname(), "log",
+           "2024-01-01T00:00:00+00:00", ()).save()
 
 
-def test_waits_grow_by_the_first_one_where_they_are_linear() -> None:
-    settings = ServerSettings(url="http://127.0.0.1:9/v1", model="m", first_wait=2.0, waits="linear")
-    state = RetryCallState(AsyncRetrying(), None, (), {})
-    for attempt, wait in enumerate((2, 4, 6, 8), 1):
-        state.attempt_number = attempt
-        assert wait <= Connection(settings)._wait(state) < wait + 2
+@pytest.mark.parametrize("fault", [
+    refusal(429), refusal(500), refusal(502), refusal(503), refusal(504), refusal(529), refusal(408), CUT, PAGE, FORM,
+    httpx.ReadTimeout("slow"), NOBODY])
+def test_passing_faults_change_nothing(fault: Fault, service: Service, waits: list[float]) -> None:
+    service.faults = [fault, fault]
+    assert ask() == "hello"
+    assert (len(service.requests), len(waits)) == (3, 2)
 
 
-def test_retry_after_is_honoured(world: Loopback) -> None:
-    world.faults = ["429"]
-    ask(world)
-    assert world.times[1] - world.times[0] >= 0.2  # the service asked for 0.2 s, the back-off alone is 0.01 s
+def check_waits(waits: list[float], expected: list[float], jitter: float) -> None:
+    assert all(least <= wait < least + jitter for wait, least in zip(waits, expected, strict=True))
+
+
+@pytest.mark.parametrize(("first", "expected"), [(1.0, [1, 2, 4, 8, 16]), (2.0, [2, 4, 8, 16, 32])])
+def test_waits_double_from_the_first_one_plus_a_jitter(first: float, expected: list[float], service: Service,
+                                                       waits: list[float]) -> None:
+    service.faults = [refusal(500)] * 5
+    ask(first_wait=first, retries=5)
+    check_waits(waits, expected, first)
+
+
+def test_waits_grow_by_the_first_one_where_they_are_linear(service: Service, waits: list[float]) -> None:
+    service.faults = [refusal(500)] * 4
+    ask(first_wait=2.0, waits="linear", retries=4)
+    check_waits(waits, [2, 4, 6, 8], 2)
+
+
+@pytest.mark.parametrize(("header", "least"), [("2", [2, 2, 4, 8]), ("3000", [LONGEST_WAIT] * 4), ("0", [1, 2, 4, 8]),
+                                               ("-5", [1, 2, 4, 8]), ("nan", [1, 2, 4, 8])])
+def test_a_wait_is_that_of_the_server_and_never_shorter_than_the_growing_one(
+        header: str, least: list[float], service: Service, waits: list[float]) -> None:
+    service.faults = [httpx.Response(429, headers={"Retry-After": header})] * 4
+    ask(retries=4)
+    check_waits(waits, least, 1)
 
 
 def test_retry_after_reads_seconds_and_dates() -> None:
     now = datetime.now(UTC)
-    assert retry_after_seconds("3") == 3.0
     assert 50 < retry_after_seconds(format_datetime(now + timedelta(seconds=60), usegmt=True)) <= 60
     past = format_datetime(now - timedelta(seconds=60), usegmt=True)
-    for header in ("0", "0.0", "-5", "nan", "inf", "soon", "", past, past.removesuffix(" GMT"), None):
+    for header in ("soon", "", past, past.removesuffix(" GMT"), "Mon, 01 Jan 99999999999999999999 00:00:00 GMT"):
         assert retry_after_seconds(header) == 0.0
 
 
-@pytest.mark.parametrize("header", ["0", "-5", "nan", "Wed, 21 Oct 2015 07:28:00 GMT", "2", "3000"])
-def test_a_wait_is_never_shorter_than_the_growing_one(header: str) -> None:
-    connection = Connection(ServerSettings(url="http://127.0.0.1:9/v1", model="m", first_wait=1.0))
-    state = RetryCallState(AsyncRetrying(), None, (), {})
-    for attempt, growing in enumerate((1, 2, 4, 8), 1):
-        state.attempt_number = attempt
-        failure: Future = Future(attempt)
-        failure.set_exception(TemporaryFailure("busy", header))
-        state.outcome = failure
-        least = {"2": max(growing, 2), "3000": LONGEST_WAIT}.get(header, growing)
-        assert least <= connection._wait(state) <= max(least, growing + 1)
+@pytest.mark.parametrize(("fault", "message"), [
+    (refusal(500, "a\x1b[31m\nmess"), "last: status 500: a.*mess"), (CUT, "last: RemoteProtocolError"),
+    (FORM, "last: the reply holds nothing"), (httpx.ReadTimeout("slow"), "last: no reply in 60 s")])
+def test_retries_are_bounded(fault: Fault, message: str, service: Service, waits: list[float]) -> None:
+    service.always = fault
+    with pytest.raises(MemlabError, match=f"^{URL}: no answer after 3 attempts, {message}.*Fix: look into the server's "
+                                          "log.*what was answered is stored") as raised:
+        ask(retries=2)
+    assert len(service.requests) == 3
+    assert str(raised.value).isprintable()
 
 
-def test_a_redirect_names_its_target() -> None:
-    head = b"HTTP/1.1 308 Go\r\nLocation: https://elsewhere.example/v1/embeddings\r\n"
-    with raw_server(lambda connection: connection.sendall(reply(b"", head=head))) as url:
-        model = HttpEmbedder(url=url, model="m", dimensions=DIM)
-        with pytest.raises(MemlabError, match=r"redirects to https://elsewhere\.example/v1/embeddings \(status 308\).*"
-                                              r"Fix: embedder\.url=ADDRESS"):
-            list(model.encode(["a"], "query"))
+def test_a_server_that_has_answered_is_waited_for_as_long_as_patience_allows(
+        service: Service, waits: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+    ask()
+    service.faults = [NOBODY, refusal(503), NOBODY, NOBODY, NOBODY]
+    assert ask(retries=0) == "hello"
+    assert waits == [1, 2, 4, AWAY_WAIT, AWAY_WAIT]
+    shown = capsys.readouterr().err
+    assert shown.count("it is waited for, at most 1 min 00 s. Fix: start the server (`memlab serve m`)") == 1
+    assert shown.count("answers again") == 1
+    waits.clear()
+    service.always = NOBODY
+    with pytest.raises(MemlabError, match="the server has been away for 20 s .ConnectError.*answered is stored"):
+        ask(patience=20.0)
+    assert 20 <= sum(waits) <= 20 + AWAY_WAIT
 
 
-def test_a_certificate_that_is_not_trusted_is_named_and_can_be_trusted(tmp_path: Path,
-                                                                       monkeypatch: pytest.MonkeyPatch) -> None:
-    certificate, key = tmp_path / "c.pem", tmp_path / "k.pem"
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate,
-                    "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"],
-                   check=True, capture_output=True)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
-    body = json.dumps({"data": [{"index": 0, "embedding": [1.0] * DIM}]}).encode()
-    with raw_server(always(body), context) as url:
-        url = url.replace("http://127.0.0.1", "https://localhost")
-        model = HttpEmbedder(url=url, model="m", dimensions=DIM, retries=0)
-        with pytest.raises(MemlabError, match=r"no secure connection .*CERTIFICATE_VERIFY_FAILED.*SSL_CERT_FILE=FILE"):
-            list(model.encode(["a"], "query"))
-        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-        assert len(list(model.encode(["a"], "query"))) == 1
+def test_an_address_where_nothing_has_ever_listened_ends_the_run_soon(service: Service, waits: list[float]) -> None:
+    service.always = NOBODY
+    record("http://127.0.0.1:7/v1", model="another")
+    record("http://127.0.0.1:8/v1", model="dead", pid=2**22)
+    with pytest.raises(MemlabError) as raised:
+        ask()
+    assert UNREACHABLE_WAIT <= sum(waits) <= UNREACHABLE_WAIT + AWAY_WAIT
+    assert "no server is there (ConnectError" in str(raised.value)
+    assert str(raised.value).endswith("start the server (`memlab serve m`) or set chat.url; running (`memlab serve "
+                                      "list`): another at http://127.0.0.1:7/v1; then give the same line again: what "
+                                      "was answered is stored")
+    record("http://127.0.0.1:8/v1")
+    with pytest.raises(MemlabError, match="chat.url=http://127.0.0.1:8/v1, where `memlab serve` says"):
+        ask(patience=0.0)
 
 
-def test_a_server_without_tls_behind_https_is_named(world: Loopback) -> None:
-    with pytest.raises(MemlabError, match="no secure connection .*http:// for a server without TLS"):
-        ask(world, url=world.url.replace("http:", "https:"))
+def test_a_server_that_is_being_started_here_is_waited_for(service: Service, waits: list[float]) -> None:
+    record(URL.replace("127.0.0.1", "localhost") + "/")
+    service.faults = [NOBODY] * 8
+    assert ask() == "hello"
+    assert sum(waits) > UNREACHABLE_WAIT
 
 
-@pytest.mark.parametrize(("fault", "told"), [("500", "status 500"), ("cut off", "RemoteProtocolError"),
-                                             ("form", "does not hold 1 vectors"),
-                                             ("not json", "the reply does not hold 1 vectors.*Invalid JSON")])
-def test_retries_are_bounded(world: Loopback, fault: str, told: str) -> None:
-    world.faults = [fault] * 9
-    with pytest.raises(MemlabError, match=f"no answer after 3 attempts, .*{told}"):
-        ask(world, retries=2)
-    assert len(world.bodies) == 3
+@pytest.mark.parametrize(("fault", "message"), [
+    (refusal(401), "the key is refused .status 401: no.*Fix: name the variable that holds the key: chat.key_env=NAME"),
+    (refusal(403), "the key is refused .status 403"), (refusal(404), "chat.model=NAME; known: other.*, tiny"),
+    (refusal(400, "a\x1b[31mtop_k\nmust be positive"), r"a\\x1b\[31mtop_k must be positive.*chat.temperature=null"),
+    (httpx.Response(418, content=b"page " * 4_000_000), "the request is refused .status 418: page"),
+    (httpx.Response(308, headers={"Location": "https://elsewhere.example/v1"}),
+     r"redirects to https://elsewhere\.example/v1 \(status 308\).*Fix: chat\.url=ADDRESS"),
+    (httpx.ConnectError("[SSL: CERTIFICATE_VERIFY_FAILED]"), "no secure connection .*SSL_CERT_FILE=FILE"),
+    (httpx.ConnectError("[SSL: WRONG_VERSION_NUMBER]"), "no secure connection .*http:// for a server without TLS")])
+def test_what_repeating_does_not_mend_ends_the_run_at_once(
+        fault: Fault, message: str, service: Service, waits: list[float]) -> None:
+    service.always = fault
+    with pytest.raises(MemlabError, match=message) as raised:
+        ask()
+    assert (len(service.requests), waits) == (1, [])
+    assert len(str(raised.value)) < 1000
 
 
-def test_nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memlab.models.connection.UNREACHABLE_WAIT", 0.1)
-    model = HttpEmbedder(url="http://127.0.0.1:9/v1", model="m", dimensions=DIM)
-    with pytest.raises(MemlabError, match=r"http://127\.0\.0\.1:9/v1: no server is there .ConnectError.*embedder.url"):
-        list(model.encode(["a"], "query"))
+@pytest.mark.parametrize("secure", [False, True])
+def test_openssl_names_a_missing_tls_and_an_untrusted_certificate_by_these_words(secure: bool, tmp_path: Path) -> None:
+    server = HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
+    if secure:
+        certificate, key = str(tmp_path / "c.pem"), str(tmp_path / "k.pem")
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate,
+                        "-subj", "/CN=localhost"], check=True, capture_output=True)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, key)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.handle_request, daemon=True).start()
+    with pytest.raises(MemlabError, match="no secure connection.*" + ("CERTIFICATE_VERIFY" if secure else "TLS")):
+        ask(url=f"https://127.0.0.1:{server.server_port}/v1", patience=0.0)
+    server.server_close()
 
 
-def test_an_address_that_takes_no_connection_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memlab.models.connection.CONNECT_TIMEOUT", 0.2)
-    monkeypatch.setattr("memlab.models.connection.PROBE_TIMEOUT", 0.2)
-    monkeypatch.setattr("memlab.models.connection.UNREACHABLE_WAIT", 0.1)
-    with socket.create_server(("127.0.0.1", 0)) as silent:  # it never answers a handshake
-        model = HttpEmbedder(url=f"https://127.0.0.1:{silent.getsockname()[1]}/v1", model="m", dimensions=DIM)
-        start = time.monotonic()
-        with pytest.raises(MemlabError, match="no server is there .ConnectTimeout"):
-            list(model.encode(["a"], "query"))
-        assert time.monotonic() - start < 10
-
-
-def test_a_server_that_is_away_is_waited_for_as_long_as_patience_allows(
-        world: Loopback, capsys: pytest.CaptureFixture[str]) -> None:
-    ask(world)
-    world.away = 3
-    ask(world)
-    said = capsys.readouterr().err
-    assert said.count("is waited for") == said.count("answers again") == 1
-    world.away = 999
-    with pytest.raises(MemlabError, match="the server has been away for"):
-        ask(world, patience=0.2)
-
-
-@pytest.mark.parametrize("status", ["401", "403"])
-def test_a_refused_key_is_told_at_once_without_telling_it(world: Loopback, monkeypatch: pytest.MonkeyPatch,
-                                                          status: str) -> None:
+def test_a_key_is_sent_and_never_shown(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    for key, message in (("", "is empty"), ("schlüssel", "holds char"), ("a\nb", "holds char")):
+        monkeypatch.setenv("LAB_KEY", key)
+        with pytest.raises(MemlabError, match=f"LAB_KEY {message}.*export LAB_KEY=YOUR_KEY"):
+            ask(key_env="LAB_KEY")
+    assert service.requests == []
     monkeypatch.setenv("LAB_KEY", "very-secret")
-    world.faults = [status] * 5
-    with pytest.raises(MemlabError) as caught:
-        ask(world, key_env="LAB_KEY")
-    assert "export LAB_KEY=YOUR_KEY with a key that this server takes" in str(caught.value)
-    assert "very-secret" not in str(caught.value)
-    assert world.headers[0]["Authorization"] == "Bearer very-secret"
-    assert len(world.bodies) == 1
+    service.always = refusal(401, "no access with very-secret")
+    with pytest.raises(MemlabError, match=r"no access with \*\*\*.*export LAB_KEY=YOUR_KEY with a key that this") as it:
+        ask(key_env="LAB_KEY")
+    assert "very-secret" not in str(it.value) + repr(it.value.__cause__)
+    assert service.requests[0].headers["authorization"] == "Bearer very-secret"
 
 
-@pytest.mark.parametrize(("status", "fix"), [("400", "batch, max_characters"), ("404", "check embedder.url"),
-                                             ("418", "check model and dimensions")])
-def test_other_refusals_are_not_retried(world: Loopback, status: str, fix: str) -> None:
-    world.faults = [status] * 5
-    with pytest.raises(MemlabError, match=fix):
-        ask(world)
-    assert len(world.bodies) == 1
+def test_a_server_started_here_has_its_key_and_may_come_back_with_another(
+        service: Service, waits: list[float], memlab_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "not for this server")
+    ask()
+    record(URL, "first")
+    (memlab_home / "serving" / "torn.json").write_text("{")
+
+    def restart(body: dict[str, Any]) -> Any:
+        record(URL, "anew")
+        return refusal(401) if service.requests[-1].headers["authorization"] != "Bearer anew" else {"said": "yes"}
+
+    service.answer = restart
+    assert ask() == "yes"
+    assert [request.headers.get("authorization") for request in service.requests] == [
+        None, "Bearer first", "Bearer anew"]
+    record(URL, "stale")
+    service.answer = lambda body: refusal(401)
+    with pytest.raises(MemlabError, match="the record of the server is stale: start it again"):
+        ask()
 
 
-def test_a_missing_key_is_told_before_anything_is_sent(world: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("LAB_KEY", raising=False)
-    with pytest.raises(MemlabError, match="export LAB_KEY=YOUR_KEY"):
-        ask(world, key_env="LAB_KEY")
-    assert world.bodies == []
+def test_the_query_of_an_address_is_sent_and_neither_it_nor_a_password_is_shown(service: Service) -> None:
+    url = "http://me:hush@127.0.0.1:9/v1/?api-version=1"
+    ask(url=url)
+    assert service.requests[0].url.raw_path == b"/v1/talk?api-version=1"
+    assert Connection(ServerSettings(url=url, model="m")).where == "http://127.0.0.1:9/v1/"
 
 
-def test_a_password_and_a_query_in_the_address_are_not_shown() -> None:
-    settings = ServerSettings(url="http://me:hush@127.0.0.1:9/v1?token=hush", model="m")
-    assert Connection(settings).where == "http://127.0.0.1:9/v1"
+@pytest.mark.parametrize("url", ["http://", "http:///v1", "http://[::1/v1", "http://h:99999/v1", "http://h:x/v1",
+                                 "http://a b/v1", "http://h\n/v1", "http://h:0/v1", "ftp://h", "http://[::g]/v1",
+                                 "http://" + "\u00e9" * 70 + ".de", "localhost:8000/v1", "automatic"])
+def test_a_malformed_address_is_refused_with_the_settings(url: str) -> None:
+    with pytest.raises(ValidationError, match="not the address of a server"):
+        ServerSettings(url=url, model="m")
 
 
-def test_the_query_of_an_address_is_sent(world: Loopback) -> None:
-    ask(world, url=f"{world.url}/?api-version=1")
-    assert world.paths == ["/v1/embeddings?api-version=1"]
+def test_answers_come_before_an_error_and_no_more_is_asked() -> None:
+    asked: list[int] = []
+
+    def answer(job: int) -> int:
+        asked.append(job)
+        if job == 5:
+            raise MemlabError("five")
+        return job * job
+
+    answers = Connection(ServerSettings(url=URL, model="m")).ask_all(range(100), answer, 2)
+    found = []
+    with pytest.raises(MemlabError, match="five"):
+        found.extend(answers)
+    assert {(job, job * job) for job in range(4)} <= {*found}
+    assert len(asked) < 20
+
+
+def test_a_slow_reader_is_not_left_behind() -> None:
+    asked: list[int] = []
+    answers = Connection(ServerSettings(url=URL, model="m")).ask_all(range(100), asked.append, 4)
+    for _ in range(10):
+        next(answers)
+    assert len(asked) <= 10 + 8
+    assert sum(1 for _ in answers) == 90
+
+
+def test_leaving_early_ends_the_requests_under_way() -> None:
+    with serving() as server:
+        server.gate = lambda number: number == 1
+        connection = Connection(ServerSettings(url=server.url, model="m"))
+        body = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+        answers = connection.ask_all(range(400), lambda job: connection.post("/chat", body, lambda reply: job), 4)
+        with connection:
+            next(answers)
+            before = threading.active_count()
+            answers.close()
+        server.gate = None
+        server.wait_until_left()
+        assert len(server.requests) <= 5
+        assert threading.active_count() == before - 4

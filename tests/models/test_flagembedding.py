@@ -16,7 +16,6 @@ import pytest
 pytest.importorskip("FlagEmbedding", reason="FlagEmbedding is not installed (pip install 'memlab[flag]')")
 
 import torch  # noqa: E402  (only where FlagEmbedding is)
-from pydantic import ValidationError  # noqa: E402
 
 from memlab.errors import MemlabError  # noqa: E402
 from memlab.models.flagembedding import (  # noqa: E402
@@ -167,8 +166,3 @@ def test_a_missing_package_is_told_with_the_command(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "FlagEmbedding", None)
     with pytest.raises(MemlabError, match=r"pip install 'memlab\[flag\]'"):
         flag_embedding()
-
-
-def test_a_missing_folder_is_told_at_once(tmp_path: Path) -> None:
-    with pytest.raises(ValidationError, match="there is no model folder"):
-        FlagPairScorer(path=tmp_path / "absent", name="x")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 from pydantic import ValidationError
@@ -15,127 +16,163 @@ from memlab.models.http import HttpEmbedder, HttpReranker
 from memlab.models.protocols import Embedder, PairScorer
 from memlab.store import Store
 from memlab.tables import texts_frame
-from tests.models.loopback import DIM, Loopback, relevance, serving, unit
+from tests.models.service import Service, install, refusal, stop_clock
 
+DIM = 6
 TEXTS = [f"text {i}" for i in range(10)]
 QUERIES, PASSAGES = [f"q{i}" for i in range(3)], [f"p{i}" for i in range(5)]
 PAIRS = np.array([(q, p) for p in range(5) for q in range(3)])
 
 
+def text_vector(text: str) -> list[float]:
+    """A deterministic vector, not of unit length."""
+    return [byte / 255 - 0.5 for byte in hashlib.blake2b(text.encode(), digest_size=DIM).digest()]
+
+
+def unit(texts: list[str]) -> np.ndarray:
+    vectors = np.array([text_vector(text) for text in texts])
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def answer(body: dict[str, Any]) -> dict[str, Any]:
+    """Answer in another order than asked."""
+    if "input" in body:
+        return {"data": [{"index": i, "embedding": text_vector(t)} for i, t in enumerate(body["input"])][::-1]}
+    scores = [text_vector(f"{body['query']}|{text}")[0] for text in body["documents"]]
+    return {"results": [{"index": i, "relevance_score": score} for i, score in enumerate(scores)][::-1]}
+
+
 @pytest.fixture
-def world() -> Iterator[Loopback]:
-    with serving() as loopback:
-        yield loopback
+def service(monkeypatch: pytest.MonkeyPatch) -> Service:
+    stop_clock(monkeypatch)
+    return install(monkeypatch, answer)
 
 
-def embedder(world: Loopback, **options: Any) -> HttpEmbedder:
-    return HttpEmbedder(**{"url": world.url, "model": "m", "dimensions": DIM, "batch": 3, "retries": 2,
-                           "first_wait": .01, **options})
+def embedder(**options: Any) -> HttpEmbedder:
+    return HttpEmbedder(**{"url": "http://h/v1", "model": "m", "dimensions": DIM, "batch": 3, "retries": 2, **options})
 
 
-def test_vectors_are_unit_length_and_in_place_whatever_fails_meanwhile(world: Loopback, tmp_path: Path) -> None:
-    world.faults = ["429", "cut off", "", "500"]
-    model = embedder(world, parallel=3)
-    assert isinstance(model, Embedder)
-    vectors = Store(tmp_path).vectors(model, texts_frame(TEXTS), "document")
+def reranker(**options: Any) -> HttpReranker:
+    return HttpReranker(**{"url": "http://h/v1", "model": "m", "batch": 2, "retries": 2, **options})
+
+
+def test_vectors_are_unit_length_and_in_place_whatever_fails_meanwhile(service: Service, tmp_path: Path) -> None:
+    service.faults = [refusal(429), refusal(500), httpx.ReadError("cut off")]
+    assert isinstance(embedder(), Embedder)
+    vectors = Store(tmp_path).vectors(embedder(parallel=3, retries=3), texts_frame(TEXTS), "document")
     np.testing.assert_allclose(vectors, unit(TEXTS), atol=1e-6)
-    assert len(world.bodies) == 4 + 3  # four requests of three texts, three of them again
+    assert len(service.requests) == 4 + 3  # four requests of three texts, three of them again
 
 
-def test_the_two_forms(world: Loopback) -> None:
-    list(embedder(world, ask_dimensions=True, query_prefix="q: ").encode(["x"], "query"))
-    list(embedder(world, ask_dimensions=True, form="voyage").encode(["x"], "query"))
-    list(embedder(world, form="voyage").encode(["x"], "document"))
-    assert world.bodies == [
+def test_the_two_forms(service: Service) -> None:
+    list(embedder(ask_dimensions=True, query_prefix="q: ").encode(["x"], "query"))
+    list(embedder(ask_dimensions=True, form="voyage").encode(["x"], "query"))
+    list(embedder(form="voyage").encode(["x"], "document"))
+    assert service.bodies == [
         {"model": "m", "input": ["q: x"], "dimensions": DIM},
         {"model": "m", "input": ["x"], "input_type": "query", "output_dimension": DIM},
         {"model": "m", "input": ["x"], "input_type": "document"},
     ]
 
 
-def test_batches_keep_both_limits(world: Loopback) -> None:
-    texts = ["a" * 5, "b" * 5, "c" * 30, "", "d", "e", "f"]
-    list(embedder(world, batch_characters=12, parallel=1).encode(texts, "document"))
-    assert [body["input"] for body in world.bodies] == [["aaaaa", "bbbbb"], ["c" * 30], [" ", "d", "e"], ["f"]]
+def test_batches_keep_both_limits(service: Service) -> None:
+    texts = ["a" * 5, "b" * 5, "c" * 30, "", "d", "e", "f\ud800"]
+    list(embedder(batch_characters=12, parallel=1).encode(texts, "document"))
+    assert [body["input"] for body in service.bodies] == [["aaaaa", "bbbbb"], ["c" * 30], [" ", "d", "e"], ["f\ufffd"]]
 
 
-def test_long_texts_are_cut_and_known_to_be(world: Loopback) -> None:
-    model = embedder(world, max_characters=4, document_prefix="d:")
+def test_long_texts_are_cut_and_known_to_be(service: Service) -> None:
+    model = embedder(max_characters=4, document_prefix="d:")
     list(model.encode(["abcdef", "ab"], "document"))
-    assert world.bodies[0]["input"] == ["d:ab", "d:ab"]
+    assert service.bodies[0]["input"] == ["d:ab", "d:ab"]
     assert model.truncated(["abcdef", "ab"], "document").tolist() == [True, False]
     assert model.truncated(["abcd"], "query").tolist() == [False]
 
 
-@pytest.mark.parametrize(("fault", "told"), [("few", "does not hold 3 vectors"), ("twice", "does not hold 3 vectors"),
-                                             ("short", "length 5, expected 3 of length 6"),
-                                             ("form", "does not hold 3 vectors")])
-def test_wrong_replies_are_named(world: Loopback, fault: str, told: str) -> None:
-    world.faults = [fault] * 3
-    with pytest.raises(MemlabError, match=told):
-        list(embedder(world, parallel=1).encode(TEXTS[:3], "document"))
+def changed(change: str) -> Any:
+    """Answer with one item too few, one twice, vectors that are too short, or a value that is none."""
+    def changed_answer(body: dict[str, Any]) -> dict[str, Any]:
+        reply = answer(body)
+        items = reply.get("data") or reply["results"]
+        field = "embedding" if "data" in reply else "relevance_score"
+        if change == "few":
+            items.pop()
+        elif change == "twice":
+            items[0]["index"] = items[-1]["index"]
+        elif change == "short":
+            for item in items:
+                item[field].pop()
+        elif change == "ragged":
+            items[0][field] = []
+        else:
+            value = {"null": None, "nan": float("nan"), "huge": 10**400 if field == "embedding" else 1e300}[change]
+            items[0][field] = [value] * DIM if field == "embedding" else value
+        return reply
+
+    return changed_answer
 
 
-@pytest.mark.parametrize("fault", ["nan", "null"])
-def test_a_nan_is_refused_by_the_store_and_earlier_replies_stay(world: Loopback, tmp_path: Path, fault: str) -> None:
-    world.faults = ["", fault]
-    model, texts = embedder(world, parallel=1), texts_frame(TEXTS)
+@pytest.mark.parametrize(("change", "message"), [
+    ("few", "does not hold 3 vectors"), ("twice", "does not hold 3 vectors"), ("ragged", "does not hold 3 vectors"),
+    ("huge", "does not hold 3 vectors"),
+    ("short", "vectors of length 5, expected 6 .dimensions.*Fix: embedder.dimensions=5")])
+def test_wrong_replies_are_named(change: str, message: str, service: Service) -> None:
+    service.answer = changed(change)
+    with pytest.raises(MemlabError, match=message):
+        list(embedder(parallel=1).encode(TEXTS[:3], "document"))
+
+
+@pytest.mark.parametrize("change", ["few", "twice"])
+def test_wrong_scores_are_named(change: str, service: Service) -> None:
+    service.answer = changed(change)
+    with pytest.raises(MemlabError, match="does not hold a score for each of 2 passages"):
+        list(reranker(parallel=1).score(QUERIES, PASSAGES, PAIRS))
+
+
+@pytest.mark.parametrize("change", ["nan", "null"])
+def test_a_number_that_is_none_is_refused_by_the_store_and_earlier_replies_stay(
+        change: str, service: Service, tmp_path: Path) -> None:
+    texts, store = texts_frame(TEXTS), Store(tmp_path)
+    service.answer = lambda body: (answer if body["input"][0] == "text 0" else changed(change))(body)
     with pytest.raises(MemlabError, match="m gave NaN for 'text 5'"):
-        Store(tmp_path).vectors(model, texts, "document")
-    assert Store(tmp_path).missing(model, texts, "document") == 7
+        store.vectors(embedder(parallel=1), texts, "document")
+    assert store.missing(embedder(), texts, "document") == 7
+    service.answer = changed(change)
+    with pytest.raises(MemlabError, match="m gave NaN for 'q0' with 'p"):
+        store.pair_scores(reranker(parallel=1), texts_frame(QUERIES), texts_frame(PASSAGES), PAIRS)
 
 
-def test_identity_knows_neither_address_nor_key(world: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_score_beyond_single_precision_is_no_number(service: Service) -> None:
+    service.answer = changed("huge")
+    ((_, scores),) = reranker().score(["q"], ["p"], np.array([[0, 0]]))
+    assert np.isnan(scores).all()
+
+
+def test_identities_know_neither_address_nor_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAB_KEY", "very-secret")
-    here, there = embedder(world, key_env="LAB_KEY"), embedder(world, url="http://elsewhere/v1")
-    assert here.identity() == there.identity()
-    assert "very-secret" not in repr(here)
-    assert embedder(world, form="voyage").identity() != here.identity()
+    for make in (embedder, reranker):
+        assert make(key_env="LAB_KEY").identity() == make(url="http://elsewhere/v1").identity()
+    assert "very-secret" not in repr(embedder(key_env="LAB_KEY"))
+    assert embedder(form="voyage").identity() != embedder().identity()
 
 
 @pytest.mark.parametrize("wrong", [{"url": "ftp://x"}, {"dimensions": 0}, {"form": "cohere"}, {"key_env": "sk-123"}])
-def test_faults_in_the_configuration(world: Loopback, wrong: dict[str, Any]) -> None:
+def test_faults_in_the_configuration(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
-        embedder(world, **wrong)
+        embedder(**wrong)
 
 
-def reranker(world: Loopback, **options: Any) -> HttpReranker:
-    return HttpReranker(**{"url": world.url, "model": "m", "batch": 2, "retries": 2, "first_wait": .01, **options})
+def test_scores_are_in_place_whatever_fails_meanwhile(service: Service, tmp_path: Path) -> None:
+    service.faults = [refusal(503), httpx.Response(200, content=b"<html>"), httpx.ReadError("cut off")]
+    assert isinstance(reranker(), PairScorer)
+    scores = Store(tmp_path).pair_scores(reranker(retries=3), texts_frame(QUERIES), texts_frame(PASSAGES), PAIRS)
+    np.testing.assert_allclose(scores, [text_vector(f"{QUERIES[q]}|{PASSAGES[p]}")[0] for q, p in PAIRS], atol=1e-6)
+    assert len(service.requests) == 9 + 3  # five passages a query in twos, three queries; three requests again
+    assert all(body["top_n"] == len(body["documents"]) for body in service.bodies)
 
 
-def test_scores_are_in_place_whatever_fails_meanwhile(world: Loopback, tmp_path: Path) -> None:
-    world.faults = ["503", "not json", "", "cut off"]
-    model = reranker(world)
-    assert isinstance(model, PairScorer)
-    scores = Store(tmp_path).pair_scores(model, texts_frame(QUERIES), texts_frame(PASSAGES), PAIRS)
-    np.testing.assert_allclose(scores, [relevance(QUERIES[q], PASSAGES[p]) for q, p in PAIRS], atol=1e-6)
-    assert len(world.bodies) == 9 + 3  # five passages a query in twos, three queries; three requests again
-    assert all(body["top_n"] == len(body["documents"]) for body in world.bodies)
-
-
-def test_a_request_holds_one_query_and_cut_passages(world: Loopback) -> None:
-    list(reranker(world, max_characters=3, parallel=1).score(["q"], ["abcdef", ""], np.array([[0, 1], [0, 0]])))
-    assert world.bodies == [{"model": "m", "query": "q", "documents": [" ", "abc"], "top_n": 2}]
-
-
-def test_no_pairs_no_request(world: Loopback) -> None:
-    assert list(reranker(world).score([], [], np.empty((0, 2), np.int64))) == []
-    assert world.bodies == []
-
-
-@pytest.mark.parametrize("fault", ["few", "twice", "form"])
-def test_wrong_scores_are_named(world: Loopback, fault: str) -> None:
-    world.faults = [fault] * 3
-    with pytest.raises(MemlabError, match="does not hold a score for each of 2 passages"):
-        list(reranker(world, parallel=1).score(QUERIES, PASSAGES, PAIRS))
-
-
-@pytest.mark.parametrize("fault", ["nan", "null"])
-def test_a_score_that_is_no_number_is_refused_by_the_store(world: Loopback, tmp_path: Path, fault: str) -> None:
-    world.faults = [fault]
-    with pytest.raises(MemlabError, match="m gave NaN for 'q0' with 'p"):
-        Store(tmp_path).pair_scores(reranker(world, parallel=1), texts_frame(QUERIES), texts_frame(PASSAGES), PAIRS)
-
-
-def test_the_identity_of_a_reranker_knows_neither_address_nor_key(world: Loopback) -> None:
-    assert reranker(world).identity() == reranker(world, url="http://elsewhere", key_env="LAB_KEY").identity()
+def test_a_request_holds_one_query_and_cut_passages(service: Service) -> None:
+    list(reranker(max_characters=3, parallel=1).score(["q"], ["abcdef", ""], np.array([[0, 1], [0, 0]])))
+    assert service.bodies == [{"model": "m", "query": "q", "documents": [" ", "abc"], "top_n": 2}]
+    assert list(reranker().score([], [], np.empty((0, 2), np.int64))) == []
+    assert len(service.requests) == 1

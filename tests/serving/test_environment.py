@@ -51,13 +51,6 @@ def test_another_folder_is_left_alone(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["thesis.tex"]
 
 
-def test_the_embedded_package_comes_without_what_it_asks_for() -> None:
-    for steps in environment.STEPS.values():
-        step = next(step for step in steps if environment.EMBEDDED_PACKAGE in step)
-        assert step[:2] == ("install", "--no-deps")
-    assert ("uninstall", "-y", "torchvision", "torchaudio", "torchcodec") in environment.STEPS["cpu"]
-
-
 def test_gpus_are_those_that_a_server_would_see(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tool = tmp_path / "nvidia-smi"
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")

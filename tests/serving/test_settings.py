@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from memlab.errors import Faults, MemlabError
-from memlab.serving import settings as rooms
-from memlab.serving.settings import LEFT_GB, Settings, served_names, settings
+from memlab.errors import MemlabError
+from memlab.serving.settings import Settings, served_names, settings
 from memlab.serving.vllm_command import check_room
 from tests.serving.fakes import model_folder
 
@@ -31,6 +30,7 @@ def test_a_folder_and_a_hub_name_have_the_defaults(tmp_path: Path) -> None:
     assert settings(str(folder)) == Settings(model=str(folder))
     assert settings("someone/a-model") == Settings(model="someone/a-model")
     assert settings("smollm2-135m-instruct") == settings("embedded")
+    assert settings("Qwen/Qwen2.5-72B-Instruct") == settings("qwen2.5-72b")
 
 
 @pytest.mark.parametrize("name", ["./absent", "/no/such/folder", "a/b/c", "../x"])
@@ -39,56 +39,16 @@ def test_a_path_is_not_taken_for_a_hub_name(name: str) -> None:
         settings(name)
 
 
-def test_all_that_is_wrong_in_a_file_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "serve").mkdir()
-    monkeypatch.setattr(rooms, "FOLDER", tmp_path / "serve")
-    file = tmp_path / "serve" / "mine.yaml"
-    file.write_text("model: a/b\nmax_length: 5\ntensor_parallel: 0\ndtype: int3\n")
-    with pytest.raises(Faults) as told:
-        settings("mine")
-    assert len(told.value.faults) == 3
-    assert "max_length" in str(told.value)
-    for broken in ("- a\n", "model: [\n", "7\n"):
-        file.write_text(broken)
-        with pytest.raises(MemlabError):
-            settings("mine")
-
-
-CARDS = {"one of 141 GB": 143_771, "one of 80 GB": 81_559, "one of 24 GB": 24_564}
-"""MiB that nvidia-smi shows for an H200, an H100 and an L4."""
-
-
-@pytest.mark.parametrize(("name", "card", "cache_gb"), [
-    ("qwen2.5-72b-int8", "one of 141 GB", 10.7), ("llama-3.3-70b-fp8", "one of 141 GB", 43.0),
-    ("qwen2.5-72b-awq", "one of 80 GB", 10.7), ("qwen2.5-14b-awq", "one of 24 GB", 6.4)])
-def test_presets_for_one_card_hold_weights_and_a_full_window(name: str, card: str, cache_gb: float) -> None:
-    """cache_gb: layers x 8 key-value heads x 128 x 2 x 2 bytes per token of the window."""
-    found, mib = settings(name), CARDS[card]
-    check_room(found, "gpu", [mib])
-    assert found.tensor_parallel == 1
-    assert found.weights_gb is not None
-    room = mib * 2**20 / 1e9
-    assert found.cache_gb == cache_gb
-    assert found.weights_gb + cache_gb + 1.5 < room * found.share([mib])
-    assert room * (1 - found.share([mib])) > LEFT_GB  # for the encoder and the reranker beside it
-
-
 @pytest.mark.parametrize(("gpus", "share"), [
     ([24_564], .76),              # 25.76 GB: 6 of them are 0.233
-    ([CARDS["one of 80 GB"]], .9), ([CARDS["one of 141 GB"]], .9),
+    ([81_559], .9), ([143_771], .9),
     ([12_288], .53), ([8_192], .5),  # half at least
     ([24_564] * 2, .9),           # the run has the other card
     ([81_559, 24_564], .9), ([], .9)])
 def test_a_server_leaves_room_for_a_run_where_it_takes_every_card(gpus: list[int], share: float) -> None:
     assert settings("qwen2.5-7b").share(gpus) == share
     assert replace(settings("qwen2.5-7b"), gpu_memory=.3).share(gpus) == .3
-
-
-def test_copies_and_parts_of_a_model_take_cards_too() -> None:
-    two = [24_564] * 2
-    assert replace(settings("qwen2.5-7b"), data_parallel=2).share(two) == .76
-    assert replace(settings("qwen2.5-7b"), tensor_parallel=2).share(two) == .76
-    assert replace(settings("qwen2.5-7b"), tensor_parallel=2).share([*two, 8_192]) == .9
+    assert len(gpus) != 2 or replace(settings("qwen2.5-7b"), data_parallel=2).share([24_564] * 2) == .76
 
 
 def test_the_cache_follows_the_window() -> None:
@@ -98,8 +58,3 @@ def test_the_cache_follows_the_window() -> None:
     assert found.needed_gb() == pytest.approx(15.2 + 1.9 + 1.5)
     assert found.with_window(8192).needed_gb() == pytest.approx(15.2 + 1.9 / 4 + 1.5)
     assert Settings(model="un/known", cache_gb=3.).needed_gb() == 0
-
-
-def test_the_hub_name_of_a_model_means_its_own_weights() -> None:
-    assert settings("Qwen/Qwen2.5-72B-Instruct") == settings("qwen2.5-72b")
-    assert settings("Qwen/Qwen2.5-72B-Instruct").quantization is None

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 import json
 import os
 import signal
@@ -105,13 +104,6 @@ def test_it_answers_and_the_same_again(client: openai.OpenAI) -> None:
     assert first.usage.completion_tokens > 0
     again = ask(client, "What is the capital of France?", max_tokens=32)
     assert again.choices[0].message.content == first.choices[0].message.content
-
-
-def test_many_at_once(client: openai.OpenAI) -> None:
-    with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        replies = list(pool.map(lambda i: ask(client, f"Count from {i} to {i + 5}.", max_tokens=24), range(16)))
-    assert all(reply.choices[0].message.content for reply in replies)
-    assert len({reply.id for reply in replies}) == 16
 
 
 def test_a_reply_follows_a_schema(client: openai.OpenAI) -> None:

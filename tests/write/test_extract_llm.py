@@ -3,13 +3,14 @@ from __future__ import annotations
 import json
 import re
 from contextlib import ExitStack
+import warnings
 
 import polars as pl
 import pytest
 
 from memlab.errors import MemlabError
 from memlab.models.chat.openai import OpenAIChat
-from memlab.models.protocols import Message, Prompt
+from memlab.models.protocols import Prompt
 from memlab.store import Store
 from memlab.tables import Tables, frame
 from memlab.text.transcript import NOTE
@@ -18,7 +19,7 @@ from memlab.write.extract import Chunked
 from memlab.write.extract_llm import INSTRUCTION, SCHEMA, LLMExtract
 from tests.chats import ScriptedChat
 from tests.fences import inside
-from tests.models.chatserver import publish, serving
+from tests.models.chatserver import serving
 from tests.write.conversations import talk, written
 
 CHAT = talk([("user", "I moved to Vancouver"), ("assistant", "Try the sea bus."), ("user", "It rains")])
@@ -88,18 +89,6 @@ def test_requests_at_a_time_are_bounded_for_extraction(store: Store) -> None:
         model = OpenAIChat(model="tiny", url=server.url, concurrency=8, window=4096, max_tokens=64)
         after(LLMExtract(chat=model, at_once=3), store, tables)
         assert (len(server.requests), server.most) == (12, 3)
-
-
-def test_requests_at_a_time_are_bounded_over_all_servers(store: Store) -> None:
-    with ExitStack() as running:
-        servers = [running.enter_context(serving(rule=lambda _: said(), delay=0.2)) for _ in range(4)]
-        for server in servers:
-            publish(server.url)
-        model = OpenAIChat(model="tiny", url="auto", concurrency=8, window=4096, max_tokens=64, patience=10.0)
-        prompts = [Prompt((Message("user", f"{n} " * 300),)) for n in range(24)]
-        assert len(store.completions(LLMExtract(chat=model, at_once=3)._limited(), prompts)) == 24
-        begun = sorted(time for server in servers for time in server.times)
-        assert max(sum(begin <= other < begin + 0.2 for other in begun) for begin in begun) == 3
 
 
 def test_a_session_is_asked_about_once_in_however_many_haystacks(store: Store) -> None:

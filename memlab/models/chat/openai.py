@@ -8,11 +8,9 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
-from memlab.models.chat.client import AUTO, ChatSettings, ask_all
-from memlab.models.chat.router import route
+from memlab.models.chat.client import ChatSettings, Client
 from memlab.models.chat.tokenizer import PromptCounter, Tokenizer, has_tokenizer, prompt_counter
 from memlab.models.protocols import Completion, Message, Prompt
-from memlab.models.server import Emit, background
 from memlab.runtime.paths import expand, home
 from memlab.stage import LocalPath, stage
 
@@ -25,16 +23,13 @@ class OpenAIChat(ChatSettings):
     in the order of their contents, so that a server's prefix cache serves those with a common beginning. A prompt that
     does not fit into ``window`` together with its reply is refused without a request.
 
-    The url "auto" means every server of the model that ``memlab serve`` started on this machine, or with
-    ``--host`` on another one that shares ``$MEMLAB_HOME``: requests are spread over those that are up
-    (``memlab.models.chat.router``), ``concurrency`` at a time to each.
+    The url "auto" means a server of the model that ``memlab serve`` started on this machine, or with ``--host`` on
+    another one that shares ``$MEMLAB_HOME``. If it goes away, requests go to the next one that is up.
 
     The tokenizer is that of the folder ``tokenizer``; if that is null, that of ``$MEMLAB_HOME/models/<model>``; if
     there is none, a heuristic that gives an upper bound (``memlab.models.chat.tokenizer``).
     """
 
-    # of the weights, if known, as `memlab serve` prints it: COMMIT, or COMMIT@QUANTISATION; part of the identity
-    revision: str | None = None
     # maximum tokens of prompt and reply together; a prompt that does not fit is not sent
     window: Annotated[int, Field(ge=2)] = 4096
     # folder of its files; null: $MEMLAB_HOME/models/<model>, or else 1.5 tokens per word or mark
@@ -69,24 +64,19 @@ class OpenAIChat(ChatSettings):
     def complete(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Completion]]:
         """Yield (position, completion) as replies come in, each prompt once.
 
-        Raises MemlabError if the server (with "auto": every server) refuses the key, the model or a request, or stays
-        away for longer than ``patience``; the items before are valid.
+        Raises MemlabError if the server refuses the key, the model or a request, or stays away for longer than
+        ``patience``; the items before are valid.
         """
         if not prompts:
             return
-        order = iter(sorted(range(len(prompts)), key=lambda i: tuple(m.content for m in prompts[i].messages)))
+        order = sorted(range(len(prompts)), key=lambda i: tuple(m.content for m in prompts[i].messages))
         short_enough = self._counter().fits
 
         def fits(messages: Sequence[Message], max_tokens: int | None) -> bool:
             return short_enough(messages, self.window - (max_tokens or self.max_tokens))
 
-        async def work(emit: Emit[tuple[int, Completion]]) -> None:
-            if self.url == AUTO:
-                await route(self, self.revision, fits, prompts, order, emit)
-            else:
-                await ask_all(self, fits, prompts, order, emit)
-
-        yield from background(work, queue_size=4 * self.concurrency)
+        with Client(self, fits) as client:
+            yield from client.ask_all(order, lambda i: client.ask(prompts[i]), min(self.concurrency, len(prompts)))
 
     def _counter(self) -> PromptCounter:
         if self.tokenizer is not None:

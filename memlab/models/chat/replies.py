@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import math
 import re
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from memlab.models.chat.tokenizer import valid
-from memlab.models.connection import Reply
+from memlab.models.connection import error_fields
 from memlab.models.protocols import MAX_TOKENS, Chat, Completion
 
 if TYPE_CHECKING:
+    import httpx
     from jsonschema import Draft202012Validator
 
 _LONG = re.compile(r"context.(length|window)|maximum model length|max_model_len|(prompt|input).{0,40}too long|"
@@ -21,33 +22,16 @@ _LONG = re.compile(r"context.(length|window)|maximum model length|max_model_len|
 _SCHEMA = re.compile(r"response_?format|json_?schema|guided|structured.?output|grammar", re.IGNORECASE)
 
 
-class Refused(Exception):
-    """The server refuses a request as it is.
+def refusal_reason(reply: httpx.Response) -> Literal["too long", "withheld", "schema"] | None:
+    """Return why a request is refused, if it can be answered all the same, or sent in another form.
 
-    Its reason: the prompt does not fit into the server's window, its filter withholds a reply, or it cannot bind a
-    reply to the schema.
+    The prompt does not fit into the server's window, its filter withholds a reply, or it cannot bind one to the schema.
     """
-
-    def __init__(self, reason: Literal["too long", "withheld", "schema"], message: str) -> None:
-        super().__init__(message)
-        self.reason = reason
-
-
-def check_refusal(reply: Reply) -> None:
-    """Raise Refused if the request can be answered, or sent in another form; return for any other refusal."""
-    status, text = reply.status, reply.text
-    if status == 413 or (status in (400, 422) and _LONG.search(text)):
-        raise Refused("too long", reply.message)
-    if status == 400 and reply.error.get("code") == "content_filter":
-        raise Refused("withheld", reply.message)
-    if status in (400, 422) and _SCHEMA.search(text):
-        raise Refused("schema", reply.message)
-
-
-@cache
-def refused_schemas(server: str, model: str) -> set[str]:  # noqa: ARG001 (the key of the cache)
-    """Return the schemas that a server has refused to bind a model's replies to, as far as this process knows."""
-    return set()
+    if reply.status_code == 413 or _LONG.search(reply.text):
+        return "too long"
+    if error_fields(reply).get("code") == "content_filter":
+        return "withheld"
+    return "schema" if _SCHEMA.search(reply.text) else None
 
 
 _FENCED = re.compile(r"```[\w-]*[ \t]*\n(.*?)```", re.DOTALL)
@@ -61,10 +45,10 @@ TEXT_PARTS = ("text", "output_text")
 """Types of the parts of a reply that are its text."""
 
 
-def parse_completion(reply: Reply) -> Completion:
+def parse_completion(reply: httpx.Response) -> Completion:
     """Return the completion in a server's reply; raises ValueError if there is none."""
     try:
-        content = json.loads(reply.content)
+        content = reply.json()
         choice, usage = content["choices"][0], content.get("usage")
         finish = choice.get("finish_reason")
         message = choice["message"] if choice.get("message") or not finish else {}  # a filter may leave none
@@ -77,7 +61,8 @@ def parse_completion(reply: Reply) -> Completion:
         if not isinstance(text, str | None):
             raise TypeError("its content is no text")
         finish = "declined" if refusal else str(finish or "stop")
-        return Completion(valid(text or ""), asked, written, reply.seconds, valid(finish), logprob=_logprob(choice))
+        return Completion(valid(text or ""), asked, written, reply.elapsed.total_seconds(), valid(finish),
+                          logprob=_logprob(choice))
     except (AttributeError, LookupError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise ValueError(f"is no chat completion ({type(error).__name__}: {error})") from None
 

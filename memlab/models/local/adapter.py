@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -24,7 +23,7 @@ from numpy.typing import NDArray
 from memlab.errors import MemlabError
 from memlab.models.protocols import Floats
 from memlab.runtime.files import atomic_write, read_errors
-from memlab.runtime.foreign import load_json, read_bytes, read_json
+from memlab.runtime.foreign import load_json, read_bytes
 from memlab.runtime.paths import PACKAGE, expand
 from memlab.text.display import sanitise
 
@@ -117,7 +116,7 @@ def write_update(file: Path, update: Mapping[str, Floats], card: Mapping[str, An
 def read_update(file: Path) -> tuple[UpdateCard, dict[str, Floats]]:
     """Return the card and the arrays of an update, by their names.
 
-    Raises MemlabError for a file of another form, and for one whose digest is not the one that was recorded.
+    Raises MemlabError for a file of another form, and for a damaged one of the package.
     """
     from safetensors.numpy import load
 
@@ -127,10 +126,10 @@ def read_update(file: Path) -> tuple[UpdateCard, dict[str, Floats]]:
         if file.stat().st_size > MOST_BYTES:  # before its bytes take memory
             raise too_large
         content = read_bytes(file, MOST_BYTES, too_large)
-    digest, recorded = _digest(content), _recorded_digest(file)
-    if recorded not in (None, digest):
-        raise MemlabError(f"is damaged: its digest is {digest}, and {recorded} was recorded", where=str(file),
-                          fix="copy it or train it again; for the update that memlab ships, install memlab again")
+    digest = _digest(content)
+    if file == update_file("memory") and digest != SHIPPED:
+        raise MemlabError(f"is damaged: its digest is {digest}, and not {SHIPPED}", where=str(file),
+                          fix="install memlab again")
     try:
         tensors: dict[str, Floats] = load(content)
         notes = json.loads(content[8:8 + int.from_bytes(content[:8], "little")]).get("__metadata__", {})
@@ -150,16 +149,6 @@ def _digest(content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
-def _recorded_digest(file: Path) -> str | None:
-    """Return the digest of an update as the record of its training has it; None without a record."""
-    if file == update_file("memory"):
-        return SHIPPED
-    with suppress(OSError, ValueError):
-        recorded = read_json(file.with_name(RECORD)).get("update")
-        return recorded if isinstance(recorded, str) and file.name == UPDATE else None
-    return None
-
-
 def _check(tensors: Mapping[str, Floats], file: Path, fix: str) -> None:
     """Raise MemlabError unless all arrays are finite, and each is a map, a vector's change or one of two factors."""
     for name in tensors:
@@ -169,25 +158,13 @@ def _check(tensors: Mapping[str, Floats], file: Path, fix: str) -> None:
 
 def _fault(name: str, tensors: Mapping[str, Floats]) -> str:
     """Return why an array is no part of an update; empty if it is one."""
-    tensor, (weight, _, part) = tensors[name], name.rpartition(".")
-    up, down = tensors.get(f"{weight}.up"), tensors.get(f"{weight}.down")
+    weight, _, part = name.rpartition(".")
     if name != PROJECTION and (part not in {"up", "down", "add"} or not weight):
         return "is no part of an update"
-    if tensor.dtype not in (np.float16, np.float32):
-        return f"has the type {tensor.dtype}, and an update has fp16 or fp32"
-    if not np.isfinite(tensor).all():
+    if not np.isfinite(tensors[name]).all():
         return "holds a number that is not finite"
-    if part == "add":
-        return "" if up is None and down is None else "is there beside factors of the same weight"
-    if tensor.ndim != 2 or not tensor.size:
-        return f"has the shape {tensor.shape}, and is no matrix"
-    if name == PROJECTION:
-        return ""
-    if up is None or down is None:
-        return f"is there without {weight[:120]}.{'down' if part == 'up' else 'up'}"
-    if up.ndim == down.ndim == 2 and up.shape[1] != len(down):
-        return f"has the shape {tensor.shape}, which does not fit that of its other factor"
-    return ""
+    other = {"up": "down", "down": "up"}.get(part)
+    return f"is there without {weight[:120]}.{other}" if other and f"{weight}.{other}" not in tensors else ""
 
 
 def update_file(adapter: str | Path) -> Path:
@@ -223,23 +200,21 @@ def apply_update(model: Any, file: Path, *, digest: str | None = None, width: in
     if digest not in (None, card.digest):
         raise MemlabError("changed after it was checked", where=str(file), fix="start again, with the new update")
     projection = tensors.pop(PROJECTION, None)
-    weights, changed, faults = dict(model.named_parameters()), changed_weights(tensors), []
-    for name in changed:
-        shape = _shape(tensors, name)
+    weights, faults = dict(model.named_parameters()), list[str]()
+    changes = {name: change_of(tensors, name, np.float32) for name in changed_weights(tensors)}
+    for name, change in changes.items():
         if name not in weights:
             faults.append(f"changes {name}, which this model lacks")
-        elif shape != tuple(weights[name].shape):  # before the product of the factors, which may be large
-            faults.append(f"{name} has the shape {shape}, and this model's {tuple(weights[name].shape)}")
+        elif change.shape != tuple(weights[name].shape):
+            faults.append(f"{name} has the shape {change.shape}, and this model's {tuple(weights[name].shape)}")
     if projection is not None and width not in (None, projection.shape[1]):
         faults.append(f"{PROJECTION} maps {projection.shape[1]} numbers a token, and this model gives {width}")
     if faults:
         raise MemlabError(sanitise(faults[0], 240), where=str(file),
                           fix="give an update of this model, or another model")
     with torch.no_grad():
-        for name, weight in weights.items():
-            if name not in changed:
-                continue
-            change = change_of(tensors, name, np.float32)
+        for name, change in changes.items():
+            weight = weights[name]
             weight.copy_(weight.float() + torch.from_numpy(change).to(weight.device))
             if not torch.isfinite(weight).all():
                 raise MemlabError(f"{name} with its update is more than {weight.dtype} holds", where=str(file),
@@ -258,9 +233,3 @@ def change_of(tensors: Mapping[str, Floats], name: str, dtype: type[np.floating[
     if added is not None:
         return added.astype(dtype)
     return np.asarray(tensors[f"{name}.up"].astype(dtype) @ tensors[f"{name}.down"].astype(dtype))
-
-
-def _shape(tensors: Mapping[str, Floats], name: str) -> tuple[int, ...]:
-    """Return the shape of the change of a weight."""
-    added = tensors.get(f"{name}.add")
-    return (len(tensors[f"{name}.up"]), tensors[f"{name}.down"].shape[1]) if added is None else added.shape

@@ -40,7 +40,6 @@ VARIABLES = ("ATEN_", "DNNL_", "ONEDNN_", "TORCH_")
 Pooling = Literal["cls", "mean", "max", "lasttoken", "weightedmean"]
 Dtype = Literal["auto", "fp32", "fp16", "bf16"]
 Device = Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:\d+)?)$")]
-Attention = Literal["auto", "eager", "sdpa", "flash_attention_2"]
 Backend = Literal["auto", "torch", "onednn"]
 
 CPU_BUDGET, GPU_BUDGET = 2048, 65536
@@ -114,7 +113,6 @@ class Runtime:
     devices: tuple[str, ...]
     dtype: Literal["fp32", "fp16", "bf16"]
     backend: Literal["torch", "onednn"]
-    attention: Attention = "auto"
 
     @property
     def cpu(self) -> bool:
@@ -128,8 +126,7 @@ class Runtime:
 
 
 @lru_cache(maxsize=32)
-def resolve(device: Device, dtype: Dtype, backend: Backend, folder: Path | None = None,
-            attention: Attention = "auto") -> Runtime:
+def resolve(device: Device, dtype: Dtype, backend: Backend, folder: Path | None = None) -> Runtime:
     """Resolve ``auto``: every GPU if there is one, else the CPU in fp32 with oneDNN's linear layers.
 
     On GPUs a model runs in fp16, unless the configuration in its folder asks for more range: then in bf16, or in fp32
@@ -157,7 +154,7 @@ def resolve(device: Device, dtype: Dtype, backend: Backend, folder: Path | None 
         packs = onednn_usable()
     if backend == "onednn" and not packs:
         raise MemlabError("backend=onednn needs fp32 on a CPU and a PyTorch with oneDNN", fix="backend=auto")
-    return Runtime(devices, kind, "onednn" if packs else "torch", attention)
+    return Runtime(devices, kind, "onednn" if packs else "torch")
 
 
 def _needs_range(folder: Path) -> bool:
@@ -276,14 +273,11 @@ class Encoder:
                 vectors = vectors @ self.projection.T
             return torch.nn.functional.normalize(vectors, dim=2)
 
-    def outside_text(self) -> Ints:
-        """Return the token ids that the tokenizer adds around a text ([CLS], [SEP], ...)."""
-        return np.array(sorted(set(self.tokenizer.all_special_ids) - {self.tokenizer.unk_token_id}), np.int64)
-
     @cached_property
-    def punctuation(self) -> Ints:
-        """The token ids of pure punctuation; ColBERT leaves them out of passages."""
-        return punctuation_ids(self.tokenizer)
+    def ignored(self) -> Ints:
+        """The token ids that carry no meaning: around a text ([CLS], [SEP], ...), and of pure punctuation."""
+        around = sorted(set(self.tokenizer.all_special_ids) - {self.tokenizer.unk_token_id})
+        return np.array([*around, *punctuation_ids(self.tokenizer)], np.int64)
 
 
 def read_head(file: Path) -> tuple[Any, Any]:

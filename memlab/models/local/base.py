@@ -21,7 +21,7 @@ from pydantic import Field, model_validator
 
 from memlab.errors import DiskFault, MemlabError, MissingFiles
 from memlab.models.local.adapter import RECORD, UPDATE
-from memlab.models.local.backend import Attention, Backend, Device, Dtype, Runtime, resolve
+from memlab.models.local.backend import Backend, Device, Dtype, Runtime, resolve
 from memlab.models.local.loading import LoadedModels, load_on_devices
 from memlab.runtime.files import disk_faults
 from memlab.runtime.foreign import read_json
@@ -293,7 +293,6 @@ class LocalModel(ModelFiles):
     # true: the model's repository runs its code here; on the hub it must be pinned by revision (and code_revision)
     trust_remote_code: bool = False
     code_revision: str | None = None  # commit of another repository that the model's config.json takes code from
-    attn_implementation: Attention = "auto"  # on a GPU flash_attention_2 if it can be used, else the model's own
     # padded tokens per batch; null: 2048 on a CPU, 65536 on a GPU; a batch too large for a GPU's memory is halved
     token_budget: Annotated[int, Field(ge=256)] | None = None
 
@@ -304,7 +303,7 @@ class LocalModel(ModelFiles):
                 "backend": runtime.backend}
 
     def _runtime(self) -> Runtime:
-        return resolve(self.device, self.dtype, self.backend, self._folder(), self.attn_implementation)
+        return resolve(self.device, self.dtype, self.backend, self._folder())
 
     def _folder(self) -> Path:
         if self.trust_remote_code and self.path is not None and not is_local(self.path):

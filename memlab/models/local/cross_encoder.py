@@ -21,7 +21,7 @@ from memlab.models.local.backend import to_device
 from memlab.models.local.base import LocalModel, is_causal, saved_prompts
 from memlab.models.local.batching import InputWindow, TokenRows, join, run_batches, tokenise, window_slices
 from memlab.models.local.loading import LoadedModels
-from memlab.models.protocols import Floats, Ints, tokens_read
+from memlab.models.protocols import Floats, Ints
 from memlab.stage import LocalPath, stage
 
 
@@ -90,7 +90,8 @@ class CrossEncoderScorer(LocalModel):
 
     def score(self, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Iterator[tuple[Ints, Floats]]:
         """Score pairs (n, 2) of positions in queries and passages; yield (positions in pairs (b,), logits (b,))."""
-        first, limit = self._models()[0], self.token_limit()
+        models, limit = self._models(), self.token_limit()
+        first = models[0]
         template = PairTemplate.of(first.tokenizer)
         used_queries, query_of = np.unique(pairs[:, 0], return_inverse=True)
         used_passages, passage_of = np.unique(pairs[:, 1], return_inverse=True)
@@ -116,11 +117,8 @@ class CrossEncoderScorer(LocalModel):
                 raise MemlabError(f"{self.name} gave a score that is not a number", fix="cross_encoder.dtype=fp32")
             return logits
 
-        asked, read = (np.array([len(text) for text in texts], np.int64) for texts in (queries, passages))
-        tokens = tokens_read(asked[pairs[:, 0]] + read[pairs[:, 1]], limit)
-        models = self._models()
-        yield from run_batches(window_slices(len(used_passages)), prepare, self._budget(),
-                               models.workers(int(tokens.sum())), work, models.room, lanes=self._lanes())
+        yield from run_batches(window_slices(len(used_passages)), prepare, self._budget(), models, work, models.room,
+                               lanes=self._lanes())
 
     def token_limit(self) -> int:
         """Return the number of tokens that the model reads of a pair."""

@@ -35,7 +35,7 @@ from memlab.models.local.batching import (
     window_slices,
 )
 from memlab.models.local.loading import LoadedModels
-from memlab.models.protocols import CHARACTERS, Floats, Ints, Role, tokens_read
+from memlab.models.protocols import CHARACTERS, Floats, Ints, Role
 from memlab.runtime.paths import bundled_encoder
 from memlab.stage import LocalPath, stage
 
@@ -139,26 +139,22 @@ class SentenceEmbedder(LocalModel):
                 raise MemlabError(f"{self.name} gave a vector that is not a number", fix="embedder.dtype=fp32")
             return vectors
 
-        characters = np.array([len(text) for text in distinct], np.int64)
-        models = self._encoders().workers(int(tokens_read(characters, self.token_limit()).sum()))
-        for batch, vectors in self._run(distinct, role, models, work):
+        for batch, vectors in self._run(distinct, role, work):
             positions = [rows[i] for i in batch]
             yield np.concatenate(positions), np.repeat(vectors, [len(p) for p in positions], axis=0)
 
-    def token_vectors(self, texts: Sequence[str], role: Role, *, special: bool, punctuation: bool) -> Iterator[Block]:
-        """Yield blocks of one unit vector per token; the flags say whether [CLS]-like and punctuation tokens count.
+    def token_vectors(self, texts: Sequence[str], role: Role) -> Iterator[Block]:
+        """Yield blocks of one unit vector per token; [CLS]-like and punctuation tokens do not count.
 
         A block stays on the model's device, since all token vectors of a corpus rarely fit in memory.
         """
-        ignored = self._ignored_ids(special, punctuation)
-
         def work(encoder: Encoder, inputs: tuple[Ints, Ints]) -> tuple[Any, Any, Ints]:
             ids, mask = inputs
-            kept = mask.astype(bool) & ~np.isin(ids, ignored)
+            kept = mask.astype(bool) & ~np.isin(ids, encoder.ignored)
             kept[~kept.any(axis=1)] = mask[~kept.any(axis=1)]  # a text without other tokens keeps all of them
             return encoder.tokens(ids, mask), to_device(kept, encoder.device), ids
 
-        for batch, block in self._run(texts, role, self._encoders(), work):
+        for batch, block in self._run(texts, role, work):
             yield batch, *block
 
     def truncated(self, texts: Sequence[str], role: Role) -> NDArray[np.bool_]:
@@ -173,12 +169,6 @@ class SentenceEmbedder(LocalModel):
             raise MemlabError(f"max_length={self.max_length}, and {self.name} has {encoder.position_limit} positions",
                               fix=f"embedder.max_length={encoder.position_limit} or less")
         return self.max_length or min(encoder.max_length, encoder.position_limit)
-
-    def _ignored_ids(self, special: bool, punctuation: bool) -> Ints:
-        """Return the vocabulary ids that do not count."""
-        first = self._encoders()[0]
-        return np.concatenate([first.outside_text() if not special else [],
-                               first.punctuation if not punctuation else []]).astype(np.int64)
 
     def _folder(self) -> Path:
         if self.path is None:
@@ -211,16 +201,16 @@ class SentenceEmbedder(LocalModel):
         ids = self._tokenise([""], role).ids
         return len(ids) - int(ids[-1] in self._encoders()[0].tokenizer.all_special_ids)
 
-    def _run(self, texts: Sequence[str], role: Role, models: Sequence[Encoder], work: Any
-             ) -> Iterator[tuple[Ints, Any]]:
+    def _run(self, texts: Sequence[str], role: Role, work: Any) -> Iterator[tuple[Ints, Any]]:
         """Run ``work(encoder, (ids, mask))`` on all texts; yield (positions, result)."""
-        pad = self._encoders()[0].pad
+        models = self._encoders()
+        pad = models[0].pad
 
         def prepare(at: slice) -> InputWindow[tuple[Ints, Ints]]:
             tokens = self._tokenise(texts[at], role)
             return InputWindow(np.arange(at.start, at.stop), tokens.lengths, partial(tokens.pad_batch, pad=pad))
 
-        return run_batches(window_slices(len(texts)), prepare, self._budget(), models, work, self._encoders().room,
+        return run_batches(window_slices(len(texts)), prepare, self._budget(), models, work, models.room,
                            lanes=self._lanes())
 
 

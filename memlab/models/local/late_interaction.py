@@ -158,8 +158,7 @@ def best_products(query: Any, passages: Any, kept: Any, products: Products) -> F
 class ColbertEncoder(LocalModel):
     """A ColBERT model, for ``LateInteraction(embedder=ColbertEncoder(path=...))``, loaded at the first call.
 
-    The model itself defines lengths, prefixes, expansion of queries and skipped tokens, so the options of
-    ``LateInteraction`` for special tokens and punctuation have no effect.
+    The model itself defines lengths, prefixes, expansion of queries and skipped tokens.
     """
 
     name: str = "colbert"
@@ -181,9 +180,7 @@ class ColbertEncoder(LocalModel):
                               fix="for another encoder's token vectors embedder=minilm embedder.path=FOLDER")
         return folder
 
-    def token_vectors(
-        self, texts: Sequence[str], role: Role, *, special: bool, punctuation: bool  # noqa: ARG002
-    ) -> Iterator[Block]:
+    def token_vectors(self, texts: Sequence[str], role: Role) -> Iterator[Block]:
         """Yield blocks of one unit vector per token, with the ids of ``word_ids``."""
         import torch
 
@@ -234,12 +231,7 @@ class LateInteraction:
     """MaxSim over the token vectors of an encoder; every passage is encoded once per call and scored at once."""
 
     embedder: SentenceEmbedder | ColbertEncoder
-    special: bool = False
-    query_punctuation: bool = False  # a question mark carries no meaning and is rare in turns
-    passage_punctuation: bool = False
     query_tokens: Annotated[int, Field(ge=1)] = 48  # of a longer question the first 48 tokens count
-    # number format of the inner products; auto: fp16 on a GPU where the encoder runs in half precision, else fp32
-    products: Literal["auto", "fp32", "fp16"] = "auto"
 
     version: ClassVar[int] = 1
     encodes_passages: ClassVar[bool] = True  # once each, whatever the number of pairs
@@ -248,8 +240,7 @@ class LateInteraction:
         """Return all that can change a score."""
         halved = {} if self._products() == "fp32" else {"products": self._products()}
         return {"is": "LateInteraction", "version": self.version, "embedder": self.embedder.identity(),
-                "special": self.special, "query_punctuation": self.query_punctuation,
-                "passage_punctuation": self.passage_punctuation, "query_tokens": self.query_tokens, **halved}
+                "query_tokens": self.query_tokens, **halved}
 
     def on_gpu(self) -> bool:
         """Return whether the encoder runs on a GPU."""
@@ -269,16 +260,16 @@ class LateInteraction:
 
     def score(self, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Iterator[tuple[Ints, Floats]]:
         """Score pairs (n, 2) of positions in queries and passages; yield (positions in pairs (b,), scores (b,))."""
-        return mean_matches(queries, passages, pairs, self._encode, self._products())
+        return mean_matches(queries, passages, pairs, self.embedder.token_vectors, self._products())
 
     def token_identity(self, role: Role) -> dict[str, Any]:
         """Return all that can change a token vector of a text in this role."""
-        return {"is": "LateInteraction", "version": self.version, "embedder": self.embedder.identity(),
-                "special": self.special, "punctuation": self._punctuation(role)}
+        del role
+        return {"is": "LateInteraction", "version": self.version, "embedder": self.embedder.identity()}
 
     def token_vectors(self, texts: Sequence[str], role: Role) -> Iterator[tuple[Ints, list[Ints], list[Floats]]]:
         """Yield (positions (b,), per text the ids (tokens,) of the tokens that count, and their fp32 vectors)."""
-        for positions, vectors, kept, ids in self._encode(texts, role):
+        for positions, vectors, kept, ids in self.embedder.token_vectors(texts, role):
             assert ids is not None, "every encoder of this class names its tokens"
             counted, flat = kept.cpu().numpy(), vectors[kept].float().cpu().numpy()
             ends = np.cumsum(counted.sum(axis=1))[:-1]
@@ -288,14 +279,5 @@ class LateInteraction:
         """Return the number of tokens that the encoder reads of a text; None if its model alone knows."""
         return self.embedder.token_limit() if isinstance(self.embedder, SentenceEmbedder) else None
 
-    def _punctuation(self, role: Role) -> bool:
-        return self.query_punctuation if role == "query" else self.passage_punctuation
-
     def _products(self) -> Products:
-        if self.products != "auto":
-            return self.products
         return choose_products(self.on_gpu(), self.embedder.identity()["dtype"])
-
-    def _encode(self, texts: Sequence[str], role: Role) -> Iterator[Block]:
-        """Yield the token vectors of texts, in blocks on the encoder's device."""
-        return self.embedder.token_vectors(texts, role, special=self.special, punctuation=self._punctuation(role))

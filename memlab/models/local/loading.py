@@ -1,32 +1,16 @@
-"""Models of sentence-transformers, one per device: in this process, or each in a process of its own.
-
-Threads of one process launch the kernels of several GPUs in turn, under Python's lock; a process per GPU does not wait
-for the others. Sentence-transformers has a pool of processes too, but it makes its own batches, and the caller of a
-worker that fails waits forever. Here an error reaches the caller, a lack of memory as ``torch.OutOfMemoryError``.
-"""
+"""Models of sentence-transformers, one on each device."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import weakref
 from collections.abc import Callable, Sequence
-from functools import cached_property, lru_cache, partial
-from multiprocessing.connection import Connection, Pipe
+from contextlib import suppress
+from functools import lru_cache, partial
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
-from memlab.errors import MemlabError, error_message
+from memlab.errors import MemlabError
 from memlab.models.local.backend import Runtime, disable_progress_bars
-from memlab.models.local.batching import Room, attempt
-
-APART_PAYS = 20_000_000
-"""Tokens above which several GPUs get a process each: starting one takes some ten seconds. Estimated, not measured."""
-
-SECONDS = 10.0
-"""How long a process that is no longer needed may take to end."""
+from memlab.models.local.batching import Room
 
 
 class LoadedModels(Sequence[Any]):
@@ -44,17 +28,6 @@ class LoadedModels(Sequence[Any]):
         if at not in self._here:
             self._here[at] = self._load(self._devices[at])
         return self._here[at]
-
-    def workers(self, tokens: int) -> Sequence[Any]:
-        """Return the models for a job of this many tokens; for a long one, all but the first in their own processes.
-
-        The first stays here, where its tokenizer is. Those in processes return arrays, no tensors.
-        """
-        return [self[0], *self._apart] if len(self) > 1 and tokens > APART_PAYS else self
-
-    @cached_property
-    def _apart(self) -> list[RemoteModel]:
-        return [RemoteModel(self._load, device) for device in self._devices[1:]]
 
 
 @lru_cache(maxsize=8)
@@ -79,22 +52,19 @@ def _load_one(kind: str, folder: Path, runtime: Runtime, code: str | None, wrap:
     disable_progress_bars()
     dtype = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}[runtime.dtype]
 
-    def load_with(attention: str) -> Any:
-        kernel = {} if attention == "auto" else {"attn_implementation": attention}
+    def load_model(flash: bool) -> Any:
+        kernel = {"attn_implementation": "flash_attention_2"} if flash else {}
         pinned = {"code_revision": code} if code else {}
         return load(str(folder), device=device, trust_remote_code=code is not None,
                     model_kwargs={"dtype": dtype, **kernel, **pinned},
                     **({"config_kwargs": pinned} if pinned else {})).eval()
 
-    attention: str = runtime.attention
-    if attention == "auto" and not runtime.cpu and runtime.dtype != "fp32" and _has_flash_attention(device):
-        attention = "flash_attention_2"  # padded batches would take a slower kernel of PyTorch's own
-    try:
-        model = load_with(attention)
-    except (ValueError, ImportError):
-        if attention == runtime.attention:
-            raise
-        model = load_with("auto")  # a model without it
+    model = None
+    if not runtime.cpu and runtime.dtype != "fp32" and _has_flash_attention(device):
+        with suppress(ValueError, ImportError):  # a model without it; padded batches would take a slower kernel
+            model = load_model(flash=True)
+    if model is None:
+        model = load_model(flash=False)
     if code is None:  # code of a model may load weights in its own way
         check_weights(model, folder)
     loaded = wrap(model, device, *options) if wrap else model  # it may change weights
@@ -132,98 +102,3 @@ def _has_flash_attention(device: str) -> bool:
     from transformers.utils.import_utils import is_flash_attn_2_available  # another package may bear the same name
 
     return bool(is_flash_attn_2_available()) and torch.cuda.get_device_capability(device) >= (8, 0)
-
-
-class RemoteModel:
-    """A model on one device, in a process that sees no other GPU. Its methods take and return arrays.
-
-    Two threads may call it: one's arguments are on their way while the other's are computed. The process starts at
-    once and loads while the caller goes on; it ends when this object or the caller's process does.
-    """
-
-    def __init__(self, load: Callable[[str], Any], device: str) -> None:
-        self._device = device
-        self._sending, self._receiving = Lock(), Lock()
-        self._connection, theirs = Pipe()
-        command = [sys.executable, "-m", __name__, str(theirs.fileno())]
-        self._process = subprocess.Popen(command, env=_environment(device), pass_fds=[theirs.fileno()],  # noqa: S603
-                                         start_new_session=True)  # Ctrl-C reaches the caller alone
-        theirs.close()
-        weakref.finalize(self, _end, self._connection, self._process)
-        self._connection.send((load, "cuda:0" if device.startswith("cuda") else device))  # it sees one GPU
-
-    def __getattr__(self, method: str) -> Callable[..., Any]:
-        """Return a function that calls this method of the model."""
-        if method.startswith("_"):
-            raise AttributeError(method)
-        return partial(self._call, method)
-
-    def _call(self, method: str, *arguments: Any) -> Any:
-        import torch
-
-        try:
-            with self._sending:
-                self._connection.send((method, arguments))
-                self._receiving.acquire()  # before the next request is sent, so that replies keep the order of requests
-            try:
-                status, reply = self._connection.recv()
-            finally:
-                self._receiving.release()
-        except (EOFError, OSError) as error:
-            status = self._process.wait(SECONDS)
-            raise MemlabError(f"the process that computes on {self._device} ended with exit status {status}",
-                              fix="more main memory, or a single device such as device=cuda:0") from error
-        if status == "memory":
-            raise torch.OutOfMemoryError(f"{self._device} has no memory for this batch")
-        if status == "error":
-            raise MemlabError(f"the process that computes on {self._device} failed: {reply}")
-        return reply
-
-
-def serve(connection: Connection) -> None:
-    """Load a model and answer calls of its methods until the caller hangs up; each with the error if loading failed."""
-    try:
-        load, device = connection.recv()
-        model, failure = None, ""
-        try:
-            model = load(device)
-        except Exception as error:
-            failure = error_message(error)
-        while True:
-            method, arguments = connection.recv()
-            connection.send(("error", failure) if failure else _result(model, method, arguments))
-    except (EOFError, OSError):
-        return
-
-
-def _result(model: Any, method: str, arguments: tuple[Any, ...]) -> tuple[str, Any]:
-    """Return the status and the result of a call of a method, or its error."""
-    try:
-        result = attempt(partial(getattr(model, method), *arguments))
-    except Exception as error:
-        return "error", error_message(error)
-    return ("memory", None) if result is None else ("result", result)
-
-
-def _environment(device: str) -> dict[str, str]:
-    """Return the environment of a process that imports what this one can, and sees this device's GPU alone."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(os.path.abspath(path) for path in sys.path)}
-    if device.startswith("cuda"):
-        number = int(device.partition(":")[2] or 0)
-        visible = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
-        environment["CUDA_VISIBLE_DEVICES"] = visible[number] if visible else str(number)
-    return environment
-
-
-def _end(connection: Connection, process: subprocess.Popen[bytes]) -> None:
-    """Hang up, and wait until the process has ended."""
-    connection.close()
-    try:
-        process.wait(SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-
-
-if __name__ == "__main__":
-    serve(Connection(int(sys.argv[1])))

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import httpx
 import pytest
 
 from memlab.errors import MemlabError
 from memlab.models.chat.openai import OpenAIChat
-from memlab.models.chat.replies import refused_schemas
 from memlab.models.protocols import Message, Prompt
-from tests.models.chatserver import ChatServer, serving
+from tests.models.service import Service, chat_reply, echo, install, refusal
 
 SCHEMA = '{"type": "object", "properties": {"label": {"type": "string"}}, "required": ["label"]}'
 Error = tuple[int, Any] | None
+Api = Callable[[dict[str, Any]], Error]
 
 
 def error(message: str, param: str | None = None, code: str | None = None) -> dict[str, Any]:
@@ -63,14 +65,22 @@ def deepseek(body: dict[str, Any]) -> Error:
     return (400, error("deepseek-reasoner does not support the parameter `logprobs`")) if "logprobs" in body else None
 
 
-@pytest.fixture(autouse=True)
-def nothing_known() -> None:
-    """A server may get the port of an earlier one, whose refusals the process knows."""
-    refused_schemas.cache_clear()
+@pytest.fixture
+def service(monkeypatch: pytest.MonkeyPatch) -> Service:
+    return install(monkeypatch, echo)
 
 
-def chat(server: ChatServer, **fields: Any) -> OpenAIChat:
-    return OpenAIChat(**{"model": "tiny", "url": server.url, "window": 4096, "logprobs": True, "retries": 0, **fields})
+def behind(api: Api, answer: Callable[[dict[str, Any]], Any] = echo) -> Callable[[dict[str, Any]], Any]:
+    """Answer as a server that first looks at the fields of a request."""
+    def answer_or_refuse(body: dict[str, Any]) -> Any:
+        error = api(body)
+        return httpx.Response(error[0], json=error[1]) if error else answer(body)
+
+    return answer_or_refuse
+
+
+def chat(**fields: Any) -> OpenAIChat:
+    return OpenAIChat(**{"model": "tiny", "window": 4096, "logprobs": True, "retries": 0, **fields})
 
 
 def prompts(count: int, **fields: Any) -> list[Prompt]:
@@ -87,58 +97,45 @@ def prompts(count: int, **fields: Any) -> list[Prompt]:
     (kimi, "only 1 is allowed", {"temperature": None}, {"max_tokens", "seed", "logprobs"}, {"temperature"}),
     (deepseek, "logprobs", {"logprobs": False}, {"max_tokens", "seed", "temperature"}, {"logprobs"})])
 def test_a_refused_field_is_named_with_the_setting_that_leaves_it_out(
-        api: Any, named: str, settings: dict[str, Any], kept: set[str], gone: set[str]) -> None:
-    with serving() as server:
-        server.refuses = api
-        with pytest.raises(MemlabError, match=rf"{named}.*chat\.temperature=null, .*chat\.omit=\[seed\]"):
-            list(chat(server).complete(prompts(1)))
-        model = chat(server, **settings)
-        found = dict(model.complete(prompts(3, max_tokens=33)))
-        assert {reply.text for reply in found.values()} == {f"You said: question {i}" for i in range(3)}
-        sent = server.requests[-1]
-        assert kept <= set(sent)
-        assert not gone & set(sent)
-        assert sent.get("max_completion_tokens", sent.get("max_tokens")) == 33
-        assert model.identity() != chat(server).identity()
+        api: Api, named: str, settings: dict[str, Any], kept: set[str], gone: set[str], service: Service) -> None:
+    service.answer = behind(api)
+    with pytest.raises(MemlabError, match=rf"{named}.*chat\.temperature=null, .*chat\.omit=\[seed\]"):
+        list(chat().complete(prompts(1)))
+    model = chat(**settings)
+    found = dict(model.complete(prompts(3, max_tokens=33)))
+    assert {reply.text for reply in found.values()} == {f"You said: question {i}" for i in range(3)}
+    sent = service.bodies[-1]
+    assert kept <= set(sent)
+    assert not gone & set(sent)
+    assert sent.get("max_completion_tokens", sent.get("max_tokens")) == 33
+    assert model.identity() != chat().identity()
 
 
-def test_no_temperature_is_sent_if_none_is_set() -> None:
-    with serving() as server:
-        server.refuses = openai_reasoning
-        model = chat(server, temperature=None, logprobs=False, omit=["max_tokens"])
-        list(model.complete([*prompts(1, temperature=0.0), *prompts(1, temperature=0.7, sample=1)]))
-        assert not any("temperature" in request for request in server.requests)
-        assert model.identity() != chat(server, logprobs=False).identity()
+def test_no_temperature_is_sent_if_none_is_set(service: Service) -> None:
+    service.answer = behind(openai_reasoning)
+    model = chat(temperature=None, logprobs=False, omit=["max_tokens"])
+    list(model.complete([*prompts(1, temperature=0.0), *prompts(1, temperature=0.7, sample=1)]))
+    assert not any("temperature" in body for body in service.bodies)
+    assert model.identity() != chat(logprobs=False).identity()
 
 
-def test_a_schema_is_asked_for_in_words_where_the_server_binds_to_none() -> None:
-    with serving(rule=lambda m: '{"label": "yes"}' if SCHEMA in m[-1]["content"] else "yes") as server:
-        server.refuses = deepseek
-        found = dict(chat(server, logprobs=False, concurrency=8).complete(prompts(8, schema=SCHEMA)))
-        assert {reply.text for reply in found.values()} == {'{"label": "yes"}'}
-        assert len(server.requests) <= 16
-        list(chat(server, logprobs=False).complete(prompts(3, schema=SCHEMA)))  # the process knows it
-        assert not any("response_format" in request for request in server.requests[-3:])
+def test_a_schema_is_asked_for_in_words_where_the_server_binds_to_none(service: Service) -> None:
+    service.answer = behind(deepseek, lambda body: chat_reply(
+        '{"label": "yes"}' if SCHEMA in body["messages"][-1]["content"] else "yes"))
+    found = dict(chat(logprobs=False, concurrency=2).complete(prompts(8, schema=SCHEMA)))
+    assert {reply.text for reply in found.values()} == {'{"label": "yes"}'}
+    assert not any(reply.repaired for reply in found.values())
+    assert len(service.requests) <= 8 + 2  # the client knows it then
 
 
-def test_a_value_out_of_range_is_an_error_of_the_user() -> None:
-    for message, param in (("max_tokens is too large: 900. This model supports at most 512 completion tokens.",
-                            "max_tokens"), ("temperature must be between 0 and 2", "temperature")):
-        with serving() as server:
-            server.refuses = lambda _, m=message, p=param: (400, error(m, p, "invalid_value"))  # type: ignore[misc]
-            with pytest.raises(MemlabError, match=message[:20]):
-                list(chat(server, logprobs=False).complete(prompts(1)))
-            assert len(server.requests) == 1
-
-
-def test_a_prompt_that_the_filter_refuses_has_no_answer_and_stops_no_other() -> None:
-    def api(body: dict[str, Any]) -> Error:
-        refused = body["messages"][-1]["content"].endswith("1")
-        return (400, error("The prompt was filtered", "prompt", "content_filter")) if refused else None
-
-    with serving() as server:
-        server.refuses = api
-        found = dict(chat(server).complete(prompts(3)))
-    replies = [found[place] for place in sorted(found)]
-    assert [reply.finish for reply in replies] == ["stop", "content_filter", "stop"]
-    assert replies[1].fault is not None
+@pytest.mark.parametrize(("answer", "finish"), [
+    (refusal(400, "The prompt was filtered", code="content_filter"), "content_filter"),
+    (refusal(400, "This model's maximum context length is 280 tokens."), "refused"),
+    (refusal(413, "too large"), "refused")])
+def test_a_prompt_that_the_server_cannot_answer_stops_no_other(
+        answer: httpx.Response, finish: str, service: Service) -> None:
+    service.answer = lambda body: answer if body["messages"][-1]["content"].endswith("1") else echo(body)
+    found = dict(chat(repairs=0).complete(prompts(3)))
+    assert [found[place].finish for place in sorted(found)] == ["stop", finish, "stop"]
+    assert found[1].fault is not None
+    assert dict(chat().complete(prompts(2, schema=SCHEMA)))[1].finish == finish

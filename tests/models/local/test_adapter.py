@@ -1,10 +1,7 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import os
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +13,6 @@ from memlab.errors import MemlabError
 from memlab.models.local import adapter
 from memlab.models.local.adapter import (
     PROJECTION,
-    RECORD,
-    UPDATE,
     apply_update,
     low_rank,
     read_update,
@@ -92,17 +87,13 @@ def test_a_map_of_token_vectors_is_returned(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("weights", "message"), [
     ({"layer.bias": np.zeros(6), "other.weight": np.ones((2, 2))}, "changes layer.weight, which this model lacks"),
     (BASE | {"layer.bias": np.zeros(4)}, r"layer.bias has the shape \(6,\), and this model's \(4,\)")])
-def test_an_update_of_another_model_is_refused(weights: dict[str, Any], message: str, tmp_path: Path) -> None:
+def test_an_update_of_another_model_is_refused_and_changes_nothing(
+        weights: dict[str, Any], message: str, tmp_path: Path) -> None:
+    model = Model(weights)
     with pytest.raises(MemlabError, match=message):
-        apply_update(Model(weights), written(tmp_path, low_rank(BASE, TUNED, 2)))
-
-
-def test_a_refused_update_changes_nothing(tmp_path: Path) -> None:
-    model = Model(BASE | {"other.weight": np.ones((2, 3))})
-    tuned = TUNED | {"other.weight": np.zeros((2, 2))}
-    with pytest.raises(MemlabError, match="other.weight has the shape"):
-        apply_update(model, written(tmp_path, low_rank(BASE, tuned, 2)))
-    np.testing.assert_allclose(model.weights["layer.weight"], BASE["layer.weight"], atol=1e-6)
+        apply_update(model, written(tmp_path, low_rank(BASE, TUNED, 2)))
+    for name, weight in weights.items():
+        np.testing.assert_allclose(model.weights[name], weight, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["float16", "bfloat16"])
@@ -134,14 +125,6 @@ def test_a_sum_beyond_the_number_format_is_refused(tmp_path: Path) -> None:
 def test_a_training_that_diverged_gives_no_update(weight: float, message: str) -> None:
     with pytest.raises(MemlabError, match=message):
         low_rank(BASE, TUNED | {"layer.bias": np.full(6, weight)}, 2)
-    with pytest.raises(MemlabError, match=r"layer\.weight .*a smaller rate"):
-        low_rank(BASE, TUNED | {"layer.weight": np.full((6, 5), weight * 1e6)}, 2)
-
-
-def test_no_map_that_is_not_finite_is_written(tmp_path: Path) -> None:
-    with pytest.raises(MemlabError, match="projection holds a number that is not finite"):
-        written(tmp_path, {PROJECTION: np.full((2, 5), np.inf, np.float16)})
-    assert not list(tmp_path.iterdir())
 
 
 def stored(file: Path, tensors: dict[str, Any], notes: dict[str, str] | None = None) -> Path:
@@ -155,49 +138,22 @@ def halves(*shape: int) -> Any:
 
 
 @pytest.mark.parametrize(("tensors", "message"), [
-    ({"w.up": halves(3, 2)}, "w.up is there without w.down"),
-    ({"w.down": halves(3, 2)}, "w.down is there without w.up"),
-    ({"w.up": halves(3, 2), "w.down": halves(1, 4)}, "does not fit that of its other factor"),
-    ({"w.up": halves(3), "w.down": halves(3, 4)}, r"has the shape \(3,\), and is no matrix"),
-    ({"w.up": halves(9, 0), "w.down": halves(0, 9)}, "is no matrix"),
-    ({"w.up": halves(3, 1), "w.down": halves(1, 3), "w.add": halves(3, 3)}, "beside factors of the same weight"),
-    ({PROJECTION: halves(5)}, r"projection has the shape \(5,\), and is no matrix"),
-    ({PROJECTION: halves(0, 5)}, "is no matrix"),
-    ({"w.add": halves(3) * np.float16(np.nan)}, "w.add holds a number that is not finite"),
+    ({"w.up": halves(3, 2)}, "w.up is there without w.down"), ({"w.down": halves(3, 2)}, "is there without w.up"),
     ({PROJECTION: halves(3, 5) * np.float16(np.inf)}, "projection holds a number that is not finite"),
-    ({"w.add": np.ones(3, np.int64)}, "w.add has the type int64"),
     ({"layer.weight": halves(6, 5)}, "layer.weight is no part of an update"),
-    ({".add": halves(6)}, "is no part of an update"),
     ({"a\n\x1b" + "b" * 9000: halves(6)}, r"a\\n\\x1bb{117} is no part of an update")])
 def test_contents_that_are_no_update_are_refused_by_name(tensors: dict[str, Any], message: str, tmp_path: Path) -> None:
-    file = stored(tmp_path / "u.safetensors", tensors)
-    for read in (update_card, partial(apply_update, Model(BASE))):
-        with pytest.raises(MemlabError, match=message):
-            read(file)
+    with pytest.raises(MemlabError, match=message):
+        update_card(stored(tmp_path / "u.safetensors", tensors))
+    with pytest.raises(MemlabError, match=message):
+        write_update(tmp_path / "w.safetensors", tensors, {})
 
 
 @pytest.mark.parametrize(("notes", "message"), [
-    ({}, "it has no card"), ({"card": "[1]"}, "it has no card"), ({"card": '{"base": 3}'}, "it has no card"),
-    ({"card": "{"}, "is damaged"), ({"card": "[" * 9000}, "is damaged")])
+    ({}, "it has no card"), ({"card": '{"base": 3}'}, "it has no card"), ({"card": "["}, "is damaged")])
 def test_a_file_without_a_card_is_no_update(notes: dict[str, str], message: str, tmp_path: Path) -> None:
     with pytest.raises(MemlabError, match=message):
         update_card(stored(tmp_path / "model.safetensors", {"w.add": halves(3)}, notes))
-
-
-def test_a_map_of_another_width_is_refused(tmp_path: Path) -> None:
-    file = written(tmp_path, {PROJECTION: halves(3, 5)})
-    assert apply_update(Model(BASE), file, width=5) is not None
-    with pytest.raises(MemlabError, match="projection maps 5 numbers a token, and this model gives 6"):
-        apply_update(Model(BASE), file, width=6)
-
-
-def gone(folder: Path) -> Path:
-    return folder / "gone"
-
-
-def pipe(folder: Path) -> Path:
-    os.mkfifo(folder / "pipe")
-    return folder / "pipe"
 
 
 def huge(folder: Path) -> Path:
@@ -212,33 +168,17 @@ def cut(folder: Path) -> Path:
     return file
 
 
-def text(folder: Path) -> Path:
-    (folder / "u").write_text("no tensors")
-    return folder / "u"
-
-
-def wide(folder: Path) -> Path:
-    """A number format that NumPy lacks."""
-    head = json.dumps({"w.add": {"dtype": "BF16", "shape": [1], "data_offsets": [0, 2]}}).encode()
-    (folder / "u").write_bytes(len(head).to_bytes(8, "little") + head + b"00")
-    return folder / "u"
-
-
 @pytest.mark.parametrize(("make", "message"), [
-    (gone, "cannot be read: No such file"), (pipe, "cannot be read: it is no plain file"),
-    (lambda _: Path("/dev/zero"), "cannot be read: it is no plain file"),
+    (lambda folder: folder / "gone", "cannot be read: No such file"),
     (lambda folder: folder, "cannot be read: it is no plain file"), (huge, r"is larger than .* \(256 MB\)"),
-    (cut, "is damaged, or no file of safetensors"), (text, "is damaged, or no file of safetensors"),
-    (wide, "is damaged, or no file of safetensors")])
+    (cut, "is damaged, or no file of safetensors")])
 def test_a_file_that_cannot_be_read_gives_one_sentence(make: Callable[[Path], Path], message: str, tmp_path: Path
                                                        ) -> None:
     file = make(tmp_path)
-    for read in (update_card, partial(apply_update, Model(BASE))):
-        with pytest.raises(MemlabError, match=message) as found:
-            read(file)
-        assert str(found.value).startswith(f"{file}: ")
-        assert "Fix: give the update.safetensors" in str(found.value)
-        assert "\n" not in str(found.value)
+    with pytest.raises(MemlabError, match=message) as found:
+        update_card(file)
+    assert str(found.value).startswith(f"{file}: ")
+    assert "Fix: give the update.safetensors" in str(found.value)
 
 
 def test_a_file_that_was_written_again_is_read_again(tmp_path: Path) -> None:
@@ -260,27 +200,8 @@ def test_the_shipped_update_is_small_is_of_the_embedded_encoder_and_is_the_one_o
     assert SentenceEmbedder(name="minilm_memory", adapter="memory").identity()["adapter"] == card.digest
 
 
-@pytest.mark.parametrize("place", [9, 100, -1])
-def test_an_update_that_is_not_the_recorded_one_is_refused(place: int, tmp_path: Path,
-                                                           monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / UPDATE
-    digest = write_update(file, {PROJECTION: halves(3, 5)}, {"rank": 2})
-    (tmp_path / RECORD).write_text(json.dumps({"update": digest}))
-    assert read_update(file)[0].digest == digest
-    content = bytearray(file.read_bytes())
-    content[place] ^= 1
-    file.write_bytes(content)
-    with pytest.raises(MemlabError, match=f"is damaged: its digest is .*, and {digest} was recorded.*Fix: copy it"):
-        update_card(file)
-    shipped = tmp_path / "shipped.safetensors"
-    shipped.write_bytes(content)
-    monkeypatch.setattr(adapter, "update_file", lambda name: shipped)
-    with pytest.raises(MemlabError, match="install memlab again"):
-        read_update(shipped)
-
-
-def test_a_record_without_a_digest_or_of_another_file_says_nothing(tmp_path: Path) -> None:
+def test_a_damaged_update_of_the_package_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = written(tmp_path, {PROJECTION: halves(3, 5)})
-    for record in ('{"update": "other"}', "{}", "no json", '{"update": 3}'):
-        (tmp_path / RECORD).write_text(record)
-        assert read_update(file)[0].dimensions == 3
+    monkeypatch.setattr(adapter, "update_file", lambda name: file)
+    with pytest.raises(MemlabError, match="is damaged: its digest is .*Fix: install memlab again"):
+        read_update(file)

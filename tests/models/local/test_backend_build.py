@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from memlab.models.local import backend
-from memlab.models.local.backend import resolve
 from memlab.models.local.onednn import usable
 from tests.test_structure import ROOT
 
@@ -50,14 +49,3 @@ def test_the_version_file_is_that_of_the_installed_pytorch() -> None:
         torch.version.cuda or torch.version.hip)
 
 
-def test_another_environment_is_asked_anew(memlab_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = backend._key()
-    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "SSE41")
-    assert backend._key() != before
-
-
-def test_a_home_that_cannot_be_written_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("MEMLAB_HOME", str(tmp_path / "file" / "home"))
-    resolve.cache_clear()
-    assert backend.onednn_usable() is usable()

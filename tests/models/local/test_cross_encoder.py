@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from memlab.errors import MemlabError
 from memlab.models.local.cross_encoder import CrossEncoderScorer, cut_longest_first
 from memlab.models.protocols import PairScorer
-from memlab.runtime.paths import bundled_encoder
+from tests.models.flag_models import save_classifier
 
 pytestmark = pytest.mark.slow
 
@@ -35,29 +35,6 @@ def save_bert(folder: Path, labels: int = 1) -> None:
                         intermediate_size=64, num_labels=labels, initializer_range=0.3)
     BertForSequenceClassification(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-
-
-def save_xlmr(folder: Path) -> None:
-    """A tiny XLM-R classifier with random weights and a tokenizer of its shape: <s> a </s></s> b </s>."""
-    import torch
-    from tokenizers import Tokenizer, models, pre_tokenizers, processors
-    from transformers import PreTrainedTokenizerFast, XLMRobertaConfig, XLMRobertaForSequenceClassification
-
-    torch.manual_seed(1)
-    words = sorted({word for text in (*QUERIES, *PASSAGES) for word in text.split()} | {"question", "passage"})
-    vocabulary = {piece: i for i, piece in enumerate(["<s>", "<pad>", "</s>", "<unk>", *words])}
-    raw = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
-    raw.pre_tokenizer = pre_tokenizers.Whitespace()
-    raw.post_processor = processors.TemplateProcessing(
-        single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>", special_tokens=[("<s>", 0), ("</s>", 2)])
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=raw, bos_token="<s>", cls_token="<s>", pad_token="<pad>", eos_token="</s>", sep_token="</s>",
-        unk_token="<unk>", model_max_length=128, model_input_names=["input_ids", "attention_mask"])
-    tokenizer.save_pretrained(folder)
-    config = XLMRobertaConfig(vocab_size=len(vocabulary), hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
-                              intermediate_size=64, num_labels=1, max_position_embeddings=130, type_vocab_size=1,
-                              initializer_range=0.3, pad_token_id=1, bos_token_id=0, eos_token_id=2)
-    XLMRobertaForSequenceClassification(config).save_pretrained(folder)
 
 
 def save_ettin(folder: Path) -> None:
@@ -89,7 +66,7 @@ def save_ettin(folder: Path) -> None:
 @pytest.fixture(scope="module", params=["bert", "xlmr", "ettin"])
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp(request.param)
-    {"bert": save_bert, "xlmr": save_xlmr, "ettin": save_ettin}[request.param](made)
+    {"bert": save_bert, "xlmr": save_classifier, "ettin": save_ettin}[request.param](made)
     return made
 
 
@@ -121,9 +98,11 @@ def test_null_length_is_the_models_own(folder: Path) -> None:
     np.testing.assert_allclose(scores(CrossEncoderScorer(path=folder), GRID), reference(folder, GRID), atol=1e-4)
 
 
-def test_any_list_of_pairs_scores_as_the_full_grid(folder: Path) -> None:
+def test_any_list_of_pairs_scores_as_the_full_grid(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scorer = CrossEncoderScorer(path=folder, max_length=LENGTH)
     rows = np.array([7, 3, 3, 19, 0])
+    np.testing.assert_allclose(scores(scorer, GRID[rows]), scores(scorer, GRID)[rows], atol=1e-5)
+    monkeypatch.setattr(CrossEncoderScorer, "_lanes", lambda self: 2)  # as on a GPU
     np.testing.assert_allclose(scores(scorer, GRID[rows]), scores(scorer, GRID)[rows], atol=1e-5)
     assert scores(scorer, np.zeros((0, 2), np.int64)).size == 0
 
@@ -152,41 +131,39 @@ def test_identity_follows_weights_length_and_precision(folder: Path) -> None:
 
 
 def test_what_cannot_work_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import huggingface_hub.constants as constants
+
     with pytest.raises(ValidationError, match="needs weights"):
         CrossEncoderScorer()
-    with pytest.raises(ValidationError, match="there is no model folder"):
-        CrossEncoderScorer(path=tmp_path / "gone")
     save_bert(tmp_path, labels=3)
     with pytest.raises(MemlabError, match="3 labels"):
         scores(CrossEncoderScorer(path=tmp_path), GRID)
-    import huggingface_hub.constants as constants
-
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(MemlabError, match=r"cross_encoder\.path=FOLDER"):
         CrossEncoderScorer(path="nobody/no-such-reranker").identity()
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"architectures": ["Qwen3ForCausalLM"]}))
+    with pytest.raises(MemlabError, match=r"is a language model.*cross_encoder=http_rerank"):
+        CrossEncoderScorer(path=tmp_path)
 
 
-@pytest.mark.parametrize("gone", ["classifier", "classifier.weight", "bert.pooler"])
-def test_a_classifier_whose_weights_are_not_all_there_is_refused(tmp_path: Path, gone: str) -> None:
+@pytest.mark.parametrize(("name", "value", "message"), [
+    ("classifier.weight", None, "hold no weights classifier.weight.*would be random.*Fix: give a trained reranker"),
+    ("bert.pooler.dense.bias", None, "hold no weights bert.pooler"), ("classifier.bias", float("nan"), "not a number")])
+def test_weights_that_are_missing_or_no_numbers_are_refused(
+        name: str, value: float | None, message: str, tmp_path: Path) -> None:
     from safetensors.torch import load_file, save_file
 
     save_bert(tmp_path)
     file = tmp_path / "model.safetensors"
     weights = load_file(file)
-    save_file({name: value for name, value in weights.items() if not name.startswith(gone)}, file,
-              metadata={"format": "pt"})
-    with pytest.raises(MemlabError, match=rf"hold no weights {gone}.*would be random.*Fix: give a trained reranker"):
+    if value is None:
+        del weights[name]
+    else:
+        weights[name][:] = value
+    save_file(weights, file, metadata={"format": "pt"})
+    with pytest.raises(MemlabError, match=message):
         scores(CrossEncoderScorer(path=tmp_path), GRID)
-
-
-def test_an_encoder_and_a_language_model_are_no_rerankers(tmp_path: Path) -> None:
-    with pytest.raises(MemlabError, match=r"hold no weights classifier\.weight, classifier\.bias"):
-        scores(CrossEncoderScorer(path=bundled_encoder()), GRID)
-    save_bert(tmp_path)
-    config = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps(config | {"architectures": ["Qwen3ForCausalLM"]}))
-    with pytest.raises(MemlabError, match=r"is a language model.*cross_encoder=http_rerank"):
-        CrossEncoderScorer(path=tmp_path)
 
 
 def test_a_prompt_of_the_models_files_stands_before_the_query(tmp_path: Path) -> None:
@@ -199,18 +176,6 @@ def test_a_prompt_of_the_models_files_stands_before_the_query(tmp_path: Path) ->
     np.testing.assert_allclose(scores(scorer, GRID), reference(tmp_path / "m", GRID, max_length=LENGTH), atol=1e-4)
     assert scorer.identity()["prompt"] == "work anna "
     assert "prompt" not in CrossEncoderScorer(path=tmp_path / "bert").identity()
-
-
-def test_a_score_that_is_not_a_number_is_an_error(tmp_path: Path) -> None:
-    from safetensors.torch import load_file, save_file
-
-    save_bert(tmp_path)
-    file = tmp_path / "model.safetensors"
-    weights = load_file(file)
-    weights["classifier.bias"][:] = float("nan")
-    save_file(weights, file, metadata={"format": "pt"})
-    with pytest.raises(MemlabError, match="not a number"):
-        scores(CrossEncoderScorer(path=tmp_path), GRID)
 
 
 def test_a_batch_that_does_not_fit_is_halved(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,11 +195,3 @@ def test_a_batch_that_does_not_fit_is_halved(folder: Path, monkeypatch: pytest.M
     monkeypatch.setattr(LoadedCrossEncoder, "logits", logits)
     np.testing.assert_allclose(scores(scorer, GRID), whole, atol=1e-5)
     assert max(sizes) > 6
-
-
-def test_two_lanes_score_as_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a GPU, where one batch is prepared while another is computed."""
-    scorer = CrossEncoderScorer(path=folder, max_length=LENGTH, token_budget=256)
-    whole = scores(scorer, GRID)
-    monkeypatch.setattr(CrossEncoderScorer, "_lanes", lambda self: 2)
-    np.testing.assert_allclose(scores(scorer, GRID), whole, atol=1e-6)

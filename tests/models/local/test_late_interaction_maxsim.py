@@ -60,16 +60,6 @@ def test_the_best_product_of_each_token_with_each_passage(products: Any) -> None
                                atol=1e-6 if products == "fp32" else 1e-3)
 
 
-def test_fp16_keeps_more_of_unit_vectors_than_bf16() -> None:
-    """The reason why half precision is fp16 here, also for an encoder in bf16."""
-    rng = np.random.default_rng(1)
-    one, other = unit(rng, 400, 384), unit(rng, 400, 384)
-    exact = one @ other.T
-    off = {dtype: float((one.to(dtype) @ other.to(dtype).T - exact).abs().max())
-           for dtype in (torch.float16, torch.bfloat16)}
-    assert off[torch.float16] < off[torch.bfloat16] / 4
-
-
 def test_where_not_one_token_fits_is_an_error_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*arguments: object, **options: object) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory.")

@@ -12,20 +12,6 @@ from memlab.models.local.backend import resolve
 from memlab.models.local.loading import load_on_devices
 
 
-@pytest.fixture
-def gpus(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Two GPUs of compute capability 9.0 (H100, H200); a test may change both."""
-    import torch
-
-    machine = {"count": 2, "capability": (9, 0)}
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: machine["count"])
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device=None: machine["capability"])
-    resolve.cache_clear()
-    yield machine
-    resolve.cache_clear()
-
-
 class Loads:
     """Sentence-transformers' loader, which refuses flash attention for some models as transformers does."""
 
@@ -46,14 +32,12 @@ class Loads:
         return []
 
 
-@pytest.mark.parametrize(("flash", "installed", "choice", "dtype", "expected"), [
-    (True, True, "auto", "bf16", ["flash_attention_2"]),
-    (False, True, "auto", "fp16", ["flash_attention_2", None]),
-    (True, False, "auto", "fp16", [None]), (True, True, "auto", "fp32", [None]),  # flash attention is for halves
-    (True, False, "sdpa", "fp16", ["sdpa"]), (True, True, "eager", "fp32", ["eager"]),
-])
+@pytest.mark.parametrize(("flash", "installed", "device", "dtype", "expected"), [
+    (True, True, "cuda:0", "bf16", ["flash_attention_2"]), (False, True, "cuda:0", "fp16", ["flash_attention_2", None]),
+    (True, False, "cuda:0", "fp16", [None]), (True, True, "cuda:0", "fp32", [None]),  # flash attention is for halves
+    (True, True, "cpu", "fp32", [None])])
 def test_flash_attention_where_it_is_installed_and_the_model_has_it(
-    flash: bool, installed: bool, choice: Any, dtype: Any, expected: list[str | None], gpus: dict[str, Any],
+    flash: bool, installed: bool, device: Any, dtype: Any, expected: list[str | None], gpus: dict[str, Any],
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     import sentence_transformers
@@ -62,7 +46,7 @@ def test_flash_attention_where_it_is_installed_and_the_model_has_it(
     monkeypatch.setattr(sentence_transformers, "SentenceTransformer", loads)
     monkeypatch.setattr(loading, "_has_flash_attention", lambda device: installed)
     load_on_devices.cache_clear()
-    list(load_on_devices("SentenceTransformer", tmp_path, resolve("cuda:0", dtype, "auto", tmp_path, choice), None))
+    list(load_on_devices("SentenceTransformer", tmp_path, resolve(device, dtype, "torch", tmp_path), None))
     assert [asked.get("attn_implementation") for asked in loads.asked] == expected
     load_on_devices.cache_clear()
 
@@ -79,32 +63,6 @@ def test_flash_attention_has_kernels_for_newer_gpus(
     gpus["capability"] = capability
     monkeypatch.setattr(import_utils, "is_flash_attn_2_available", lambda: installed)
     assert loading._has_flash_attention("cuda:0") is expected
-
-
-def test_a_kernel_that_was_asked_for_is_not_replaced(
-    gpus: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    import sentence_transformers
-
-    monkeypatch.setattr(sentence_transformers, "SentenceTransformer", Loads(flash=False))
-    load_on_devices.cache_clear()
-    runtime = resolve("cuda:0", "fp16", "auto", tmp_path, "flash_attention_2")
-    with pytest.raises(ValueError, match="does not support"):
-        list(load_on_devices("SentenceTransformer", tmp_path, runtime, None))
-    load_on_devices.cache_clear()
-
-
-def test_on_a_cpu_a_model_loads_as_before(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    import sentence_transformers
-    import torch
-
-    loads = Loads(flash=True)
-    monkeypatch.setattr(sentence_transformers, "SentenceTransformer", loads)
-    monkeypatch.setattr(loading, "_has_flash_attention", lambda device: True)
-    load_on_devices.cache_clear()
-    list(load_on_devices("SentenceTransformer", tmp_path, resolve("cpu", "auto", "torch", tmp_path), None))
-    load_on_devices.cache_clear()
-    assert loads.asked == [{"dtype": torch.float32}]
 
 
 def test_code_of_a_commit_is_pinned_for_the_model_and_its_configuration(
