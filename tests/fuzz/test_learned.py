@@ -21,7 +21,6 @@ from memlab.learn import coverage
 from memlab.learn import cross_fit_rerank as record
 from memlab.learn import probability_model as probability
 from memlab.learn.ranker import model as ranker
-from memlab.learn.ranker.trees import Tree, trees_of
 from memlab.models.local import adapter, backend, base
 from tests.fuzz.mutation import as_json, damaged, fuzz, mutated, outcome
 
@@ -41,8 +40,6 @@ COVERAGE = {"format": coverage.CoverageModel.FORMAT, "level": "session", "depth"
             "scale": [1.0] * len(coverage.FEATURES),
             "weights": [0.1] * len(coverage.FEATURES), "bias": -1.0, "questions": 60}
 RECORD = {"format": record.FORMAT, "fold": 0, "held_out": ["ab", "cd"], "learnt": ["ef"], "losses": [0.5]}
-LIGHTGBM = "tree\nversion=v4\n\nTree=0\nnum_leaves=3\nnum_cat=0\n" + "\n".join(
-    f"{name}={' '.join(map(str, values))}" for name, values in TREE.items()) + "\nend of trees\n"
 CANDIDATES = pl.DataFrame({"question": [0, 0, 1], "unit": [0, 1, 2], "good": [0.1, 2.0, math.nan],
                            "noise": [1e300, 0.0, -1.0]})
 
@@ -91,16 +88,6 @@ def test_records_of_rerankers(tmp_path: Path, content: bytes) -> None:
     if isinstance(found, record.TrainingRecord):
         assert found.may_score("ab", "text") in (True, False)
         assert all(isinstance(key, str) for key in found.learnt | found.held_out)
-
-
-@fuzz
-@given(damaged(st.just(LIGHTGBM.encode())), st.sampled_from((None, *TREE)),
-       st.text(alphabet="0123456789-. einfa", max_size=9))
-def test_text_of_lightgbm(text: bytes, name: str | None, values: str) -> None:
-    lines = [f"{name}={values}" if name and line.startswith(f"{name}=") else line
-             for line in text.decode("utf-8", "replace").split("\n")]
-    trees: Any = outcome(lambda: trees_of("\n".join(lines)))
-    assert not isinstance(trees, tuple) or all(isinstance(tree, Tree) for tree in trees)
 
 
 def tensors_of(content: bytes) -> bytes:

@@ -1,23 +1,18 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
-from memlab.errors import MemlabError
-from memlab.learn.fits import save
 from memlab.learn.ranker.cross_fit import crossfit
 from memlab.learn.ranker.explain import SESSIONS, TOP, importances, reasons
-from memlab.learn.ranker.model import apply, fit, leads, load
-from memlab.learn.ranker.stage import candidates
+from memlab.learn.ranker.model import apply, fit, leads
 from memlab.store import Store
 from memlab.tables import Tables
 from tests.learn.ranker.test_model import RECIPE, world
-from tests.learn.ranker.worlds import first, learned, searched
+from tests.learn.ranker.worlds import learned, searched
 
 
 def result(**settings: object) -> Tables:
@@ -112,14 +107,3 @@ def test_gains_are_summed_over_the_fits() -> None:
     assert table["gain"].to_list() == sorted(table["gain"], reverse=True)
     none = dataclasses.replace(fits[0][1], gains=(0.0, 3.0))
     assert importances([(fits[0][0], none)]).rows() == [("noise", 3.0)]
-
-
-def test_a_saved_fit_has_its_importances_and_is_refused_without_them(tmp_path: Path) -> None:
-    model = fit(*candidates(first(), 40), 40, learned().recipe)
-    save(model, tmp_path / "fit.json")
-    content = json.loads((tmp_path / "fit.json").read_text())
-    assert result(model=tmp_path / "fit.json")["importances"].equals(importances([(np.ones(1, bool), model)]))
-    del content["gains"]
-    (tmp_path / "old.json").write_text(json.dumps(content))
-    with pytest.raises(MemlabError, match="is not a ranking model: .*Field required"):
-        load(tmp_path / "old.json")
