@@ -24,7 +24,7 @@ from memlab.learn.coverage import CrossFitCoverage, LearnedK
 from memlab.oracle.upper_bounds import OracleSelect
 from memlab.pipeline import HIDDEN, Pipeline
 from memlab.rank.rerank import Rerank
-from memlab.rank.score import LengthBaseline, RandomScore
+from memlab.rank.score import RandomScore
 from memlab.rank.select import Fixed
 from memlab.rank.units import Rollup
 from memlab.search.bm25 import BM25, BM25Okapi
@@ -159,7 +159,6 @@ WAYS: dict[str, dict[str, Any]] = {
     "all": {"dense": Dense(embedder=WordEmbedder()), "late": Late(scorer=Overlap()), "context": Header(),
             "rerank": Rerank(scorer=Overlap(), pool=20), "rollup": Rollup()},
     "random": {"score": RandomScore()},
-    "longest": {"score": LengthBaseline()},
 }
 
 

@@ -38,13 +38,13 @@ def bash(source: Path, words: Sequence[str], cwd: Path) -> list[str]:
 @pytest.mark.parametrize(("line", "expected"), [
     (["ru"], ["run"]), (["run", "rank/sel"], ["rank/select="]), (["run", "+e"], ["+exp="]),
     (["run", "rank/select=ga"], ["rank/select=gap"]), (["run", "rank/select", "=", "ga"], ["gap"]),
-    (["run", "rank/select=gap,conformal_m"], ["rank/select=gap,conformal_mass"]),
-    (["run", "rank/select", "=", "gap,conformal_m"], ["gap,conformal_mass"]),
+    (["run", "rank/select=gap,top_p_c"], ["rank/select=gap,top_p_calibrated"]),
+    (["run", "rank/select", "=", "gap,top_p_c"], ["gap,top_p_calibrated"]),
     (["run", "-m", "rank.select.k_by_q"], []), (["ask", "rank.select.buf"], ["rank.select.buffer="]),
     (["run", "plan="], ["plan=true", "plan=false"]), (["run", "rank.score.method=we"], ["rank.score.method=weighted"]),
     (["run", "+exp", "=", "adaptive_k_an"], ["adaptive_k_answers"]), (["run", "data=loc"], ["data=locomo"]),
     (["run", "system", "=", "gimli_c"], ["gimli_corrected"]), (["report", "--se"], ["--seed"]),
-    (["explain", "rank/select/conformal_m"], ["rank/select/conformal_mass"]), (["completion", "z"], ["zsh"]),
+    (["explain", "rank/select/top_p_c"], ["rank/select/top_p_calibrated"]), (["completion", "z"], ["zsh"]),
     (["run", "data.path=cha"], ["data.path=chats-mine"]), (["run", "data.path", "=", "cha"], ["chats-mine"]),
     (["questions", "cha"], ["chats-mine"])])
 def test_bash_completes(line: list[str], expected: list[str], scripts: dict[str, Path], tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_zsh_offers_the_same_words(scripts: dict[str, Path]) -> None:
 @pytest.mark.nightly
 @pytest.mark.skipif(not shutil.which("fish"), reason="needs fish (apt-get install fish)")
 @pytest.mark.parametrize(("line", "expected"), [
-    ("ru", ["run"]), ("run rank/select=gap,conformal_m", ["rank/select=gap,conformal_mass"]),
+    ("ru", ["run"]), ("run rank/select=gap,top_p_c", ["rank/select=gap,top_p_calibrated"]),
     ("run rank/select=ga", ["rank/select=gap"]), ("run rank.select.buf", ["rank.select.buffer="]),
     ("report --se", ["--seed"]), ("run data.path=cha", ["data.path=chats-mine/"])])
 def test_fish_completes(line: str, expected: list[str], scripts: dict[str, Path], tmp_path: Path) -> None:

@@ -37,11 +37,11 @@ def test_all_holds_out_one_group_at_a_time() -> None:
 
 
 def test_one_setting_reaches_every_cross_fitted_stage() -> None:
-    configs, faults = compose(["query/classify=centroid", "learn.folds=all", "learn.by=corpus"], False)
+    configs, faults = compose(["rank/score=learned", "learn.folds=all", "learn.by=corpus"], False)
     assert not faults
-    learn, classify = (OmegaConf.to_container(part, resolve=True)
-                       for part in (configs.base.learn, configs.base.query.classify))
-    fitted = [*(part for part in learn.values() if isinstance(part, dict)), classify]
+    base = configs.base
+    learn, score = (OmegaConf.to_container(part, resolve=True) for part in (base.learn, base.rank.score))
+    fitted = [*(part for part in learn.values() if isinstance(part, dict)), score]
     assert len(fitted) > 2
     for part in fitted:
         stage = construct(part, "learn", faults)

@@ -4,7 +4,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.oracle.upper_bounds import OracleRerank, OracleSelect, OracleSetSelect, OracleTypeSelect
+from memlab.oracle.upper_bounds import OracleRerank, OracleSelect, OracleSetSelect
 from memlab.store import Store
 from memlab.tables import Tables, frame
 from tests.small import lexical
@@ -24,7 +24,6 @@ def world(evidence: list[tuple[int, int]], session: list[int] | None = None) -> 
                                   "rank": [*range(1, UNITS + 1)] * 2, "selected": [False] * 2 * UNITS}),
         evidence=frame("evidence", {"question": [q for q, _ in evidence], "session": [s for _, s in evidence],
                                     "turn": [None] * len(evidence)}),
-        gold=frame("gold", {"question": [0, 1], "category": ["multi-session", "other"]}),
     )
 
 
@@ -34,10 +33,10 @@ def counts(stage, tables: Tables) -> list[int]:
 
 
 def test_oracles_are_marked_and_read_gold() -> None:
-    for stage in (OracleSelect(), OracleSetSelect(), OracleTypeSelect(), OracleRerank()):
+    for stage in (OracleSelect(), OracleSetSelect(), OracleRerank()):
         slot = "rerank" if isinstance(stage, OracleRerank) else "select"
         assert lexical(**{slot: stage}).uses_oracle()
-        assert {"evidence", "gold"} & set(stage.reads)
+        assert "evidence" in stage.reads
 
 
 def test_select_takes_the_smallest_complete_k_and_is_charged_for_what_is_never_complete() -> None:
@@ -62,10 +61,6 @@ def test_select_by_turn() -> None:
     turns = tables["evidence"].with_columns(turn=pl.lit(2, pl.Int32))
     assert counts(OracleSelect(level="session"), tables) == [1, 1]
     assert counts(OracleSelect(level="turn"), tables.updated({"evidence": turns})) == [3, 1]
-
-
-def test_type_select_routes_by_the_label() -> None:
-    assert counts(OracleTypeSelect(k_by_category={"multi-session": 5}, otherwise=2), world([])) == [5, 2]
 
 
 def order(stage: OracleRerank, tables: Tables) -> list[list[int]]:
