@@ -17,7 +17,7 @@ train() { # TASK SEED VARIANT SETTINGS
 }
 measure() { # SEED VARIANT
   local one="$2-$1"
-  memlab train merge out_model="$one" "updates={$one-friends/update.safetensors: 0.6, $one-tales/update.safetensors: 0.6, \
+  memlab experiment encoder_training merge out_model="$one" "updates={$one-friends/update.safetensors: 0.6, $one-tales/update.safetensors: 0.6, \
 $one-statements/update.safetensors: 0.6}"
   for data in "data=locomo data.path=$LOCOMO" "data=longmemeval_s data.path=$SHORT" "data=synthetic"; do
     memlab run system=best name="$one" embedder.name="$one" embedder.adapter="$one/update.safetensors" track=none \
