@@ -150,14 +150,10 @@ def examples(tables: Tables, fold: Fold, depth: int, roles: tuple[str, ...], abs
 
 @dataclass(frozen=True)
 class TrainingLists:
-    """Lists in the order of training: ``passages[i]`` are the positive of ``queries[i]``, then its negatives.
-
-    ``validation`` are those that the best step is chosen on.
-    """
+    """Lists in the order of training: ``passages[i]`` are the positive of ``queries[i]``, then its negatives."""
 
     queries: list[str]
     passages: list[list[str]]
-    validation: TrainingLists | None = None
 
 
 def draw(examples: pl.DataFrame, negatives: int, epochs: int, batch: int, seed: int) -> TrainingLists:
