@@ -228,11 +228,9 @@ HEAD = '{"format": "memlab-examples-1", "record": {}}'
     (HEAD + '\n{"query": "q", "positive": 3, "negatives": ["n"]}', "line 2: expected query, positive and negatives"),
     (HEAD + '\n{"query": "q", "positive": "p", "negatives": []}', "line 2: expected query, positive and negatives"),
     (HEAD + '\n{"query": "q", "positive"', "line 2"), (HEAD + "\n\n", "line 2"), (HEAD, "there is no example"),
-    ("", "there is no example"), ("[]", "no file of examples"), ('{"format": "memlab-examples-1"}', "no file of exam"),
-    *((HEAD.replace("{}", record), "line 1: this is no file of examples.*a record, an object")
-      for record in ("[1]", "null", "1", '"learnt"', "true")),
-    *((HEAD.replace("{}", record), "line 1: cannot be read") for record in ('{"depth": NaN}', '{"depth": [1e999]}')),
-    ("\udcff", "cannot be read"), (HEAD + '\n{"query": "\\ud800", "positive": "p", "negatives": ["n"]}', "line 2")])
+    ("", "there is no example"), ("[]", "line 1: expected the format memlab-examples-1 and a record"),
+    ('{"format": "memlab-examples-1"}', "line 1"), (HEAD.replace("{}", "[1]"), "line 1"), ("\udcff", "line 1"),
+    (HEAD + '\n{"query": "\\ud800", "positive": "p", "negatives": ["n"]}', "line 2")])
 def test_a_damaged_file_of_examples_is_named(text: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(text.encode(errors="surrogateescape"))
     with pytest.raises(MemlabError, match=message):
