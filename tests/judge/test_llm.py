@@ -6,12 +6,9 @@ import time
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
 
 from memlab.judge import llm
-from memlab.judge.cases import Judges
 from memlab.judge.llm import LlmJudge
-from memlab.judge.rules import TokenF1
 from memlab.store import Store
 from tests.judge.worlds import judged, one, says, world
 
@@ -104,26 +101,3 @@ def test_each_verdict_belongs_to_its_own_answer(tmp_path: Path) -> None:
     rows = [("q", "g", "t", False, "right" if i % 3 else f"wrong {i}") for i in range(20)]
     said = judged(LlmJudge(chat=says(rule)), world(rows), Store(tmp_path))
     assert [v[1] for v in said] == [bool(i % 3) for i in range(20)]
-
-
-def test_nothing_is_asked_twice_and_styles_ask_apart(tmp_path: Path) -> None:
-    chat = says("yes")
-    tables = world([(f"q{i}", "g", "t", False, f"r{i}") for i in range(5)])
-    for _ in range(2):
-        Judges(judges=(TokenF1(), LlmJudge(chat=chat))).run(tables, Store(tmp_path))
-    assert len(chat.asked) == 5
-    judged(LlmJudge(chat=chat, name="strict", style="strict"), tables, Store(tmp_path))
-    assert len(chat.asked) == 10
-
-
-@pytest.mark.parametrize("response", ["<b>tea</b>", "\x1b[31mtea", "te\x00a", "", "x" * 3000])
-def test_any_answer_is_judged(response: str, tmp_path: Path) -> None:
-    assert judged(LlmJudge(chat=says("yes")), one("tea", response), Store(tmp_path))[0][:2] == (1.0, True)
-    assert judged(TokenF1(), one("tea", response), Store(tmp_path))[0][0] is not None
-
-
-def test_a_wrong_setting_is_refused() -> None:
-    with pytest.raises(ValidationError):
-        LlmJudge(chat=says("yes"), style="kind")  # type: ignore[arg-type]
-    with pytest.raises(ValidationError):
-        LlmJudge(chat="gpt")  # type: ignore[arg-type]

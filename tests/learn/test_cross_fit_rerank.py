@@ -16,8 +16,8 @@ from memlab.models.protocols import PairScorer
 from memlab.rank.rerank import Rerank
 from memlab.stage import spec_digest
 from memlab.store import Store
-from memlab.tables import GOLD, Tables
-from tests.learn.small_models import LEXICAL, lives, ranked
+from memlab.tables import Tables
+from tests.learn.small_models import lives, ranked
 from tests.search.world import Overlap
 
 pytestmark = pytest.mark.slow
@@ -99,14 +99,6 @@ def test_a_wrong_question_is_routed_by_the_right_one(folds: list[Path]) -> None:
     assert not got["cross_encoder"].equals(right["cross_encoder"])
     again = run(CrossFitRerank(paths=folds, pool=3, question="wrong"))
     assert again.equals(got)
-
-
-def test_it_sees_no_gold_and_runs_in_the_pipeline(folds: list[Path]) -> None:
-    stage = CrossFitRerank(paths=folds, pool=3)
-    assert not GOLD & {*stage.reads, *stage.writes}
-    made = LEXICAL.replace(rerank=stage).run(lives(), Store())
-    assert made["ranking"].filter("selected")["cross_encoder"].null_count() < made["ranking"].height
-    assert isinstance(stage.scorer, PairScorer)
 
 
 def test_the_identity_is_of_content_not_place(folds: list[Path], tmp_path: Path) -> None:

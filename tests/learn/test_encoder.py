@@ -210,17 +210,6 @@ def test_a_training_goes_on_from_an_update_and_its_own_holds_both(tiny_base: Pat
         np.testing.assert_allclose(same, change, atol=2e-3 * np.abs(change).max())
 
 
-def test_a_part_of_a_time_is_a_sample_by_seed() -> None:
-    ten = pl.DataFrame({"query": [f"q{i}" for i in range(10)]})
-    for times, height in ((1.0, 10), (.5, 5), (2.3, 23), (.01, 1), (3.01, 30)):
-        assert sources.times_over(ten, times, 0).height == height
-    part = sources.times_over(ten, 1.3, 0)["query"].to_list()
-    assert part[:10] == ten["query"].to_list()
-    assert part[10:] == sorted(set(part[10:]))  # each once, in their order
-    assert part == sources.times_over(ten, 1.3, 0)["query"].to_list()
-    assert part != sources.times_over(ten, 1.3, 1)["query"].to_list()
-
-
 HEAD = '{"format": "memlab-examples-1", "record": {}}'
 
 

@@ -77,11 +77,6 @@ def test_a_round_or_session_is_more_than_its_evidence() -> None:
         assert packed(OracleContext(mode="gold_first", value=value), tables) == [B, C1, whole]  # b0 alone is all of B
 
 
-def test_a_text_is_shown_once_even_if_it_was_said_twice() -> None:
-    tables = given_gold(world([[("user", "yes"), ("user", "yes")]], [1]), [(0, 0)])
-    assert packed(OracleContext(mode="gold_first"), tables) == ["[2023-05-20]\nuser: yes"]
-
-
 def test_gold_comes_before_the_rest_of_the_budget() -> None:
     tables = given_gold(world(TALK, [5, 3]), [(0, 2)])
     assert packed(OracleContext(mode="gold_first", max_tokens=tokens(A2)), tables) == [A2]

@@ -3,10 +3,8 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from memlab.rank.adaptive_k import LARGEST_BUFFER, AdaptiveK, largest_gap, second_difference
 from memlab.store import Store
@@ -43,12 +41,6 @@ def test_second_differences_cut_behind_the_first_gap_that_grew() -> None:
     assert second_difference(np.array([10.0, 6.0, 3.0, 1.0, 0.0]), tail=.1) == 1
 
 
-@pytest.mark.parametrize("strategy", ["largest_gap", "moving_average", "second_difference"])
-def test_short_rankings_are_shown_as_far_as_they_go(strategy) -> None:
-    assert ranks(AdaptiveK(strategy=strategy), [3.0], [5.0, 1.0]) == [[1], [1, 2]]
-    assert ranks(AdaptiveK(strategy=strategy, buffer=0), [3.0], [5.0, 1.0], [4.0, 4.0, 0.0]) == [[1], [1], [1, 2]]
-
-
 def test_ranks_beyond_the_depth_are_neither_looked_at_nor_shown() -> None:
     assert ranks(AdaptiveK(depth=3, buffer=0, tail=0), [9.0, 8.0, 6.0, -90.0]) == [[1, 2]]
     assert ranks(AdaptiveK(depth=3), [9.0, 8.0, 6.0, -90.0]) == [[1, 2, 3]]
@@ -58,11 +50,6 @@ def test_the_curve_goes_over_the_buffer_and_each_point_shows_one_unit_more() -> 
     sizes = [len(ranks(rule, TWENTY)[0]) for rule in AdaptiveK(depth=19).variations()]
     assert sizes[0] == 3
     assert sizes == [min(3 + buffer, 19) for buffer in range(LARGEST_BUFFER + 1)]
-
-
-def test_a_window_of_one_is_no_average() -> None:
-    with pytest.raises(ValidationError, match="window"):
-        AdaptiveK(window=1)
 
 
 lists = st.lists(st.integers(-40, 40).map(lambda i: i / 4), min_size=1, max_size=30).map(

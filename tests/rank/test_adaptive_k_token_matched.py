@@ -50,11 +50,6 @@ def test_matched_shows_one_more_where_the_draw_falls_below_the_share() -> None:
     assert 3 <= sum(len(g) == 2 for g in got) <= 17
 
 
-def test_matched_with_a_whole_k_is_fixed() -> None:
-    table = world(0, questions=20)
-    assert cut(TokenMatchedK(k=4.0), table).equals(cut(Fixed(k=4), table))
-
-
 def test_the_twin_of_a_constant_is_that_constant() -> None:
     table = cut(Fixed(k=7), world(1))
     assert cut(twin(table), table).equals(table)

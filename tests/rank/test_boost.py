@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from memlab.errors import MemlabError
 from memlab.rank.boost import Boost
-from memlab.rank.signals import Importance, Signal
+from memlab.rank.signals import Importance
 from memlab.rank.units import rank_units
 from memlab.store import Store
 from memlab.tables import SCHEMAS, Tables
@@ -82,11 +82,6 @@ def test_fill_is_what_an_unreached_unit_has_and_the_column_keeps_its_nulls() -> 
     assert by_unit(lowest) == pytest.approx([1.1, .7, .3])
 
 
-def test_fill_comes_before_normalising() -> None:
-    got = boosted(dated(THREE), weights={"llm": 1}, fill={"llm": 4.0}, normaliser="minmax")
-    assert by_unit(got) == [0, 1, 1]
-
-
 def test_equal_scores_keep_their_order() -> None:
     table = ranking([.9, .5, .1]).with_columns(unit=pl.Series([4, 0, 2], dtype=pl.Int64))
     assert order(dated(table), signals=[Given("a", ((0, 1.0), (2, 1.0), (4, 1.0)))], weights={"a": 1}) == [4, 0, 2]
@@ -121,27 +116,16 @@ def test_a_stage_and_its_share_can_be_left_out_by_the_weight_0() -> None:
         order(dated(THREE), weights={"fist": 1})
 
 
-def test_names_that_are_taken_are_refused() -> None:
+@pytest.mark.parametrize(("settings", "message"), [
+    *((settings, "nothing to mix in") for settings in ({}, {"fill": {"llm": 1.0}}, {"name": "kept"})),
+    ({"signals": [given_as("a", 1)] * 2}, "cannot be called 'a'"),
+    ({"signals": [given_as("first", 1)]}, "cannot be called 'first'"), ({"signals": ["recency"]}, "Signal"),
+    ({"weights": {"first": 0}}, "no weight is above 0")])
+def test_settings_that_cannot_be_meant_are_refused(settings: dict, message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        Boost(**settings)
     with pytest.raises(MemlabError, match="a signal 'llm' already"):
         order(dated(THREE), signals=[given_as("llm", 1)])
-    with pytest.raises(ValidationError, match="cannot be called 'a'"):
-        Boost(signals=[given_as("a", 1)] * 2)
-    with pytest.raises(ValidationError, match="cannot be called 'first'"):
-        Boost(signals=[given_as("first", 1)])
-
-
-@pytest.mark.parametrize("settings", [{}, {"fill": {"llm": 1.0}}, {"name": "kept"}])
-def test_nothing_to_mix_in_is_told_at_construction(settings: dict) -> None:
-    with pytest.raises(ValidationError, match="nothing to mix in"):
-        Boost(**settings)
-
-
-def test_weights_of_0_and_things_that_are_no_signals_are_told_at_construction() -> None:
-    with pytest.raises(ValidationError, match="no weight is above 0"):
-        Boost(weights={"first": 0})
-    with pytest.raises(ValidationError, match="Signal"):
-        Boost(signals=["recency"])
-    assert isinstance(Importance(), Signal)
 
 
 def test_an_empty_ranking_stays_empty() -> None:

@@ -6,7 +6,6 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from memlab.rank.boost import TimeWindowBoost
 from memlab.rank.units import memory_units, rank_units, session_units, turn_units
@@ -77,11 +76,6 @@ def test_an_empty_parse_leaves_the_very_same_ranking() -> None:
     tables = made(FOUND, None, None)
     assert moved(tables).equals(tables["ranking"])
     assert moved(made(FOUND, (28, 29), None)).equals(tables["ranking"])  # nothing was said then
-
-
-def test_a_strength_of_zero_is_refused() -> None:
-    with pytest.raises(ValidationError, match="strength"):
-        TimeWindowBoost(strength=0.0)
 
 
 @given(st.lists(st.floats(-5, 5), min_size=6, max_size=6), st.integers(1, 28), st.integers(0, 9),

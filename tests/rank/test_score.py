@@ -4,7 +4,6 @@ import pytest
 
 from memlab.errors import MemlabError
 from memlab.rank.score import Score, fused_queries
-from memlab.rank.units import finest
 from memlab.store import Store
 from memlab.tables import Tables, empty, frame
 from tests.rank.rankings import TURNS, hits, world
@@ -73,14 +72,6 @@ def test_level_memory_ranks_one_kind_and_refuses_two() -> None:
         run(Score(level="memory"), hits((0, "d:session", 101, .9, 1), (0, "d:turn", 0, .1, 2)))
 
 
-@pytest.mark.parametrize(("kinds", "level"), [
-    (["turn"], "turn"), (["turn.user"], "turn"), (["session"], "session"), (["session.user", "session"], "session"),
-    (["session", "turn"], "turn"), (["round"], "memory"), (["window.user"], "memory"), (["round", "window"], "turn"),
-    (["session", "round"], "turn"), ([], "turn")])
-def test_auto_is_the_finest_level_that_the_memories_tell_apart(kinds: list[str], level: str) -> None:
-    assert finest(kinds) == level
-
-
 def test_auto_goes_by_what_was_found() -> None:
     sessions = run(Score(), hits((0, "d:session", 101, .9, 1), (0, "d:session", 100, .1, 2)))
     assert sessions["units"]["level"].unique().to_list() == ["session"]
@@ -89,19 +80,10 @@ def test_auto_goes_by_what_was_found() -> None:
     assert both["units"]["level"].unique().to_list() == ["turn"]
 
 
-def test_a_weight_for_an_absent_lane_is_refused() -> None:
-    with pytest.raises(MemlabError, match="did you mean 'd:turn'"):
-        run(Score(weights={"d:turns": 1.0}), hits((0, "d:turn", 0, 1.0, 1)))
-
-
 def test_no_hits_give_an_empty_ranking() -> None:
     made = run(Score(), empty("hits"))
     assert made["ranking"].is_empty()
     assert made["units"].height == len(TURNS)
-
-
-def test_gold_is_not_read() -> None:
-    assert not {"evidence", "gold", "ids"} & set(Score.reads)
 
 
 def test_a_made_up_answer_is_a_lane_of_its_own_beside_the_raw_scores_of_the_question() -> None:

@@ -8,7 +8,7 @@ from memlab.errors import MemlabError
 from memlab.rank.fusion import Scorer
 from memlab.rank.score import RoutedScore, Score
 from memlab.store import Store
-from memlab.tables import empty, frame
+from memlab.tables import frame
 from tests.rank.rankings import hits, world
 
 FOUND = hits((0, "dense:turn", 0, .9, 1), (0, "dense:turn", 1, .1, 2), (0, "lexical:turn", 1, 9.0, 1),
@@ -52,7 +52,3 @@ def test_wrong_names_are_told() -> None:
         RoutedScore(routes={})
     with pytest.raises(MemlabError, match="no signal is called 'late'"):  # though no question takes that route
         run(RoutedScore(routes={"update": Scorer(weights={"late": 1})}), (0, "factual"))
-
-
-def test_no_hits_give_an_empty_ranking() -> None:
-    assert run(RoutedScore(routes={"factual": WORDS}), (0, "factual"), found=empty("hits")).is_empty()

@@ -3,12 +3,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 import polars as pl
-import pytest
-from pydantic import ValidationError
 
 from memlab.rank.signals import flag_units, on_units, questions_of, unit_places
-from memlab.systems.memorystack.stages import CrossSession
-from memlab.tables import SCHEMAS
 from tests.rank.rankings import ranking
 from tests.rank.signals.worlds import ASKED, dated
 
@@ -49,15 +45,3 @@ def test_any_class_of_a_question_will_do() -> None:
     assert questions_of(tables, [])["question"].to_list() == [0, 1]
     none = pl.DataFrame(schema={"question": pl.Int32, "unit": pl.Int64})
     assert flag_units(tables, none, ["update"], 1.0)["value"].to_list() == [0.0, 1.0]
-
-
-def test_a_class_that_nobody_knows_is_refused() -> None:
-    with pytest.raises(ValidationError, match="did you mean 'multi_session'"):
-        CrossSession(classes=["multi-session"])
-
-
-def test_an_empty_ranking_has_no_units() -> None:
-    tables = dated(ranking([.9]).clear())
-    assert on_units(tables).schema == {"question": pl.Int32, "unit": pl.Int64, "memory": SCHEMAS["memories"]["memory"]}
-    assert on_units(tables).is_empty()
-    assert unit_places(tables).is_empty()

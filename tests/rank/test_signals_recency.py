@@ -12,7 +12,7 @@ from memlab.harness.sweep import preset
 from memlab.rank.signals import Recency
 from memlab.store import Store
 from tests.rank.rankings import ranking
-from tests.rank.signals.worlds import ASKED, boosted, dated, order, values
+from tests.rank.signals.worlds import ASKED, boosted, dated, values
 
 SESSIONS = ranking([.9, .5, .1])  # 31, 22 and 0 days old
 
@@ -67,11 +67,6 @@ def test_questions_of_other_classes_have_none() -> None:
     tables = dated(ranking([.9], [.9]), classes={0: ["update"], 1: ["factual"]})
     assert values(Recency(classes=["update"]), tables)[1] is None
     assert values(Recency(classes=["update"]), tables)[0] is not None
-
-
-def test_it_changes_a_ranking() -> None:
-    assert order(dated(SESSIONS, "session"), signals=[Recency()], weights={"first": 1, "recency": 2},
-                 normaliser="minmax") == [2, 0, 1]
 
 
 @given(st.integers(1, 400), st.integers(0, 3000), st.integers(0, 3000), st.sampled_from(["exp", "linear"]))

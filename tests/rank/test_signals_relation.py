@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-from memlab.rank.boost import Boost
 from memlab.rank.signals import Relation
 from memlab.rank.units import memory_units, session_units
-from memlab.store import Store
 from memlab.tables import frame
 from tests.write.relations.worlds import told
 
@@ -55,10 +53,3 @@ def test_edges_within_a_unit_do_not_count():
     sessions = tables.updated({"units": session_units(tables["sessions"], tables["turns"])})
     assert values(Relation(weights={"FOLLOWS": 1.0}), sessions) == {0: 0.0, 1: 0.0, 2: 0.0}
     assert values(Relation(weights={"RELATED_TO": 1.0}), sessions) == {0: 0.9, 1: 0.9, 2: 0.0}
-
-
-def test_it_changes_a_ranking():
-    tables = world([(3, 2, "RELATED_TO", 1.0)])
-    out = Boost(signals=[Relation()], normaliser="none").run(tables, Store())["ranking"]
-    assert out["unit"].to_list() == [2, 3, 0, 1]
-    assert out["relation"].to_list() == [0.5, 0.5, 0.0, 0.0]

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import polars as pl
-import pytest
-from pydantic import ValidationError
 
 from memlab.config.instantiate import choice_settings, construct
 from memlab.rank.signals import Source
@@ -30,10 +28,6 @@ def test_sources_may_be_graded() -> None:
     assert values(graded, filed()) == [.1, .1, .9, .9, .9, .5]
 
 
-def test_it_changes_a_ranking() -> None:
-    assert order(filed(), signals=[Source()], weights={"source": 1}) == [2, 3, 4, 0, 1, 5]
-
-
 def test_a_filter_keeps_documents_alone() -> None:
     fields = choice_settings("rank/boost/source_only")
     faults: list[str] = []
@@ -42,8 +36,3 @@ def test_a_filter_keeps_documents_alone() -> None:
     kept = boost.run(filed(), Store())["ranking"].sort("question", "rank")
     assert kept.filter(question=0)["unit"].to_list() == [u for u in order(filed(), weights={"first": 1})
                                                          if u in (2, 3, 4)]
-
-
-def test_authority_is_a_share() -> None:
-    with pytest.raises(ValidationError, match="less than or equal to 1"):
-        Source(speakers={".md": 2.0})

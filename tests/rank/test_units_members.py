@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from memlab.errors import MemlabError
 from memlab.rank.score import RoutedScore, Score, project
 from memlab.rank.units import FROM, CachedMembers, Members
 from memlab.store import Store
@@ -85,12 +84,6 @@ def test_units_of_a_part_are_kept_while_the_whole_is_the_same() -> None:
     assert kept.of("turn", make, hit, part, tables) is first
     kept.of("turn", make, hit, part)  # it is the whole now
     assert kept.of("turn", make, hit, part, tables) is not first
-
-
-def test_memories_of_several_kinds_are_refused_as_ever() -> None:
-    tables = world()
-    with pytest.raises(MemlabError, match="several kinds"):
-        CachedMembers().of("memory", partial(project, "memory"), pl.Series("memory", [0, 100]), tables)
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 9)), max_size=20, unique=True), st.data())

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
 
 import numpy as np
@@ -30,13 +29,6 @@ pytest.importorskip("lightgbm")
 
 def learnable() -> Learnable:
     return learned(folds=4).learnable(first())
-
-
-def test_a_session_holds_evidence_if_any_of_its_turns_does() -> None:
-    rows = learnable()
-    assert rows.held[rows.label > 0].all()
-    assert rows.held.sum() > rows.label.sum()
-    assert not rows.held.all()
 
 
 def test_no_label_of_a_fold_reaches_its_session_model() -> None:
@@ -154,17 +146,6 @@ def test_a_saved_fit_carries_its_session_model(tmp_path: Path) -> None:
     rankings = [learned(model=tmp_path / name).run(searched(), Store())["ranking"]["unit"].to_list()
                 for name in ("fit.json", "first.json", "plain.json")]
     assert len(set(map(tuple, rankings))) == 3
-
-
-def test_a_file_may_have_no_model_of_the_sessions_behind_but_must_say_so(tmp_path: Path) -> None:
-    model = dataclasses.replace(fit_both(learnable(), 40, RECIPE), behind=None)
-    save(model, tmp_path / "fit.json")
-    assert load(tmp_path / "fit.json") == model
-    content = json.loads((tmp_path / "fit.json").read_text())
-    del content["behind"]
-    (tmp_path / "old.json").write_text(json.dumps(content))
-    with pytest.raises(MemlabError, match="is not a ranking model: .*Field required"):
-        load(tmp_path / "old.json")
 
 
 def test_data_sets_are_put_together_with_questions_of_their_own() -> None:

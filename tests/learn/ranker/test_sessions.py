@@ -37,21 +37,6 @@ def order(result: pl.DataFrame) -> list[int]:
     return result.sort("score", descending=True)["unit"].to_list()
 
 
-def test_the_features_of_a_session_are_those_of_its_best_turns() -> None:
-    frame = pl.DataFrame({"question": [1, 1, 1, 1], "unit": [0, 1, 2, 3], "z a": [1.0, 3.0, 2.0, 0.0],
-                          "z a -1": [9.0] * 4, "words": [5.0] * 4})
-    scores = np.array([4.0, 2.0, 0.0, 2.0])  # mean 2, standard deviation sqrt(2)
-    table = session_table(frame, np.array([0, 0, 0, 5]), scores)
-    assert table.columns == [
-        "question", "session", BEST, "best learned", "second learned", "three learned", "best z a"]
-    root = 2**.5
-    assert table.rows() == [
-        (1, 0, 0, pytest.approx(root), 0.0, pytest.approx(root), 3.0), (1, 5, 3, 0.0, 0.0, 0.0, 0.0)]
-    flat = session_table(frame, np.array([0, 0, 0, 5]), np.ones(4))
-    assert flat["best learned"].to_list() == [0.0, 0.0]
-    assert flat[BEST].to_list() == [0, 3]  # the first of equal turns
-
-
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), st.sampled_from([-1.0, 0.0, 0.5, 2.0])), min_size=1,
                 max_size=14), st.randoms(use_true_random=False))
 def test_each_session_is_that_of_its_own_turns(turns: list[tuple[int, int, float]], random: Random) -> None:
@@ -173,10 +158,6 @@ def test_only_leading_turns_change_places() -> None:
     assert order(lead(turns(None, None, None))) == [0, 1, 2, 3, 4, 5]
     # 2, 1, 0: the second turn of session 0 may not stand before its first, which has the place of session 2's
     assert order(lead(turns(2, 1, 0))) == [3, 2, 0, 1, 4, 5]
-
-
-def test_equal_places_keep_the_order_of_their_best_turns() -> None:
-    assert order(lead(rows((0, 9., 4), (1, 7., 4), (2, 6., 4)))) == [0, 1, 2]
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 30)), min_size=1, max_size=25), st.integers(0, 6),

@@ -13,13 +13,11 @@ import pytest
 from memlab import run
 from memlab.data.numbering import renumber
 from memlab.data.subset import pool_corpora
-from memlab.errors import MemlabError
 from memlab.evaluate.retrieval import retrieval
 from memlab.harness.arm import refusal
 from memlab.harness.results import read_arm
 from memlab.learn.fits import save
 from memlab.learn.folds import folds
-from memlab.learn.ranker.cross_fit import apply_fits, crossfit
 from memlab.learn.ranker.features import features
 from memlab.learn.ranker.model import apply, fit, load
 from memlab.learn.ranker.sessions import rescore
@@ -55,29 +53,6 @@ def test_the_linear_score_and_every_lane_stay_as_signals_and_no_turn_is_lost() -
     key = ["question", "unit"]
     kept = after.select(*key, pl.col("linear").alias("score"), "lexical:turn").sort(key)
     assert kept.equals(before.select(*key, "score", "lexical:turn").sort(key))
-
-
-def test_turns_beyond_the_depth_keep_their_order_behind_the_head() -> None:
-    after = result(learned(), searched())
-    deep = after.filter(pl.col("rank") > 40).with_columns(
-        pl.col("linear").rank("ordinal", descending=True).over("question").alias("was"))
-    assert deep.height
-    assert deep.group_by("question", maintain_order=True).agg(pl.col("linear").diff().max() <= 0)["linear"].all()
-    head = after.filter(pl.col("rank") <= 40).group_by("question").agg(pl.col("linear").min().alias("lowest"))
-    assert deep.join(head, on="question").select((pl.col("linear") <= pl.col("lowest")).all()).item()
-    assert after.group_by("question", maintain_order=True).agg(pl.col("score").diff().max() <= 0)["score"].all()
-
-
-@pytest.mark.parametrize("depth", [2**31, 10**30])
-def test_a_depth_beyond_every_ranking_scores_all_turns(depth: int) -> None:
-    assert result(learned(depth=depth), searched()).equals(result(learned(depth=10**6), searched()))
-
-
-def test_equal_scores_keep_the_order_of_the_linear_score() -> None:
-    ranking = first()["ranking"]
-    frame = ranking.filter(pl.col("rank") <= 40).select("question", "unit")
-    same = rescore(ranking, frame, np.zeros(frame.height), 40)
-    assert same.select("question", "unit", "rank").equals(ranking.select("question", "unit", "rank"))
 
 
 @pytest.mark.parametrize("depth", [1, 7, 40, 10**6])
@@ -197,24 +172,11 @@ def test_the_identity_is_that_of_the_fits_content(tmp_path: Path) -> None:
     assert spec_digest(learned()) not in (a, c)
 
 
-def test_a_damaged_fit_is_named_before_anything_runs(tmp_path: Path) -> None:
-    (tmp_path / "fit.json").write_text("{}")
-    with pytest.raises(MemlabError, match="is not a ranking model"):
-        LearnedScore(model=tmp_path / "fit.json")
-
-
 def test_shards_have_not_all_questions_and_a_saved_fit_needs_none(tmp_path: Path) -> None:
     assert "learns from all questions" in str(refusal(LEXICAL.replace(score=LearnedScore())))
     save(fit(*candidates(first(), 40), 40, RECIPE), tmp_path / "fit.json")
     saved = LearnedScore(model=tmp_path / "fit.json")
     assert refusal(LEXICAL.replace(score=saved)) is None
-    whole = result(saved, searched())
-    half = searched()["questions"].filter(pl.col("corpus") < 2)
-    names = ("questions", "queries", "hits", "sessions", "turns", "memories")
-    part = searched().updated({name: searched()[name].join(half, on="question", how="semi")
-                               if "question" in searched()[name].columns else searched()[name] for name in names})
-    part = part.updated({"hits": searched()["hits"].join(part["queries"], on="query", how="semi")})
-    assert result(saved, part).equals(whole.join(half, on="question", how="semi"))
 
 
 def test_a_session_that_the_held_out_fold_shares_is_no_negative() -> None:
@@ -231,14 +193,6 @@ def test_a_session_that_the_held_out_fold_shares_is_no_negative() -> None:
     shared = in_haystacks(frame, alike, sides)
     assert frame.height < shared.sum() < shared.size
     assert shared[own, np.arange(len(own))].all()
-    frame, label = candidates(alike, 40)
-    sides = folds(alike["questions"], alike["evidence"], alike["turns"], 5)
-    own = frame.join(sides, on="question", how="left", maintain_order="left")["fold"].to_numpy()
-    scores = apply_fits(crossfit(frame, label, own, 40, RECIPE, in_haystacks(frame, alike, sides)), frame)
-    after = result(learned(recipe=dataclasses.replace(RECIPE, places=0)), alike)
-    assert after.equals(rescore(first()["ranking"], frame, scores, 40))
-    plain = apply_fits(crossfit(frame, label, own, 40, RECIPE), frame)
-    assert not after.equals(rescore(first()["ranking"], frame, plain, 40))
 
 
 def test_the_command_cross_fits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -253,10 +207,3 @@ def test_the_command_cross_fits(tmp_path: Path, capsys: pytest.CaptureFixture[st
     reasons = read_arm(folder).reasons
     assert reasons is not None
     assert set(reasons["question"]) == set(pl.read_parquet(manifests[0])["question"])
-
-
-def test_lives_have_labels() -> None:
-    frame, label = candidates(first(), 40)
-    evidence = lives()["evidence"].filter(pl.col("turn").is_not_null())
-    assert 0 < label.sum() <= evidence.height
-    assert frame.group_by("question").len()["len"].max() == 40
