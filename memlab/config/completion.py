@@ -32,7 +32,7 @@ WORDS = {
     "questions": "--no-browser --chat --depth --limit",
     "data": "list fetch check show --base --path --data --timezone",
     "ask": "corpus= now= memory= timezone= --signals",
-    "judge": "data= data.path= --data --path --judge --chat --store --sheet --labels --calibration",
+    "judge": "data= data.path= --data --path --judge --chat --store --calibration",
     "train": "reranker encoder merge ranker pairs coverage probability",
     "serve": "list stop key --host --port --env --create-env --detach --device --runner --dtype --max-len "
              "--tensor-parallel --data-parallel --gpu-memory --quantization --kv-cache --threads --revision --timeout "

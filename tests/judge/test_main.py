@@ -156,17 +156,6 @@ def test_a_json_list_is_read_and_further_fields_are_allowed(tmp_path: Path) -> N
     assert cases.read(path, {"a1": 4}).hypotheses == {4: "x"}
 
 
-def test_labels_by_hand(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path, sheet = lines(data.parent / "h.jsonl", *ANSWERS), data.parent / "s.csv"
-    assert main([str(path), *words(data, "--judge", "contains", "--sheet", str(sheet))]) == 0
-    marks = iter(["yes", "no", "yes", "yes", "no"])
-    rows = sheet.read_text("utf-8-sig").splitlines()
-    filled = [rows[0], *(row + next(marks) for row in rows[1:])]
-    sheet.write_text("\n".join(filled) + "\n")
-    assert main([str(path), *words(data, "--judge", "contains", "--labels", str(sheet))]) == 0
-    assert "sensitivity against labels by hand: .6667" in capsys.readouterr().out
-
-
 def test_official_counts_by_hand(data: Path) -> None:
     tables = cases.with_answers(LongMemEval(variant="oracle", path=data).load(), {0: "x", 1: "x", 2: "x", 3: "x"})
     made = pl.DataFrame({"question": [0, 1, 2, 3], "score": [1.0, 0.0, 1.0, None],
