@@ -94,7 +94,6 @@ def test_a_questions_own_label_changes_neither_its_probability_nor_its_threshold
 
 pytest.importorskip("lightgbm")
 
-STORE = Store()
 RANKER = learned(folds=4)
 NESTED = NestedProbability(ranker=RANKER, folds=4, depth=30)
 
@@ -121,22 +120,6 @@ def test_no_label_of_a_fold_reaches_its_estimates_and_without_nesting_they_do() 
     assert estimates(NESTED, one).filter(here).equals(estimates(NESTED, two).filter(here))
     assert not estimates(plain, one).filter(here).equals(estimates(plain, two).filter(here))
     assert not estimates(NESTED, one).equals(estimates(NESTED, two))  # other folds do learn from it
-
-
-def test_a_fold_is_ranked_as_shown_and_the_others_by_rankers_that_have_not_seen_it() -> None:
-    tables = ranked(searched())
-    fold_of = folds(tables["questions"], tables["evidence"], tables["turns"], 4)
-    seen = []
-    for part, ranking in NESTED.rankings(tables, fold_of):
-        own = fold_of.filter(pl.col("fold") == part)
-        of_fold = tables["ranking"].join(own, on="question", how="semi")
-        assert ranking.join(own, on="question", how="semi").equals(of_fold)
-        others = ranking.join(own, on="question", how="anti")
-        assert others.height == tables["ranking"].join(own, on="question", how="anti").height
-        assert others["tokens"].null_count() == others.filter(pl.col("rank") > 200)["tokens"].null_count()
-        assert others.group_by("question").agg((pl.col("rank").sort().diff().drop_nulls() == 1).all())["rank"].all()
-        seen.append(part)
-    assert seen == [0, 1, 2, 3]
 
 
 def test_it_selects_in_a_pipeline() -> None:

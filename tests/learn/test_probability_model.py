@@ -13,7 +13,6 @@ from memlab.learn.probability_model import (
     FEATURES,
     PLAIN,
     READS,
-    UNIT,
     features,
     fit,
     fit_blend,
@@ -87,16 +86,6 @@ def test_words_of_the_unit_and_of_the_question() -> None:
     assert column("word_when", tables)[1].max() == 0
 
 
-def test_nothing_depends_on_the_order_of_rows_or_on_labels() -> None:
-    tables = world(questions=3)
-    rows, matrix = features(tables.only(READS), 10)
-    turned = tables.only(READS).updated({name: tables[name].reverse() for name in ("ranking", "units", "turns")})
-    again, other = features(turned, 10)
-    assert again.equals(rows)
-    assert other == pytest.approx(matrix)
-    assert len(UNIT) == 21
-
-
 @pytest.mark.parametrize("labels", [[], [0.0, 0.0], [1.0, 1.0]])
 def test_one_kind_of_label_is_refused(labels: list[float]) -> None:
     with pytest.raises(MemlabError, match="no ranked unit is evidence"):
@@ -132,13 +121,6 @@ def test_trees_see_what_a_regression_cannot_and_a_fit_is_repeated_exactly() -> N
     assert loss(model.estimates(new), held) < loss(fit(x, y, 10.0).estimates(new), held) - .05
     assert (model.estimates(new) == fit_blend(x, y, 10.0, seed=0).estimates(new)).all()
     assert (model.estimates(new) != fit_blend(x, y, 10.0, seed=1).estimates(new)).any()
-
-
-def test_a_regression_that_is_certain_does_not_decide_alone() -> None:
-    x, y = rows(0, 600)
-    model = fit_blend(x, y, 10.0, seed=0)
-    assert model.regression.estimates(x * 1e4).max() == 1
-    assert 0 < model.estimates(x * 1e4).min() < model.estimates(x * 1e4).max() < 1
 
 
 def test_a_missing_library_is_named_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

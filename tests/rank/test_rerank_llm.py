@@ -182,18 +182,6 @@ def test_no_memory_can_pass_for_two_or_end_the_list(texts: list[str]) -> None:
     assert content.endswith(f"</MEMORIES {mark[1]}>\n\nScores:")
 
 
-@given(given=st.lists(st.integers(0, 10), min_size=6, max_size=6), pool=st.integers(1, 8))
-def test_no_unit_is_lost_and_the_head_follows_the_scores(given: list[int], pool: int, tmp_path_factory) -> None:
-    chat = one({f"{body(*t)}\n": s for t, s in zip(TURNS, given)})
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        after = run(LlmRerank(chat=chat, pool=pool), ranking([6., 5., 4., 3., 2., 1.]),
-                    Store(tmp_path_factory.mktemp("store")))
-    head = sorted(range(min(pool, 6)), key=lambda u: (-given[u], u))
-    assert after["unit"].to_list() == [*head, *range(min(pool, 6), 6)]
-    assert after["rank"].to_list() == [1, 2, 3, 4, 5, 6]
-
-
 @pytest.mark.parametrize("bad", ["not json", '{"scores": [{"index": 1, "score": 11}]}',
                                  '{"scores": [{"index": 0, "score": 1}]}'])
 def test_a_list_that_cannot_be_read_is_asked_for_three_times_and_then_the_first_order_stays(store: Store, bad: str

@@ -31,19 +31,6 @@ def learnable() -> Learnable:
     return learned(folds=4).learnable(first())
 
 
-def test_no_label_of_a_fold_reaches_its_session_model() -> None:
-    rows = learnable()
-    mine = rows.fold == 1
-    other = dataclasses.replace(rows, label=np.where(mine, 1 - rows.label, rows.label).astype(np.int32),
-                                held=np.where(mine, ~rows.held, rows.held))
-    one, two = ({int(rows.fold[part][0]): model for part, model in crossfit_both(r, 40, RECIPE)} for r in (rows, other))
-    assert one[1] == two[1]
-    assert one[1].sessions is not None
-    assert one[1].behind is not None
-    assert one[0].sessions != two[0].sessions
-    assert one[0].behind != two[0].behind
-
-
 def test_the_turns_that_a_session_model_learns_from_are_scored_out_of_fold() -> None:
     """With scores of trees that have seen the questions, the weight of the learned score would be larger."""
     rows = learnable()
@@ -62,25 +49,6 @@ def test_there_is_no_session_model_with_two_folds_or_no_places() -> None:
         assert all(model.sessions is model.behind is None for _, model in fits)
         assert places(fits, rows.frame, rows.session, apply_fits(fits, rows.frame), rows.terms) is None
     assert fit_both(rows, 40, none).sessions is None
-
-
-def test_a_fold_whose_trees_have_nothing_to_rank_against_keeps_its_ranking_by_weights() -> None:
-    """So it is in a pool of all haystacks, where all sessions are in each fold's."""
-    rows = learnable()
-    shared = np.ones_like(rows.shared)
-    fits = crossfit_both(dataclasses.replace(rows, shared=shared), 40, RECIPE)
-    assert all(not model.trees and model.sessions is model.behind is None for _, model in fits)
-    assert places(fits, rows.frame, rows.session, apply_fits(fits, rows.frame), rows.terms) is None
-    shared[1:] = False  # the first fold alone
-    fits = crossfit_both(dataclasses.replace(rows, shared=shared), 40, RECIPE)
-    scores = apply_fits(fits, rows.frame)
-    ranking = rescore(first()["ranking"], rows.frame, scores, 40,
-                      places(fits, rows.frame, rows.session, scores, rows.terms))
-    unmoved = set(rows.frame["question"].filter(rows.fold == 0))
-    moved = {question for (question,), own in ranking.sort("question", "rank").group_by("question")
-             if not own["unit"].equals(first()["ranking"].filter(pl.col("question") == question).sort("rank")["unit"])}
-    assert moved
-    assert not moved & unmoved
 
 
 def test_the_first_session_of_a_ranking_is_that_of_highest_value_and_the_others_follow_by_likeness() -> None:

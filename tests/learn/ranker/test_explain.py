@@ -8,7 +8,7 @@ import pytest
 
 from memlab.learn.ranker.cross_fit import crossfit
 from memlab.learn.ranker.explain import SESSIONS, TOP, importances, reasons
-from memlab.learn.ranker.model import apply, fit, leads
+from memlab.learn.ranker.model import apply, leads
 from memlab.store import Store
 from memlab.tables import Tables
 from tests.learn.ranker.test_model import RECIPE, world
@@ -82,18 +82,6 @@ def test_what_the_session_model_adds_stands_first_and_all_rows_add_up_to_the_lea
     sums = made["reasons"].group_by("question").agg(pl.col("contribution").sum()).join(moved, on="question", how="semi")
     both = sums.join(lead, on="question")
     assert both["contribution"].to_list() == pytest.approx(both["lead"].to_list(), abs=1e-4)
-
-
-def test_a_question_with_one_candidate_has_no_reason() -> None:
-    frame, label = world()
-    frame = frame.with_columns(pl.col("question", "unit").cast(pl.Int32))
-    model = fit(frame, label, 20, RECIPE)
-    kept = ((pl.col("question") > 0) | (pl.col("unit") == 0))
-    part = frame.filter(kept)
-    ranking = ranked(apply(model, part), part)
-    table = reasons(ranking, units(frame), part, [(np.ones(part.height, bool), model)])
-    assert set(table["question"]) == set(range(1, 60))
-    assert reasons(ranking.head(0), units(frame), part, []).is_empty()
 
 
 def test_gains_are_summed_over_the_fits() -> None:

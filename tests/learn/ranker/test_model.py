@@ -37,16 +37,6 @@ def test_evidence_comes_first_on_questions_that_the_fit_has_not_seen() -> None:
     assert (model.questions, model.data, model.features) == (60, ("lives",), ("good", "noise"))
 
 
-def test_a_question_teaches_neither_itself_nor_its_fold() -> None:
-    frame, label = world()
-    fold = (frame["question"].to_numpy() % 3).astype(np.int32)
-    before = apply_fits(crossfit(frame, label, fold, 20, RECIPE), frame)
-    changed = np.where(fold == 1, 1 - label, label).astype(np.int32)
-    after = apply_fits(crossfit(frame, changed, fold, 20, RECIPE), frame)
-    assert (before[fold == 1] == after[fold == 1]).all()
-    assert (before[fold == 0] != after[fold == 0]).any()
-
-
 def test_a_negative_that_the_held_out_fold_shares_teaches_nothing() -> None:
     frame, label = world()
     fold = (frame["question"].to_numpy() % 3).astype(np.int32)

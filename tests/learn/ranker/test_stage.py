@@ -21,7 +21,7 @@ from memlab.learn.folds import folds
 from memlab.learn.ranker.features import features
 from memlab.learn.ranker.model import apply, fit, load
 from memlab.learn.ranker.sessions import rescore
-from memlab.learn.ranker.stage import LearnedScore, candidates, in_haystacks
+from memlab.learn.ranker.stage import LearnedScore, candidates
 from memlab.models.protocols import Floats, Ints
 from memlab.rank.rerank import Rerank
 from memlab.rank.score import Score
@@ -177,22 +177,6 @@ def test_shards_have_not_all_questions_and_a_saved_fit_needs_none(tmp_path: Path
     save(fit(*candidates(first(), 40), 40, RECIPE), tmp_path / "fit.json")
     saved = LearnedScore(model=tmp_path / "fit.json")
     assert refusal(LEXICAL.replace(score=saved)) is None
-
-
-def test_a_session_that_the_held_out_fold_shares_is_no_negative() -> None:
-    tables = first()
-    sides = folds(tables["questions"], tables["evidence"], tables["turns"], 5)
-    frame, label = candidates(tables, 40)
-    own = frame.join(sides, on="question", how="left", maintain_order="left")["fold"].to_numpy()
-    assert in_haystacks(frame, tables, sides).sum() == frame.height  # each life has its own sessions
-    even = pl.col("session") % 2 == 0
-    copied = tables["turns"].with_columns(  # even sessions of one length have one content
-        pl.when(even).then(pl.lit("user")).otherwise("role").alias("role"),
-        pl.when(even).then(pl.lit("")).otherwise("text_id").alias("text_id"))
-    alike = tables.updated({"turns": copied})
-    shared = in_haystacks(frame, alike, sides)
-    assert frame.height < shared.sum() < shared.size
-    assert shared[own, np.arange(len(own))].all()
 
 
 def test_the_command_cross_fits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
