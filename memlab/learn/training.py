@@ -143,8 +143,8 @@ def train_reranker(model: CrossEncoder, lists: TrainingLists, recipe: TrainingRe
 
     which is ListNet (Cao et al., ICML 2007) with all of the target on the positive.
     """
-    columns = {"query": lists.queries, "passages": lists.passages,
-               "label": [[ALL] + [0.0] * (len(row) - 1) for row in lists.passages]}
+    columns: Columns = {"query": lists.queries, "passages": lists.passages,
+                        "label": [[ALL] + [0.0] * (len(row) - 1) for row in lists.passages]}
     return run(CrossEncoderTrainer, RerankerArguments, model, columns, ListNetLoss(model, mini_batch_size=-1), recipe,
                folder, mark, watch)
 

@@ -1,10 +1,17 @@
+"""Upper bounds of classifiers, reranking and adaptive K."""
+
 from __future__ import annotations
 
 import polars as pl
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
-from memlab.oracle.upper_bounds import OracleRerank, OracleSelect, OracleSetSelect
+from memlab.oracle.upper_bounds import OracleClasses, OracleRerank, OracleSelect, OracleSetSelect
+from memlab.pipeline import Pipeline
+from memlab.question_types import AS_GOOD, OF_TYPE, VOCABULARY
+from memlab.stage import EmptyStage
 from memlab.store import Store
 from memlab.tables import Tables, frame
 from tests.small import lexical
@@ -79,3 +86,32 @@ def test_a_perfect_order_is_a_permutation_within_the_pool(evidence, pool) -> Non
     for q, units in enumerate(order(OracleRerank(pool=pool), world(evidence))):
         gold = sorted(s for a, s in evidence if a == q and s < pool)
         assert units == gold + [u for u in range(UNITS) if u not in gold]
+
+
+def told(stage: OracleClasses, *types: str | None) -> list[tuple[int, str]]:
+    tables = Tables(questions=frame("questions", {"question": range(len(types))}),
+                    gold=frame("gold", {"question": range(len(types)), "category": types}).reverse())
+    return stage.run(tables.only(stage.reads), Store())["classes"].rows()
+
+
+def test_the_types_of_the_benchmarks_have_their_classes() -> None:
+    assert told(OracleClasses(), "knowledge-update", "multi-hop", "single-session-user", "temporal") == [
+        (0, "update"), (1, "multi_session"), (2, "factual"), (3, "temporal")]
+
+
+def test_a_type_that_nobody_mapped_is_otherwise_and_types_can_be_mapped() -> None:
+    assert told(OracleClasses(otherwise="general"), "recipes", None, "adversarial") == [
+        (0, "general"), (1, "general"), (2, "general")]
+    assert told(OracleClasses(classes={"recipes": "procedural", "multi-hop": "counting"}), "recipes", "multi-hop") == [
+        (0, "procedural"), (1, "counting")]
+
+
+def test_a_class_must_be_in_the_vocabulary() -> None:
+    with pytest.raises(ValidationError, match="'conting', given for 'recipes', is no class.*counting"):
+        OracleClasses(classes={"recipes": "conting"})
+    assert {*OF_TYPE.values(), *AS_GOOD, *(c for more in AS_GOOD.values() for c in more)} <= set(VOCABULARY)
+
+
+def test_an_arm_that_is_told_the_types_is_an_upper_bound() -> None:
+    assert Pipeline(dense=EmptyStage(writes=("hits",)), classify=OracleClasses()).uses_oracle()
+    assert not Pipeline(dense=EmptyStage(writes=("hits",))).uses_oracle()
