@@ -87,23 +87,15 @@ def test_only_one_sample_is_judged(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("response", "gold", "exact", "contains"), [
-    ("4 hours", "Four hours.", True, True),
-    ("about 4 hours", "4 hours", False, True),
+    ("4 hours", "Four hours.", True, True), ("about 4 hours", "4 hours", False, True),
     ("14 hours", "4 hours", False, False),
     ("\u6211\u4f4f\u5728\u4e0a\u6d77\u3002", "\u4e0a\u6d77", False, True),  # "I live in Shanghai."
-    ("\u4e0a\u6d77", "\u4e0a\u6d77", True, True),
-    ("\u6d77\u4e0a", "\u4e0a\u6d77", False, False),
-    ("\uc11c\uc6b8\uc5d0 \uc0b0\ub2e4", "\uc11c\uc6b8", False, True),
-    ("40 hours", "4 hours", False, False),
-    ("3.5 weeks", "35 weeks", False, False),
-    ("$1,350", "1350", True, True),
-    ("twenty-one", "21", True, True),
-    ("twenty one", "21", False, False),
-    ("Main Street", "Main St", False, False),
-    ("hours 4", "4 hours", False, False),
+    ("\u4e0a\u6d77", "\u4e0a\u6d77", True, True), ("\u6d77\u4e0a", "\u4e0a\u6d77", False, False),
+    ("\uc11c\uc6b8\uc5d0 \uc0b0\ub2e4", "\uc11c\uc6b8", False, True), ("40 hours", "4 hours", False, False),
+    ("3.5 weeks", "35 weeks", False, False), ("$1,350", "1350", True, True), ("twenty-one", "21", True, True),
+    ("twenty one", "21", False, False), ("Main Street", "Main St", False, False), ("hours 4", "4 hours", False, False),
     ("8 days", "7 days. 8 days (including the last day) is also acceptable.", True, True),
-    ("9 days", "7 days. 8 days (including the last day) is also acceptable.", False, False),
-    ("", "tea", False, False),
+    ("9 days", "7 days. 8 days (including the last day) is also acceptable.", False, False), ("", "tea", False, False),
     ("anything", "!!", False, False),
     ("A", "A", True, True), ("a", "A", True, True), ("I got an A.", "A", False, True),
     ("It was a B", "A", False, False),
@@ -115,13 +107,11 @@ def test_only_one_sample_is_judged(tmp_path: Path) -> None:
     ("from 5-10 days", "10 days", False, True), ("(-5)", "-5", True, True),
     ("C", "C++", False, False), ("I used C++", "C", False, False), ("in C# and C++", "C++", False, True),
     ("\u20ac5", "$5", False, False), ("5", "$5", False, False), ("5 dollars", "$5", True, True),
-    ("$5", "5 euros", False, False),
-    ("it was 5 \u20ac.", "\u20ac5", False, True), ("$5", "5", True, True),
+    ("$5", "5 euros", False, False), ("it was 5 \u20ac.", "\u20ac5", False, True), ("$5", "5", True, True),
     ("50", "50%", False, False), ("50 percent", "50%", True, True), ("50%", "50", True, True),
     ("50", "50+", False, False),
     ("1 2", "1/2", False, False), ("\u00bd", "1/2", True, True), ("x > 5", "x < 5", False, False),
-    ("user x", "user@x", False, False), ("UTC-2", "UTC+2", False, False),
-    ("caf\u00e9", "cafe\u0301", True, True),
+    ("user x", "user@x", False, False), ("UTC-2", "UTC+2", False, False), ("caf\u00e9", "cafe\u0301", True, True),
 ])
 def test_same_and_within(response: str, gold: str, exact: bool, contains: bool) -> None:
     assert (same(response, gold), within(response, gold)) == (exact, contains)

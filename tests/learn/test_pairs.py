@@ -185,15 +185,6 @@ def test_every_epoch_holds_every_example_once_with_negatives_of_its_own() -> Non
     assert {len(row) for row in few.passages} == {2}
 
 
-def test_lists_of_one_batch_have_similar_lengths() -> None:
-    long = pl.DataFrame({"question": range(64), "query": ["x" * (n + 1) for n in range(64)], "positive": ["p"] * 64,
-                         "negatives": [["n"]] * 64})
-    lengths = [len(query) for query in draw(long, 1, 1, 8, seed=0).queries]
-    batches = [lengths[at:at + 8] for at in range(0, 64, 8)]
-    assert all(max(batch) - min(batch) == 7 for batch in batches)
-    assert batches != sorted(batches)
-
-
 def test_a_limit_is_drawn_by_seed_and_keeps_the_order() -> None:
     assert draw_examples(toy(), None, 0).equals(toy())
     assert draw_examples(toy(), 8, 0).equals(toy())

@@ -168,18 +168,6 @@ def test_order_does_not_depend_on_a_lanes_scale(parts, scale, shift, how) -> Non
     assert scores(scorer, moved) == pytest.approx(scores(scorer, frame), abs=1e-9)
 
 
-@given(columns, st.randoms(use_true_random=False))
-def test_a_ranking_is_a_permutation_that_does_not_depend_on_the_order_of_rows(parts, random) -> None:
-    frame = lanes(a=parts[0], b=parts[1], c=parts[2])
-    order = list(range(frame.height))
-    random.shuffle(order)
-    one, two = (rank_units(Scorer().fuse(f, ["a", "b", "c"])) for f in (frame, frame[order]))
-    assert one.equals(two)
-    assert sorted(one["unit"]) == list(range(frame.height))
-    assert one["rank"].to_list() == list(range(1, frame.height + 1))
-    assert one["score"].is_sorted(descending=True)
-
-
 def test_near_ties_go_to_the_smaller_unit() -> None:
     frame = lanes(a=[.3, .3 + 1e-9, .2])
     assert rank_units(Scorer(normaliser="none").fuse(frame, ["a"]))["unit"].to_list() == [0, 1, 2]

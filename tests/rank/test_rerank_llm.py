@@ -141,14 +141,6 @@ def test_a_list_is_asked_for_once_a_question_and_what_it_leaves_out_is_0(store: 
             in re.sub(r"\[(\d) \w+\]", r"[\1]", chat.asked[0].messages[-1].content))
 
 
-@pytest.mark.parametrize("reply", [scores((5, 3)), scores((0, 3)), scores((1, 12)), "3, 1, 2", "", '{"scores": 3}'])
-def test_a_list_that_cannot_be_trusted_keeps_the_order_and_is_counted(reply: str, store: Store) -> None:
-    table = ranking([.9, .8, .7, .6])
-    with pytest.warns(UserWarning, match="1 of 1 replies of the reranker could not be read; 1 of 1 questions keep"):
-        after = run(LlmRerank(chat=listed(lambda n: reply), mode="listwise"), table, store)
-    assert after.select(table.columns).equals(table)
-
-
 @pytest.mark.parametrize("mode", ["pointwise", "listwise"])
 def test_what_the_window_does_not_hold_is_cut_alike_and_counted(mode: str, store: Store) -> None:
     tables = dated()

@@ -7,8 +7,6 @@ from math import exp
 
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from memlab.config.instantiate import choice_settings, construct
@@ -204,15 +202,6 @@ def test_questions_of_other_classes_have_none() -> None:
     tables = dated(ranking([.9], [.9]), classes={0: ["update"], 1: ["factual"]})
     assert values(Recency(classes=["update"]), tables)[1] is None
     assert values(Recency(classes=["update"]), tables)[0] is not None
-
-
-@given(st.integers(1, 400), st.integers(0, 3000), st.integers(0, 3000), st.sampled_from(["exp", "linear"]))
-def test_younger_is_never_worse_and_values_lie_in_their_bounds(days: int, a: int, b: int, form: str) -> None:
-    said = [ASKED - timedelta(days=n) for n in (a, b)] + [None] * 10
-    one, two = values(Recency(form=form, days=float(days), lowest=.1),
-                      dated(ranking([.9, .8]), "memory", said_on=said))
-    assert .1 <= min(one, two) <= max(one, two) <= 1
-    assert (one - two) * (b - a) >= 0
 
 
 def test_an_experiment_has_no_votes_and_nothing_was_returned_before() -> None:
