@@ -27,7 +27,7 @@ from rich.console import Console
 from memlab.cluster.worker import run_arm
 from memlab.data.locomo import LoCoMo
 from memlab.models.local.embedder import SentenceEmbedder
-from memlab.rank.score import LengthBaseline, RandomScore
+from memlab.rank.score import RandomScore
 from memlab.report.build import build
 from memlab.run import main
 from memlab.search.bm25 import BM25Okapi
@@ -274,7 +274,7 @@ def test_an_empty_session_and_a_very_long_turn_are_only_data(chunk: Stage, tmp_p
     data, store = Given(with_oddities()), Store(tmp_path / "store")
     ways: list[dict[str, Stage]] = [
         {"dense": Dense(embedder=DigestEmbedder()), "late": BM25Okapi(name="official")},
-        {"score": RandomScore()}, {"score": LengthBaseline()}]
+        {"score": RandomScore()}]
     for i, way in enumerate(ways):
         folder = arm(tmp_path, lexical(chunk=chunk, context=Header(), **way), data, name=f"arm{i}").run(store)
         assert pl.read_parquet(folder / "ranking.parquet")["question"].n_unique() == 16

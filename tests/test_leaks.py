@@ -23,7 +23,7 @@ from memlab.learn.coverage import CrossFitCoverage, LearnedK
 from memlab.oracle.upper_bounds import OracleSelect
 from memlab.pipeline import HIDDEN, Pipeline
 from memlab.rank.rerank import Rerank
-from memlab.rank.score import LengthBaseline, RandomScore
+from memlab.rank.score import RandomScore
 from memlab.rank.units import Rollup
 from memlab.search.bm25 import BM25Okapi
 from memlab.search.dense import Dense
@@ -157,7 +157,6 @@ WAYS: dict[str, dict[str, Any]] = {
     "all": {"dense": Dense(embedder=WordEmbedder()), "late": WeightedLate(matcher=TokenWords()), "context": Header(),
             "rerank": Rerank(scorer=Overlap(), pool=20), "rollup": Rollup()},
     "random": {"score": RandomScore()},
-    "longest": {"score": LengthBaseline()},
 }
 
 

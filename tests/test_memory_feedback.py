@@ -17,7 +17,6 @@ from memlab.rank.score import Score
 from memlab.rank.signals import AccessCount, Feedback
 from memlab.store import Store
 from memlab.write.chunk import SessionChunker
-from tests.rank.test_signals_feedback import given
 from tests.small import lexical
 
 BOOST = Boost(signals=(Feedback(), AccessCount()), normaliser="minmax",
@@ -90,14 +89,6 @@ def test_a_useful_result_passes_an_equal_one_and_a_useless_one_falls_back(tmp_pa
             assert memory.look("boat sails", NOW, 1).results["session"][0] == second["session"][0]
     with Memory(tmp_path, lexical()) as memory:  # without the boost
         assert memory.search("boat sails", NOW, 1)["session"][0] == first["session"][0]
-
-
-def test_the_memorys_record_counts_in_place_of_a_file(tmp_path: Path) -> None:
-    lines = given(tmp_path / "votes.jsonl", ("user: A blue boat sails.", 5, 0, SAID[0].said_on))  # type: ignore[arg-type]
-    boost = Boost(signals=(Feedback(path=lines),), normaliser="minmax", weights={"first": 0.9, "feedback": 0.1})
-    with Memory(tmp_path / "ann", lexical(boost=boost)) as memory:
-        memory.add_many(SAID)
-        assert set(memory.search("boat", NOW, 4)["feedback"]) == {0.5}
 
 
 @pytest.mark.slow

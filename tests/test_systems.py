@@ -105,7 +105,7 @@ def test_every_part_of_a_system_can_change_a_ranking_or_a_context(name: str, tmp
 
 PARTS = ("anchor", "extract", "relate", "expand", "time", "boost", "rerank", "fuse", "rollup", "graph")
 # no question of the lives names a time, and none is worded as one about the present: shown in
-# tests/rank/test_boost_time_window.py and tests/rank/test_signals_superseded.py
+# tests/rank/test_boost.py and tests/rank/test_signals_relation.py
 _CORRECTED = {"relate", "boost", "time"}
 ELSEWHERE: dict[str, set[str]] = {"rag_v1_corrected": _CORRECTED, "rag_v1_local_corrected": _CORRECTED}
 

@@ -1,6 +1,7 @@
 """Download the data that the shipped update learned from: ``memlab experiment encoder_training fetch NAME``.
 
-The files lie where ``memlab data fetch`` puts a benchmark, and are verified as there.
+The files lie where ``memlab data fetch`` puts a benchmark, and are verified as there. ``memlab experiment
+encoder_training merge --help`` tells how trained updates become one.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from encoder_training import merge
 from memlab.data.benchmarks import OfficialFolder
 from memlab.data.fetch import download
 from memlab.errors import MemlabError
@@ -42,12 +44,15 @@ FOLDERS = {name: OfficialFolder(name, name, base, tuple((file,) for file in file
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Download one data set; return 0, or 1 after a message about what is wrong."""
+    """Download one data set, or merge updates; return 0, or 1 after a message about what is wrong."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words[:1] == ["merge"]:
+        return merge.main(words[1:])
     parser = Parser(prog="memlab experiment encoder_training", description=__doc__)
     parser.add_argument("command", choices=["fetch"], help="download and verify")
     parser.add_argument("name", choices=FOLDERS, help="the data set: friendsqa or fairytaleqa")
     parser.add_argument("--base", help="address of the folder that holds the files, such as a mirror")
-    options = parser.parse_args(argv)
+    options = parser.parse_args(words)
     try:
         print(f"verified: {sanitise(str(download(FOLDERS[options.name], base=options.base)))}")
     except MemlabError as fault:

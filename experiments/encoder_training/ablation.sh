@@ -13,11 +13,11 @@ variants=("base" "negatives3 negatives=3" "uniform weighting=uniform" "epochs2 e
           "rate1e-4 rate=1e-4" "rate2.5e-5 rate=2.5e-5" "vocabulary embeddings=true"
           "rate1e-4_negatives3 rate=1e-4 negatives=3" "rate2e-4 rate=2e-4")
 train() { # TASK SEED VARIANT SETTINGS
-  memlab train encoder "pairs={$PAIRS/$1.jsonl: 1}" out_model="$3-$2-$1" epochs=1 seed="$2" validation=0 "${@:4}"
+  memlab train encoder "pairs={$PAIRS/$1.jsonl: 1}" out_model="$3-$2-$1" epochs=1 seed="$2" "${@:4}"
 }
 measure() { # SEED VARIANT
   local one="$2-$1"
-  memlab train merge out_model="$one" "updates={$one-friends/update.safetensors: 0.6, $one-tales/update.safetensors: 0.6, \
+  memlab experiment encoder_training merge out_model="$one" "updates={$one-friends/update.safetensors: 0.6, $one-tales/update.safetensors: 0.6, \
 $one-statements/update.safetensors: 0.6}"
   for data in "data=locomo data.path=$LOCOMO" "data=longmemeval_s data.path=$SHORT" "data=synthetic"; do
     memlab run system=best name="$one" embedder.name="$one" embedder.adapter="$one/update.safetensors" track=none \

@@ -16,6 +16,6 @@ pairs statements data=longmemeval_s data.path="$haystacks" questions=rules searc
 for name in friends tales statements; do
   memlab train encoder "pairs={$name.jsonl: 1}" out_model="$name" epochs=1 device=cpu
 done
-memlab train merge out_model=merged \
+memlab experiment encoder_training merge out_model=merged \
   'updates={friends/update.safetensors: 0.6, tales/update.safetensors: 0.6, statements/update.safetensors: 0.6}'
 sha256sum merged/update.safetensors

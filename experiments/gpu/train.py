@@ -56,12 +56,12 @@ def steps(recipe: EncoderRecipe, device: str) -> None:
     parts = encoder_training.load(recipe, sorted({*kept["positive"], *kept["negatives"].explode()}))
     times: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
-        outcome, peak = with_peak(lambda: encoder_training.train_encoder(
+        losses, peak = with_peak(lambda: encoder_training.train_encoder(
             parts, lists, recipe, Path(folder), "", lambda *_: times.append(time.perf_counter())), device)
     speed = recipe.batch * (len(times) - 1) / (times[-1] - times[0]) if len(times) > 1 else float("nan")
     print(f"{recipe.precision} large base, batch {recipe.batch}, {'cached' if recipe.cached else 'whole'} gradients: "
-          f"{speed:.0f} examples/s, {len(outcome.losses)} steps, loss {outcome.losses[0]:.2f} -> "
-          f"{outcome.losses[-1]:.2f}, {peak:.2f} GB at most", flush=True)
+          f"{speed:.0f} examples/s, {len(losses)} steps, loss {losses[0]:.2f} -> "
+          f"{losses[-1]:.2f}, {peak:.2f} GB at most", flush=True)
 
 
 def with_peak(work: Callable[[], Any], device: str) -> tuple[Any, float]:

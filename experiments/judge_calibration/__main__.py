@@ -15,11 +15,11 @@ from typing import Any
 
 import polars as pl
 
+from judge_calibration.labels import Pair, Share, agreement, pair_with_labels, read_sheet, share, write_sheet
 from judge_calibration.synthetic_answers import RIGHT, WRONG, CalibrationSet, SyntheticAnswer, make_answers
 from memlab.judge import command
 from memlab.judge.accuracy import CALIBRATION_FILE, MIN_SPECIFICITY, bias, decimal, needs_warning, read_judges
 from memlab.judge.cases import cases
-from memlab.judge.labels import Pair, Share, agreement, pair_with_labels, read_sheet, share, write_sheet
 from memlab.runtime.files import atomic_write
 from memlab.runtime.help_text import Parser
 from memlab.runtime.paths import path_argument
@@ -93,6 +93,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="seed of answers, sample and resamples (default 0)")
     parser.add_argument("--out", type=path_argument, default=Path("runs") / CALIBRATION_FILE, metavar="JSON",
                         help=f"where the figures go (default runs/{CALIBRATION_FILE})")
+    parser.add_argument("--sheet", type=path_argument, metavar="CSV", help="also write a sheet for labels by hand")
+    parser.add_argument("--labels", type=path_argument, metavar="CSV",
+                        help="a sheet with labels: also the agreement of each judge with them")
     parser.add_argument("--sheet-size", type=int, default=100, metavar="N", help="rows of the sheet (default 100)")
     return command.run(parser, arguments, _run)
 

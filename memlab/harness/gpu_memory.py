@@ -17,10 +17,10 @@ from rich.markup import escape
 
 from memlab.errors import Faults, MemlabError, MissingFiles
 from memlab.harness.arm import Arm
-from memlab.models.chat.client import AUTO
 from memlab.models.local.backend import gpu_count
 from memlab.models.local.base import ModelFiles
 from memlab.models.protocols import Embedder, PairScorer, models_in, parts
+from memlab.models.server import AUTO
 from memlab.runtime.console import Console
 from memlab.serving import environment
 from memlab.serving.settings import Settings, served_names, settings, short_name

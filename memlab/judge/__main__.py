@@ -20,14 +20,13 @@ import polars as pl
 from memlab.errors import MemlabError
 from memlab.judge import accuracy, command, llm
 from memlab.judge.accuracy import CALIBRATION_FILE, judge_warnings
-from memlab.judge.cases import Case, cases, question_ids, read, with_answers
-from memlab.judge.labels import agreement, pair_with_labels, read_sheet, write_sheet
+from memlab.judge.cases import question_ids, read, with_answers
 from memlab.runtime.files import atomic_write
 from memlab.runtime.help_text import Parser
 from memlab.runtime.paths import path_argument
 from memlab.runtime.terminal import print
 from memlab.store import Store
-from memlab.text.display import plural, sanitise
+from memlab.text.display import sanitise
 
 _SHOWN = 5  # ids named before "and n more"
 
@@ -53,11 +52,7 @@ def _run(args: argparse.Namespace, fields: dict[str, str]) -> int:
     file = read(args.file, question_of)
     _warn("ids that are not in the data set, skipped as the official script does", file.unknown)
     _warn("questions without a hypothesis, not counted", file.missing)
-    labels = read_sheet(args.labels) if args.labels else None
     answers = with_answers(tables, file.hypotheses)
-    judged = cases(answers)
-    if args.sheet:
-        print(f"{plural(write_sheet(args.sheet, judged), 'row')} to label: {sanitise(str(args.sheet))}")
     table = judge.run(answers.only(judge.reads), Store(args.store))["verdicts"]
     id_of = {question: name for name, question in question_of.items()}
     out = args.file.with_name(args.file.name + ".verdicts.jsonl")
@@ -75,8 +70,6 @@ def _run(args: argparse.Namespace, fields: dict[str, str]) -> int:
         _report_unclear(judge, name, verdicts.filter(pl.col("fault").is_null())["reply"].to_list())
         for flag in judge_warnings([name], args.calibration):
             print(f"  {sanitise(flag)}")
-        if labels is not None:
-            _report_agreement(judged, dict(verdicts.select("question", "correct").iter_rows()), labels.right)
     print(f"verdicts: {sanitise(str(out))}")
     return 0
 
@@ -102,13 +95,6 @@ def _report_unclear(judge: Any, name: str, replies: list[str]) -> None:
     if vague or opposed:
         print(f"  {vague} replies say neither yes nor no for certain, and {opposed} contain 'yes' though they say no; "
               "the official rule counts any reply that contains 'yes'. --judge strict reads what they say.")
-
-
-def _report_agreement(judged: list[Case], right: dict[int, bool | None], labels: dict[str, bool]) -> None:
-    pairs = pair_with_labels(labels, judged, [right[case.question] for case in judged])
-    for word, share in agreement(pairs).items():
-        value, low, high = (accuracy.decimal(share[key]) for key in ("value", "low", "high"))
-        print(f"  {word} against labels by hand: {value} ({low} to {high}), n = {share['n']}")
 
 
 def _warn(what: str, ids: list[str]) -> None:

@@ -36,9 +36,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="chat model of an LLM judge: a file of conf/judge_chat or conf/chat. Its fields follow as "
                              "--chat.FIELD VALUE; --chat.model and --chat.url alone name any OpenAI-compatible server")
     parser.add_argument("--store", type=path_argument, help="folder of stored replies (default $MEMLAB_HOME/store)")
-    parser.add_argument("--sheet", type=path_argument, metavar="CSV", help="also write a sheet for labels by hand")
-    parser.add_argument("--labels", type=path_argument, metavar="CSV",
-                        help="a sheet with labels: print the agreement of each judge")
 
 
 def split_fields(words: Sequence[str], prefix: str) -> tuple[dict[str, str], list[str]]:

@@ -2,7 +2,6 @@
 
     memlab train reranker      a cross-encoder that reads question and turn together
     memlab train encoder       token vectors for late interaction
-    memlab train merge         no training: several updates of one encoder as one
     memlab train ranker        trees over the signals of all retrievers
     memlab train pairs         no model: the examples of a data set, as a file
     memlab train coverage      for every K, the probability that the first K
@@ -24,7 +23,6 @@ from memlab.runtime.help_text import page
 from memlab.runtime.terminal import print
 
 MODELS = {"reranker": "memlab.learn.reranker", "encoder": "memlab.learn.encoder",
-          "merge": "memlab.learn.merge",
           "ranker": "memlab.learn.ranker.__main__", "pairs": "memlab.learn.sources",
           "coverage": "memlab.learn.coverage", "probability": "memlab.learn.probability"}
 """What is trained -> the module of its command."""

@@ -18,13 +18,13 @@ def read_arm(arguments: Sequence[str]) -> tuple[Arm, Store]:
     return arm, store_at(settings.store)
 
 
-def report(action: Callable[[], str], failed: int = 1) -> int:
+def report(action: Callable[[], str]) -> int:
     """Print what the action returns, or its error; return the exit status: 2 for wrong arguments."""
     try:
         print(action())
     except MemlabError as error:
         print(f"memlab: {error}", file=sys.stderr)
-        return 2 if isinstance(error, Faults) else failed
+        return 2 if isinstance(error, Faults) else 1
     return 0
 
 

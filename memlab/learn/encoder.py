@@ -31,7 +31,6 @@ from memlab.learn.recipe import (
     train_command,
 )
 from memlab.learn.sources import drop_learned, read_sources
-from memlab.learn.validation import keep_apart
 from memlab.models.local.adapter import UPDATE, update_file, write_update
 from memlab.models.local.base import files_digest
 from memlab.runtime.files import atomic_dir, write_json
@@ -52,13 +51,8 @@ def train(recipe: EncoderRecipe, words: list[str], watch: Callable[[int, float],
 
     encoder_training.check(recipe)
     kept, sources, others = read_sources(recipe, words)
-    measured = others is not None and len(others.questions) > 0
-    kept, apart, chosen_on = keep_apart(kept, recipe.validation, measured, recipe.seed)
     drawn = draw(kept, recipe.negatives, recipe.epochs, recipe.batch, recipe.seed)
     lists = distinct_batches(drawn, recipe.batch)
-    if apart.height:
-        lists = dataclasses.replace(lists, validation=distinct_batches(
-            draw(apart, recipe.negatives, 1, recipe.batch, recipe.seed), recipe.batch))
     settings, base = recipe.settings(), files_digest(recipe.base_folder())
     started_from = recipe.embedder()
     adapter = started_from.identity().get("adapter")
@@ -70,12 +64,12 @@ def train(recipe: EncoderRecipe, words: list[str], watch: Callable[[int, float],
     passages = sorted({*kept["positive"], *kept["negatives"].explode()})
     parts = encoder_training.load(recipe, passages)
     checkpoints = recipe.out_model.with_name(f"{recipe.out_model.name}.unfinished")
-    outcome = encoder_training.train_encoder(parts, lists, recipe, checkpoints, mark, watch)
+    losses = encoder_training.train_encoder(parts, lists, recipe, checkpoints, mark, watch)
     file = checkpoints / UPDATE
     digest = write_update(file, encoder_training.update_of(parts, recipe.rank),
                           {"base": base, "rank": recipe.rank, "dimensions": recipe.dimensions})
     found = None
-    if others is not None and (measured or must_help(recipe)):
+    if others is not None and (len(others.questions) or recipe.questions == "rules"):
         others = drop_learned(others, started_from.learned_questions())
         found = compare_pipelines(others.tables, others.questions, others.by, best_with(started_from),
                                   best_with(dataclasses.replace(started_from, adapter=file)), others.store, recipe.seed)
@@ -83,23 +77,17 @@ def train(recipe: EncoderRecipe, words: list[str], watch: Callable[[int, float],
         "format": FORMAT, "mark": mark, "sources": [*sources, *earlier], "recipe": spec(settings), "base": base,
         "adapter": adapter, "update": digest,
         "counts": {"examples": kept.height, "questions": kept["query"].n_unique(), "passages": len(passages),
-                   "left_out": len(drawn.queries) - len(lists.queries), "steps": len(outcome.losses)},
-        "not_learned": found, **record_of_run(start, outcome, chosen_on),
+                   "left_out": len(drawn.queries) - len(lists.queries), "steps": len(losses)},
+        "not_learned": found, **record_of_run(start, losses),
     }
     with atomic_dir(recipe.out_model) as temporary:  # so that the folder is whole or absent
-        if not must_help(recipe) or (found and found["shown"]):
-            shutil.copy(file, temporary / UPDATE)
-            if recipe.dimensions is None:  # a folder of the model alone would lose the map
-                encoder_training.save(parts, recipe.base_folder(), temporary)
+        shutil.copy(file, temporary / UPDATE)
+        if recipe.dimensions is None:  # a folder of the model alone would lose the map
+            encoder_training.save(parts, recipe.base_folder(), temporary)
         write_json(temporary / FILE, record)
     finished_record(recipe.out_model, mark)  # raises if another model took the folder meanwhile
     shutil.rmtree(checkpoints, ignore_errors=True)
     return record
-
-
-def must_help(recipe: EncoderRecipe) -> bool:
-    """Return whether the weights are written only if they are shown to help."""
-    return recipe.keep == "shown" or recipe.keep == "auto" and recipe.questions == "rules" and not recipe.pairs
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -113,7 +101,4 @@ def _run(recipe: EncoderRecipe, words: list[str]) -> str:
         record = train(recipe, words)
     found = record["not_learned"]
     worth = f"\n{in_words(found)}" if found else ""
-    if must_help(recipe) and not (found and found["shown"]):
-        worth += (f"; the old weights stay: {recipe.out_model} holds the record alone (keep=always with another folder "
-                  "writes the new ones)")
     return f"{recipe.out_model}: {run_in_words(record)}{worth}"

@@ -14,7 +14,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +37,7 @@ from transformers import AutoConfig
 
 from memlab.errors import MemlabError
 from memlab.learn.pairs import TrainingLists
-from memlab.learn.recipe import EncoderRecipe, TrainingOutcome
+from memlab.learn.recipe import EncoderRecipe
 from memlab.learn.training import Columns, OneDevice, Watch, load_libraries, run, training_device
 from memlab.models.local.adapter import PROJECTION, apply_update, low_rank, update_file
 from memlab.models.local.backend import punctuation_ids, read_head
@@ -181,26 +180,21 @@ def _principal_axes(modules: Sequence[Any], passages: Sequence[str], dimensions:
 
 
 def train_encoder(parts: EncoderParts, lists: TrainingLists, recipe: EncoderRecipe, folder: Path, mark: str,
-                  watch: Watch | None = None) -> TrainingOutcome:
+                  watch: Watch | None = None) -> list[float]:
     """Train on lists of passages whose first is the positive. See ``training.run``."""
     scores = colbert_scores if recipe.weighting == "idf" else mean_colbert_scores
     loss: Any = (
         CachedMultiVectorMultipleNegativesRankingLoss(parts.model, scale=SCALE, similarity_fct=scores,
                                                       mini_batch_size=PIECE) if recipe.cached else
         MultiVectorMultipleNegativesRankingLoss(parts.model, scale=SCALE, similarity_fct=scores))
-    embedder = recipe.embedder()
-    columns = partial(_columns, embedder.prefix("query"), embedder.prefix("document"))
-    return run(MultiVectorEncoderTrainer, EncoderArguments, parts.model, lists, columns, loss,
-               recipe, folder, mark, watch, max_length={"query": recipe.query_length, "document": recipe.max_length})
-
-
-def _columns(query_prefix: str, document_prefix: str, lists: TrainingLists) -> Columns:
-    """Return lists of one length behind their prefixes: a question with fewer negatives than others repeats some."""
-    width = max(map(len, lists.passages))
-    rows = [[row[i] if i < len(row) else row[1 + (i - 1) % (len(row) - 1)] for i in range(width)]
-            for row in lists.passages]
-    return {"query": [query_prefix + query for query in lists.queries]} | {
-        "positive" if i == 0 else f"negative_{i}": [document_prefix + row[i] for row in rows] for i in range(width)}
+    embedder, width = recipe.embedder(), max(map(len, lists.passages))
+    asked, read = embedder.prefix("query"), embedder.prefix("document")
+    columns: Columns = {"query": [asked + query for query in lists.queries],
+                        "positive": [read + row[0] for row in lists.passages]}
+    for i in range(1, width):  # a question with fewer negatives than others repeats some
+        columns[f"negative_{i}"] = [read + row[1 + (i - 1) % (len(row) - 1)] for row in lists.passages]
+    return run(MultiVectorEncoderTrainer, EncoderArguments, parts.model, columns, loss, recipe, folder, mark, watch,
+               max_length={"query": recipe.query_length, "document": recipe.max_length})
 
 
 def check(recipe: EncoderRecipe) -> None:

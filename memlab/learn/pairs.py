@@ -6,11 +6,12 @@ held-out fold is tested on are no negatives.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
@@ -22,7 +23,6 @@ from memlab.errors import MemlabError, error_message
 from memlab.learn.folds import folds, in_folds
 from memlab.rank.rerank import passages_of
 from memlab.runtime.files import atomic_write, open_plain
-from memlab.runtime.foreign import load_json
 from memlab.runtime.progress import progress
 from memlab.tables import SESSION, Tables, with_text
 
@@ -43,7 +43,15 @@ class TrainingExample:
     negatives: Annotated[list[str], Field(min_length=1)]
 
 
-_EXAMPLE = TypeAdapter(TrainingExample)
+@pydantic_dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+class FileHead:
+    """The first line of a file of examples."""
+
+    format: Literal["memlab-examples-1"]
+    record: dict[str, Any]
+
+
+_EXAMPLE, _HEAD = TypeAdapter(TrainingExample), TypeAdapter(FileHead)
 
 
 @dataclass(frozen=True)
@@ -150,14 +158,10 @@ def examples(tables: Tables, fold: Fold, depth: int, roles: tuple[str, ...], abs
 
 @dataclass(frozen=True)
 class TrainingLists:
-    """Lists in the order of training: ``passages[i]`` are the positive of ``queries[i]``, then its negatives.
-
-    ``validation`` are those that the best step is chosen on.
-    """
+    """Lists in the order of training: ``passages[i]`` are the positive of ``queries[i]``, then its negatives."""
 
     queries: list[str]
     passages: list[list[str]]
-    validation: TrainingLists | None = None
 
 
 def draw(examples: pl.DataFrame, negatives: int, epochs: int, batch: int, seed: int) -> TrainingLists:
@@ -224,37 +228,25 @@ def write_examples(file: Path, examples: pl.DataFrame, record: dict[str, Any]) -
 
 def read_examples(file: Path) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Return the examples of a file and what is to be known of them; raise MemlabError where it is of another form."""
-    fix = "write the file with `memlab train pairs`"
-    rows: list[TrainingExample] = []
-    head: Any = None
-    where = str(file)
+    fix, number, rows = "write the file with `memlab train pairs`", 0, []
     try:
-        with (open_plain(file) as lines,
-              progress(f"reading {file.name}", total=file.stat().st_size, unit="bytes") as step):
+        with open_plain(file) as lines, progress(f"reading {file.name}", file.stat().st_size, "bytes") as step:
             for number, line in enumerate(lines, start=1):
-                where = f"{file}, line {number}"
                 step(len(line))
-                entry = load_json(line.decode())
-                if number > 1:
-                    row = _EXAMPLE.validate_python(entry)
-                    "".join([row.query, row.positive, *row.negatives]).encode()  # raises for half a character
-                    rows.append(row)
-                elif not isinstance(entry, dict) or entry.get("format") != FORMAT or not isinstance(
-                        head := entry.get("record"), dict):
-                    raise MemlabError(f"this is no file of examples, whose first line has the format {FORMAT} and a "
-                                      "record, an object", where=where, fix=fix)
+                if number == 1:
+                    head = _HEAD.validate_json(line)
                 else:
-                    json.dumps(head, allow_nan=False)  # raises for what the record of a training could not hold
+                    rows.append(_EXAMPLE.validate_json(line))
     except ValidationError as error:
         problem = error.errors()[0]
-        raise MemlabError(f"expected query, positive and negatives: {'.'.join(map(str, problem['loc']))}: "
-                          f"{problem['msg']}", where=where, fix=fix) from error
-    except (OSError, ValueError) as error:
-        raise MemlabError(f"cannot be read ({error_message(error)})", where=where, fix=fix) from error
+        expected = "query, positive and negatives" if number > 1 else f"the format {FORMAT} and a record"
+        raise MemlabError(f"expected {expected}: {'.'.join(map(str, problem['loc']))}: {problem['msg']}",
+                          where=f"{file}, line {number}", fix=fix) from error
+    except OSError as error:
+        raise MemlabError(f"cannot be read ({error_message(error)})", where=str(file), fix=fix) from error
     if not rows:
         raise MemlabError("there is no example", where=str(file), fix=fix)
-    return pl.DataFrame({"query": [row.query for row in rows], "positive": [row.positive for row in rows],
-                         "negatives": [row.negatives for row in rows]}), head
+    return pl.DataFrame([dataclasses.asdict(row) for row in rows]), head.record
 
 
 def draw_examples(examples: pl.DataFrame, limit: int | None, seed: int) -> pl.DataFrame:

@@ -7,9 +7,8 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 from pydantic import Field, ValidationError, model_validator
@@ -32,7 +31,7 @@ from memlab.runtime.paths import bundled_encoder
 from memlab.runtime.terminal import own_words, print
 from memlab.stage import LocalPath, stage
 
-NO_RECIPE = ("out_model", "base", "adapter", "checkpoint_seconds", "device", "file", "pairs")
+NO_RECIPE = ("out_model", "base", "adapter", "device", "file", "pairs")
 """Settings that do not change what is learned; base, adapter and pairs count by what they hold."""
 
 
@@ -73,15 +72,16 @@ class TrainingRecipe(PairRecipe):
 
     out_model: folder of the finished model. base: folder or hub name of the model to start from; null is the embedded
     encoder. negatives: number per positive. batch: positives per step. max_length: tokens of a text, or of a pair.
-    rate: peak learning rate, reached after the share ``warmup`` of all steps, then falling to 0. pairs: files of
-    examples that ``memlab train pairs`` wrote, with the times that each is taken in an epoch (a half: a sample of half
-    of them, drawn by seed); no other data are read then. validation: share of the examples, in whole groups, that the
-    best step is chosen on and nothing is learned from; null is a tenth where the data have questions that are measured
-    afterwards (see docs/training.md), else none. precision: bf16
-    computes matrix products in half the bits (the weights stay fp32): 2.4 times as fast on a CPU with AVX512_BF16, slow
-    on one without. device: auto is the first GPU, else the CPU; cuda:1 is that GPU. One training takes one GPU: it is
-    small, and the folds of a cross-fit are independent, so several GPUs are used best by one fold on each.
+    rate: peak learning rate, reached after a tenth of all steps, then falling to 0. trainer: further arguments of
+    sentence-transformers' trainer, such as {weight_decay: 0.01}. pairs: files of examples that ``memlab train pairs``
+    wrote, with the times that each is taken in an epoch (a half: a sample of half of them, drawn by seed); no other
+    data are read then. precision: bf16 computes matrix products in half the bits (the weights stay fp32): 2.4 times as
+    fast on a CPU with AVX512_BF16, slow on one without. device: auto is the first GPU, else the CPU; cuda:1 is that
+    GPU. One training takes one GPU: it is small, and the folds of a cross-fit are independent, so several GPUs are used
+    best by one fold on each.
     """
+
+    DECAY: ClassVar = 0.01  # weight decay
 
     out_model: LocalPath
     base: str | LocalPath | None = None
@@ -90,13 +90,10 @@ class TrainingRecipe(PairRecipe):
     batch: Annotated[int, Field(ge=1)] = 8
     max_length: Annotated[int, Field(ge=16)] = 256
     rate: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1e-4
-    warmup: Annotated[float, Field(ge=0, lt=1)] = 0.1
-    decay: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.01
+    trainer: dict[str, Any] = Field(default_factory=dict)
     pairs: dict[LocalPath, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = Field(default_factory=dict)
-    validation: Annotated[float, Field(ge=0, le=.5)] | None = None
     precision: Literal["fp32", "bf16"] = "fp32"
     device: Device = "auto"
-    checkpoint_seconds: Annotated[float, Field(ge=0)] = 120.0
 
     @model_validator(mode="after")
     def _check_base(self) -> Self:
@@ -121,16 +118,15 @@ class EncoderRecipe(TrainingRecipe):
     query_length: tokens of a question. weighting: of the question's tokens in the score, ``idf`` as in the search.
     dimensions: numbers of a token's vector, by a linear map that is trained along; null: all that the base has.
     embeddings: train the vectors of the vocabulary too. rank: of the update that is saved beside the whole model.
-    cached: compute gradients in pieces, so that a batch needs less memory and more time. keep: ``always`` writes the
-    weights; ``shown`` only if they are shown to help on questions that were not learned, which is measured where the
-    data have any; ``auto`` is shown for questions=rules without pairs, else always.
+    cached: compute gradients in pieces, so that a batch needs less memory and more time.
     """
+
+    DECAY: ClassVar = 0.0
 
     negatives: Annotated[int, Field(ge=1)] = 1
     batch: Annotated[int, Field(ge=2)] = 32
     max_length: Annotated[int, Field(ge=16)] = 96
     rate: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 5e-5
-    decay: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     adapter: Literal["memory"] | LocalPath | None = None
     query_length: Annotated[int, Field(ge=8)] = 40
     weighting: Literal["uniform", "idf"] = "idf"
@@ -138,7 +134,6 @@ class EncoderRecipe(TrainingRecipe):
     embeddings: bool = False
     rank: Annotated[int, Field(ge=1)] = 32
     cached: bool = False
-    keep: Literal["auto", "shown", "always"] = "auto"
 
     @model_validator(mode="after")
     def _check_adapter(self) -> Self:
@@ -242,33 +237,17 @@ def sources_of(update: Path) -> list[Any]:
         return []
 
 
-@dataclass(frozen=True)
-class TrainingOutcome:
-    """The loss of each step, the step whose weights are kept, and the steps and losses of evaluations, if any."""
-
-    losses: list[float]
-    step: int
-    evaluations: list[tuple[int, float]] = field(default_factory=list)
-
-
-def record_of_run(start: float, outcome: TrainingOutcome, chosen_on: dict[str, Any]) -> dict[str, Any]:
-    """Return what a training records of its run: losses, seconds since ``start``, hardware, versions and commit.
-
-    ``kept_step`` says whose weights are kept, and what chose them: ``chosen_on`` is the record of ``keep_apart``.
-    """
-    evaluations = {"evaluations": outcome.evaluations} if outcome.evaluations else {}
-    return {"losses": tenths(outcome.losses), "kept_step": {"step": outcome.step, **chosen_on, **evaluations},
-            "seconds": round(time.perf_counter() - start, 1), "hardware": manifest.hardware(),
-            "versions": manifest.versions(), **manifest.commit()}
+def record_of_run(start: float, losses: list[float]) -> dict[str, Any]:
+    """Return what a training records of its run: losses, seconds since ``start``, hardware, versions and commit."""
+    return {"losses": tenths(losses), "seconds": round(time.perf_counter() - start, 1),
+            "hardware": manifest.hardware(), "versions": manifest.versions(), **manifest.commit()}
 
 
 def run_in_words(record: dict[str, Any]) -> str:
     """Return what was learned, and how the training went, in a phrase."""
-    counts, losses, kept = record["counts"], record["losses"], record["kept_step"]
-    step = "" if "none" in kept else (
-        f", step {kept['step']:,} kept by the loss on {kept['examples']:,} examples of {kept['groups']:,} other groups")
+    counts, losses = record["counts"], record["losses"]
     return (f"{counts['examples']:,} examples of {counts['questions']:,} questions, {counts['steps']:,} steps, "
-            f"{record['seconds']:,.0f} s, loss {losses[0]:.3f} -> {losses[-1]:.3f}{step}")
+            f"{record['seconds']:,.0f} s, loss {losses[0]:.3f} -> {losses[-1]:.3f}")
 
 
 def tenths(losses: Sequence[float]) -> list[float]:

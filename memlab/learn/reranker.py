@@ -14,7 +14,6 @@ to continue an interrupted training.
 
 from __future__ import annotations
 
-import dataclasses
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -24,7 +23,6 @@ from memlab.learn.cross_fit_rerank import write
 from memlab.learn.pairs import draw
 from memlab.learn.recipe import TrainingRecipe, finished_record, record_of_run, run_in_words, train_command
 from memlab.learn.sources import read_sources
-from memlab.learn.validation import keep_apart
 from memlab.models.local.base import files_digest
 from memlab.runtime.files import atomic_dir
 from memlab.runtime.machine import enough_memory
@@ -38,16 +36,12 @@ def train(recipe: TrainingRecipe, words: list[str], watch: Callable[[int, float]
     A finished model of the same recipe and examples returns at once. ``watch(step, loss)`` is called after each step.
     Raises MemlabError where there is no example, or where the folder holds another model.
     """
-    kept, sources, others = read_sources(recipe, words)
+    kept, sources, _ = read_sources(recipe, words)
     known = sources[0]
     if recipe.pairs:  # questions of files count by their texts alone, wherever they are asked
         known = {"sources": sources, "fold": "all", "held_out": [],
                  "learnt": sorted({text for source in sources for text in source["learnt"]})}
-    measured = others is not None and len(others.questions) > 0
-    kept, apart, chosen_on = keep_apart(kept, recipe.validation, measured, recipe.seed)
     lists = draw(kept, recipe.negatives, recipe.epochs, recipe.batch, recipe.seed)
-    if apart.height:
-        lists = dataclasses.replace(lists, validation=draw(apart, recipe.negatives, 1, recipe.batch, recipe.seed))
     settings = recipe.settings()
     base = files_digest(recipe.base_folder())
     mark = spec_digest({"recipe": settings, "base": base, "held_out": known["held_out"], "lists": lists})
@@ -58,13 +52,13 @@ def train(recipe: TrainingRecipe, words: list[str], watch: Callable[[int, float]
     start = time.perf_counter()
     model = training.load_reranker(recipe)
     checkpoints = recipe.out_model.with_name(f"{recipe.out_model.name}.unfinished")
-    outcome = training.train_reranker(model, lists, recipe, checkpoints, mark, watch)
+    losses = training.train_reranker(model, lists, recipe, checkpoints, mark, watch)
     record = {
         "mark": mark, **known, "recipe": spec(settings), "base": base,
         "counts": {"examples": kept.height, "questions": kept["query"].n_unique(),
                    "passages": len({*kept["positive"], *kept["negatives"].explode()}),
-                   "held_out": len(known["held_out"]), "steps": len(outcome.losses)},
-        **record_of_run(start, outcome, chosen_on),
+                   "held_out": len(known["held_out"]), "steps": len(losses)},
+        **record_of_run(start, losses),
     }
     with atomic_dir(recipe.out_model) as temporary:  # so that the folder is whole or absent
         model.save_pretrained(str(temporary), create_model_card=False)

@@ -21,10 +21,8 @@ from memlab.data.dataset import GroupBy
 from memlab.errors import MemlabError
 from memlab.harness.arm import load
 from memlab.learn.command import read_arm
-from memlab.learn.folds import scored_evidence
 from memlab.learn.pairs import NEEDED, Fold, draw_examples, examples, read_examples, split, write_examples
 from memlab.learn.recipe import PairRecipe, TrainingRecipe, train_command
-from memlab.learn.validation import with_groups
 from memlab.pipeline import Pipeline
 from memlab.questions.facts import StatedFact, facts_of
 from memlab.runtime.machine import OF_A_RUN, enough_memory
@@ -74,10 +72,8 @@ def with_rule_questions(tables: Tables) -> Tables:
 def make_examples(tables: Tables, pipeline: Pipeline, recipe: PairRecipe, store: Store) -> tuple[pl.DataFrame, Fold]:
     """Return the examples of a loaded data set, and its training and held-out questions.
 
-    The pipeline's first stage gives the negatives; its later slots do not run. Examples have a ``group``, null where
-    one may not choose the best step of a training. Raises MemlabError without any example.
+    The pipeline's first stage gives the negatives; its later slots do not run. Raises MemlabError without any example.
     """
-    marked = scored_evidence(tables).join(tables["questions"].select("question", "corpus"), on="question")
     if recipe.questions == "rules":
         tables = with_rule_questions(tables)
         if not tables["questions"].height:
@@ -90,8 +86,7 @@ def make_examples(tables: Tables, pipeline: Pipeline, recipe: PairRecipe, store:
     if not kept.height:
         raise MemlabError("no question has an evidence turn and another turn to tell it from",
                           where="learn/pairs", fix="data with turn-level evidence, a larger depth or a smaller margin")
-    measured = marked if recipe.questions == "rules" else marked.join(fold.held_out, on="question", how="semi")
-    return with_groups(kept, ranked, measured), fold
+    return kept, fold
 
 
 def source_record(dataset: dict[str, Any], pipeline: Pipeline, recipe: PairRecipe, fold: Fold) -> dict[str, Any]:
@@ -138,7 +133,7 @@ def read_sources(recipe: TrainingRecipe, words: list[str]
                  ) -> tuple[pl.DataFrame, list[dict[str, Any]], MarkedQuestions | None]:
     """Return the examples of the recipe's files or of the data set of the words, and what is known of each source.
 
-    The questions of the data set that are not learned come third; files have none, and no groups.
+    The questions of the data set that are not learned come third; files have none.
     """
     if not recipe.pairs:
         kept, record, marked = data_examples(recipe, words)
@@ -150,7 +145,7 @@ def read_sources(recipe: TrainingRecipe, words: list[str]
     for file, times in recipe.pairs.items():
         read, record = read_examples(file)
         taken = times_over(read, times, recipe.seed)
-        frames.append(taken.with_columns(group=pl.lit(None, pl.Int64)))
+        frames.append(taken)
         records.append({**record, "file": file.name, "times": times,
                         "learnt": sorted(text_hash(query) for query in taken["query"].unique())})
     return pl.concat(frames), records, None

@@ -139,23 +139,6 @@ class OracleSetSelect:
             "\0selected"))
 
 
-@stage(sees=("gold",))
-class OracleTypeSelect:
-    """Select K by the benchmark's own question type, as ``by_type`` would with a perfect classifier."""
-
-    reads: ClassVar = ("ranking", "gold")
-    writes: ClassVar = ("ranking",)
-
-    k_by_category: dict[str, Count] = Field(default_factory=dict)
-    otherwise: Count = 10
-
-    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
-        """Return the ranking with ``selected``; a category without a K of its own takes ``otherwise``."""
-        k = tables["gold"].select("question", pl.col("category").replace_strict(
-            self.k_by_category, default=self.otherwise, return_dtype=pl.Int32).alias("k"))
-        return cut(tables["ranking"], k)
-
-
 _ROW = ["question", *SESSION, "said_on", "turn", "unit", "shown", "tokens"]
 
 

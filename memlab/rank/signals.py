@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from datetime import date
-from typing import Annotated, Any, Literal, Protocol, runtime_checkable
+from typing import Annotated, Literal, Protocol, runtime_checkable
 
 import polars as pl
 from pydantic import AfterValidator, Field, model_validator
 
-from memlab.errors import MemlabError, did_you_mean
+from memlab.errors import did_you_mean
 from memlab.question_types import VOCABULARY
-from memlab.stage import LocalPath, Names, name_of, stage
-from memlab.tables import SESSION, Tables, as_of, text_hash
+from memlab.stage import Names, stage
+from memlab.tables import SESSION, Tables, as_of
 
 
 @runtime_checkable
@@ -231,55 +230,19 @@ class Recency:
         return ours.select(*PAIR, (1 - value if self.inverted else value).alias("value"))
 
 
-_COLUMNS = {"text": pl.String, "useful": pl.Int64, "useless": pl.Int64, "on": pl.Date}
-
-
 @stage
 class Feedback:
     """(useful + 1) / (useful + useless + 2): the share of good votes, with one vote of each kind as a prior.
 
-    In a live memory the votes are those that it has recorded (``Memory.feedback``). An experiment reads them from
-    ``path``, JSON Lines of {"text": a memory's value or key word for word, "useful": 2, "useless": 0, "on":
-    "2023-05-20"}, any number of lines per text; without a file there are none. Feedback of a later day than the
-    question's is left out. The counts of all memories of a unit are added; a unit without feedback has .5.
+    The votes are those that a live memory has recorded (``Memory.feedback``). In an experiment there are none, and each
+    unit has .5.
     """
 
-    path: LocalPath | None = None
     name: str = "feedback"
-
-    @model_validator(mode="after")
-    def _readable(self) -> Feedback:
-        self.read()
-        return self
-
-    def identity(self) -> dict[str, Any]:
-        """Return the content of the file, not its path."""
-        content = b"" if self.path is None else self.path.read_bytes()
-        return {"is": name_of(type(self)), "name": self.name,
-                "feedback": hashlib.blake2b(content, digest_size=16).hexdigest()}
-
-    def read(self) -> pl.DataFrame:
-        """Return (text_id, useful, useless, on); raise MemlabError for a file that does not hold that."""
-        if self.path is None:
-            return pl.DataFrame(schema={"text_id": pl.String, "useful": pl.Int64, "useless": pl.Int64, "on": pl.Date})
-        try:
-            rows = pl.read_ndjson(self.path, schema={**_COLUMNS, "on": pl.String}).with_columns(
-                pl.col("on").str.to_date("%Y-%m-%d"))
-        except (OSError, pl.exceptions.PolarsError) as error:
-            raise MemlabError(str(error).splitlines()[0], where=f"feedback, {self.path}",
-                              fix='write lines of {"text": "", "useful": 1, "useless": 0, "on": "2023-05-20"}'
-                              ) from None
-        if rows.null_count().sum_horizontal().sum():
-            raise MemlabError("a line lacks text, useful, useless or on", where=f"feedback, {self.path}",
-                              fix="write all four in every line")
-        ids = pl.Series("text_id", [text_hash(text) for text in rows["text"]], pl.String)
-        return rows.select(ids, "useful", "useless", "on")
 
     def values(self, tables: Tables) -> pl.DataFrame:
         """Return (question, unit, value)."""
-        either = pl.concat_list("key_id", "value_id").alias("text_id")
-        texts = tables["memories"].select("memory", either).explode("text_id").unique()
-        return share_of_useful(tables, on_units(tables).join(texts, on="memory").join(self.read(), on="text_id"))
+        return tables["ranking"].select(*PAIR, pl.lit(0.5).alias("value"))
 
 
 def share_of_useful(tables: Tables, votes: pl.DataFrame) -> pl.DataFrame:

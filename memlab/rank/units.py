@@ -92,7 +92,7 @@ def signals_of(ranking: pl.DataFrame) -> list[str]:
     return [c for c in ranking.columns if c not in SCHEMAS["ranking"] and c not in MEASURED]
 
 
-MEASURED = frozenset({"tokens", "coverage", "unreachable", "probability", "value", "shown_from", "cut_cost"})
+MEASURED = frozenset({"tokens", "coverage", "unreachable", "probability", "value", "shown_from"})
 """Columns of a ranking that describe a unit's cost or a cut, not its relevance."""
 
 

@@ -17,7 +17,7 @@ from memlab.harness.arm import Arm, refusal
 from memlab.harness.results import read_arm
 from memlab.learn.coverage import CrossFitCoverage, LearnedK
 from memlab.learn.fits import save
-from memlab.learn.question_classifier import Centroids
+from memlab.learn.fusion_weight import CrossFitWeight
 from memlab.learn.ranker.model import fit
 from memlab.learn.ranker.stage import candidates
 from memlab.pipeline import Pipeline
@@ -126,9 +126,9 @@ def test_a_missing_part_is_named_and_the_others_stand(tmp_path: Path) -> None:
 def test_what_learns_from_all_questions_before_the_ranking_is_refused() -> None:
     assert refusal(lexical()) is None
     assert refusal(lexical(select=LEARNED)) is None  # it learns behind the merge
-    reason = refusal(lexical(classify=Centroids(embedder=preset("plain").dense.embedder)))
+    reason = refusal(lexical(score=CrossFitWeight()))
     assert reason is not None
-    assert "classify: Centroids learns" in reason
+    assert "score: CrossFitWeight learns" in reason
 
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=12), st.integers(1, 9))

@@ -58,8 +58,8 @@ def test_shards_are_no_part_of_an_arm_and_unfit_arms_are_reported(tmp_path: Path
     assert one.folder() == parted.folder()
     with pytest.raises(Faults, match="shards: 0 parts"):
         read(words(tmp_path, "shards=0"))
-    with pytest.raises(Faults, match="shards: classify: Centroids learns from all questions"):
-        read(words(tmp_path, "shards=2", "query/classify=centroid"))
+    with pytest.raises(Faults, match="shards: score: CrossFitWeight learns from all questions"):
+        read(words(tmp_path, "shards=2", "rank/score=cross_fit_weight"))
 
 
 def test_a_job_must_live_until_its_signal() -> None:

@@ -16,7 +16,6 @@ from memlab.data import numbering
 from memlab.data.numbering import Numbering, draws
 from memlab.harness.arm import Arm, load
 from memlab.learn.coverage import CrossFitCoverage, LearnedK
-from memlab.learn.question_classifier import Centroids
 from memlab.query.decompose import RuleDecompose
 from memlab.query.original import ShuffledQueries
 from memlab.rank.adaptive_k import TokenMatchedK
@@ -129,8 +128,7 @@ ARMS: dict[str, dict[str, Any]] = {
     "random": {"score": RandomScore(seed=3)},
     "wrong": {"query": ShuffledQueries()},
     "folds": {"select": LearnedK(coverage=CrossFitCoverage(level="turn", folds=2))},
-    "classes": {"classify": Centroids(embedder=WordEmbedder(), folds=2), "select": LearnedK(
-        coverage=CrossFitCoverage(level="turn", folds=3, by="evidence"))},
+    "evidence": {"select": LearnedK(coverage=CrossFitCoverage(level="turn", folds=3, by="evidence"))},
     "several": {"decompose": RuleDecompose(), "time": EmptyStage(), "window": TimeWindowBoost(),
                 "dense": Dense(embedder=WordEmbedder())},
 }

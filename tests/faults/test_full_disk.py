@@ -101,8 +101,6 @@ QUICK = {
     "import": Command(import_chats, lambda root, place: [str(root / "chat.json"), "--out", str(place)], import_some),
     "store": Command(store, lambda root, place: ["compact", "--store", str(place)], store_some_vectors, status=2),
     "judge": Command(judge, judged, write_answers),
-    "sheet": Command(judge, lambda root, place: [*judged(root, root / "answers"), "--sheet", str(place / "sheet.csv")],
-                     lambda root, place: (place.mkdir(exist_ok=True), write_answers(root, root / "answers"))),
     "pairs": Command(train, lambda root, place: ["pairs", *words(root), f"file={place / 'pairs.jsonl'}"]),
     "coverage": Command(train, lambda root, place: ["coverage", *words(root), f"file={place / 'fit.json'}"]),
 }

@@ -8,10 +8,8 @@ from memlab.data.synthetic.dataset import Synthetic
 from memlab.evaluate.curves import BY_CLASS, CONSTANT, RULE
 from memlab.evaluate.evidence import selection
 from memlab.harness.run_tables import rule_curve
-from memlab.learn.conformal import ConformalSelect
 from memlab.learn.coverage import CrossFitCoverage, LearnedK
 from memlab.learn.probability import CalibratedTopP, CrossFitProbability, Marginal
-from memlab.learn.truncation import LearnedTruncation
 from memlab.pipeline import apply
 from memlab.rank.adaptive_k import AdaptiveK, TopP
 from memlab.rank.select import Budget, ByType, Fixed, Gap
@@ -41,8 +39,7 @@ def curve_of(select, tables: Tables, store: Store) -> pl.DataFrame | None:
 @pytest.mark.parametrize("select", [ByType(), Gap(), Budget(tokens=300),
                                     LearnedK(coverage=CrossFitCoverage(level="turn", folds=2)),
                                     Marginal(probability=CrossFitProbability(folds=2)), AdaptiveK(), TopP(),
-                                    CalibratedTopP(probability=CrossFitProbability(folds=2)), ConformalSelect(),
-                                    LearnedTruncation(folds=2)],
+                                    CalibratedTopP(probability=CrossFitProbability(folds=2))],
                          ids=lambda select: type(select).__name__)
 def test_every_adaptive_rule_has_a_curve_of_its_settings(select, tables: Tables, store: Store) -> None:
     curve = curve_of(select, tables, store)

@@ -15,7 +15,6 @@ from memlab.judge.__main__ import main
 from memlab.judge.llm import LlmJudge
 from memlab.judge.official import OfficialJudge
 from memlab.models.chat.openai import OpenAIChat
-from memlab.models.protocols import Completion
 from memlab.report.build import verdict_counts
 from memlab.stage import Stage
 from memlab.store import Store
@@ -91,33 +90,6 @@ def test_a_finished_reply_is_judged_on_what_follows_the_thinking(style: str, bef
     assert (verdict["correct"], verdict["fault"]) == (right, None)
 
 
-@pytest.mark.parametrize(("style", "text"), [
-    ("strict", '```json\n{"verdict": "yes"}\n```'), ("memorystack", f"```json\n{JSON}\n```"),
-    ("memorystack", f"<think>{{no}}</think>```json\n{JSON}\n```")])
-def test_fenced_json_is_read(style: str, text: str, tmp_path: Path) -> None:
-    assert row(style, {"content": text}, "stop", tmp_path)["correct"] is True
-
-
-def test_content_in_parts_is_joined(tmp_path: Path) -> None:
-    parts = [{"type": "thinking", "thinking": [{"type": "text", "text": "yes"}]}, {"type": "text", "text": "no"}]
-    assert row("strict", {"content": parts}, "stop", tmp_path)["correct"] is False
-
-
-@pytest.mark.parametrize("style", STYLES)
-def test_the_limit_is_a_setting_and_the_scripts_is_not(style: str, data: Path,  # noqa: F811
-                                                       capsys: pytest.CaptureFixture[str]) -> None:
-    path = lines(data.parent / "h.jsonl", *ANSWERS)
-    with serving(rule=lambda _: JSON if style == "memorystack" else "yes") as server:
-        call = [str(path), *words(data, "--judge", style), "--chat.model", "tiny", f"--chat.url={server.url}"]
-        assert main(call) == 0
-        assert server.requests[-1]["max_tokens"] == (10 if style == "official" else 1024)
-        assert main([*call, "judge.max_tokens=77"]) == (1 if style == "official" else 0)
-        if style != "official":
-            assert server.requests[-1]["max_tokens"] == 77
-        assert main([*call, "--judge.max_tokns", "77"]) == 1
-        assert "--judge.max_tokns: " in capsys.readouterr().err
-
-
 def test_the_command_counts_them_beside_the_accuracy(data: Path,  # noqa: F811
                                                      capsys: pytest.CaptureFixture[str]) -> None:
     path = lines(data.parent / "h.jsonl", *ANSWERS)
@@ -156,8 +128,3 @@ def test_reports_count_them_and_pairs_without_a_verdict_are_left_out(tmp_path: P
     pairs = paired_values(*frames, "answer/strict")
     assert pairs is not None
     assert pairs[0].tolist() == [1.0]
-
-
-def test_thinking_that_is_quoted_stays() -> None:
-    text = "Write <think> before it."
-    assert Completion(text, 0, 0, 0.0).answer == text

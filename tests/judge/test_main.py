@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -92,13 +90,6 @@ def test_a_rule_needs_no_server(data: Path, capsys: pytest.CaptureFixture[str]) 
     assert "mean of the types: .2222" in out  # (2/3 + 0 + 0) / 3
 
 
-def test_an_entry_of_the_table_is_found_by_a_process_that_composed_nothing(data: Path) -> None:
-    path = lines(data.parent / "h.jsonl", *ANSWERS)
-    done = subprocess.run([sys.executable, "-m", "memlab", "judge", str(path), *words(data, "--judge", "contains")],
-                          capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
 def rule(messages: list[dict[str, str]]) -> str:
     text = messages[-1]["content"]
     return "Yes" if "There were 3" in text else "No, that was yesterday." if "milk" in text else "no"
@@ -148,12 +139,6 @@ def test_every_broken_line_is_told_and_nothing_scored(data: Path, capsys: pytest
     assert not Path(f"{path}.verdicts.jsonl").exists()
 
 
-def test_half_a_character_is_no_reason_to_stop(data: Path) -> None:
-    path = lines(data.parent / "h.jsonl", '{"question_id": "a1", "hypothesis": "3 \\ud83d"}')
-    assert main([str(path), *words(data, "--judge", "contains")]) == 0
-    assert verdicts(path)[0]["correct"] is True
-
-
 @pytest.mark.parametrize(("text", "fault"), [
     ("", "there is no line"), ('{"question_id": "zz", "hypothesis": "x"}', "no line names a question"),
     ("[1", "is not a JSON list"), ("\ufeff", "there is no line")])
@@ -169,17 +154,6 @@ def test_files_that_cannot_be_scored(tmp_path: Path, text: str, fault: str) -> N
 def test_a_json_list_is_read_and_further_fields_are_allowed(tmp_path: Path) -> None:
     path = write(tmp_path / "h.json", [{**said("a1", "x"), "model": "y"}])
     assert cases.read(path, {"a1": 4}).hypotheses == {4: "x"}
-
-
-def test_labels_by_hand(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path, sheet = lines(data.parent / "h.jsonl", *ANSWERS), data.parent / "s.csv"
-    assert main([str(path), *words(data, "--judge", "contains", "--sheet", str(sheet))]) == 0
-    marks = iter(["yes", "no", "yes", "yes", "no"])
-    rows = sheet.read_text("utf-8-sig").splitlines()
-    filled = [rows[0], *(row + next(marks) for row in rows[1:])]
-    sheet.write_text("\n".join(filled) + "\n")
-    assert main([str(path), *words(data, "--judge", "contains", "--labels", str(sheet))]) == 0
-    assert "sensitivity against labels by hand: .6667" in capsys.readouterr().out
 
 
 def test_official_counts_by_hand(data: Path) -> None:

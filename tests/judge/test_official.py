@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from memlab.data.benchmarks import official
-from memlab.data.fetch import fetch
 from memlab.errors import MemlabError
 from memlab.judge.official import OfficialJudge
 from memlab.models.protocols import Message
@@ -48,25 +46,6 @@ def test_without_the_script_it_says_where_to_get_it(memlab_home: Path) -> None:
     with pytest.raises(MemlabError, match=r"evaluate_qa.py.*memlab data fetch longmemeval_judge.*"
                                           r"xiaowu0162/LongMemEval.*judge.script"):
         OfficialJudge(chat=says("yes"))
-
-
-def test_the_script_is_fetched_and_verified(server: Server, memlab_home: Path,  # noqa: F811
-                                            monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    put(tmp_path, monkeypatch)
-    server.body = SCRIPT.encode()
-    assert fetch("longmemeval_judge", base=server.base, quiet=True) == memlab_home / "data" / "evaluate_qa.py"
-    assert server.asked[0][0] == "/files/evaluate_qa.py"
-    assert OfficialJudge(chat=says("yes")).name == "official"
-    server.body = b"something else"
-    (memlab_home / "data" / "evaluate_qa.py").unlink()
-    with pytest.raises(MemlabError, match="checksum"):
-        fetch("longmemeval_judge", base=server.base, quiet=True)
-
-
-def test_the_published_place_and_checksum() -> None:
-    entry = official("longmemeval_judge")
-    assert f"{entry.base}/{entry.file}".endswith("xiaowu0162/LongMemEval/main/src/evaluation/evaluate_qa.py")
-    assert (entry.size, entry.sha256) == (7_436, "ecce9c4c79dc89d99534ac17b383a5cbb5b9f0c69ee98adaf0684742e3d95251")
 
 
 def test_another_version_needs_a_setting(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ from memlab.models.protocols import PairScorer
 from memlab.rank.rerank import Rerank
 from memlab.stage import spec_digest
 from memlab.store import Store
-from memlab.tables import GOLD, Tables
-from tests.learn.small_models import LEXICAL, lives, ranked, tiny
+from memlab.tables import Tables
+from tests.learn.small_models import lives, ranked
 from tests.search.world import Overlap
 
 pytestmark = pytest.mark.slow
@@ -38,14 +38,9 @@ def model(folder: Path, base: Path, tables: Tables, fold: str, shift: float = 0.
 
 
 @pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny(tmp_path_factory.mktemp("base"))
-
-
-@pytest.fixture(scope="module")
-def folds(base: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def folds(tiny_reranker: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     home = tmp_path_factory.mktemp("folds")
-    return [model(home / f"{k}", base, lives(), f"{k}/2", shift=100.0 * k) for k in (1, 2)]
+    return [model(home / f"{k}", tiny_reranker, lives(), f"{k}/2", shift=100.0 * k) for k in (1, 2)]
 
 
 def run(stage, tables: Tables | None = None) -> pl.DataFrame:
@@ -64,16 +59,17 @@ def test_each_question_is_scored_by_the_model_that_held_it_out(folds: list[Path]
     assert run(CrossFitRerank(paths=folds[::-1], pool=3)).equals(got)  # the order of the folders is nothing
 
 
-def test_a_question_that_may_have_been_learnt_is_refused(folds: list[Path], base: Path, tmp_path: Path) -> None:
+def test_a_question_that_may_have_been_learnt_is_refused(folds: list[Path], tiny_reranker: Path, tmp_path: Path
+                                                         ) -> None:
     with pytest.raises(MemlabError, match="held out of none of these models"):
         run(CrossFitRerank(paths=folds[:1]))
-    everything = model(tmp_path / "all", base, lives(), "all")
+    everything = model(tmp_path / "all", tiny_reranker, lives(), "all")
     with pytest.raises(MemlabError, match="32 of 32 questions"):
         run(CrossFitRerank(paths=[everything]))
 
 
-def test_a_model_of_other_data_scores_all_questions(base: Path, tmp_path: Path) -> None:
-    folder = model(tmp_path / "all", base, lives(), "all")
+def test_a_model_of_other_data_scores_all_questions(tiny_reranker: Path, tmp_path: Path) -> None:
+    folder = model(tmp_path / "all", tiny_reranker, lives(), "all")
     record = json.loads((folder / "training.json").read_text())
     (folder / "training.json").write_text(json.dumps(record | {"learnt": ["another question's hash"]}))
     got = run(CrossFitRerank(paths=[folder], pool=4))
@@ -105,14 +101,6 @@ def test_a_wrong_question_is_routed_by_the_right_one(folds: list[Path]) -> None:
     assert again.equals(got)
 
 
-def test_it_sees_no_gold_and_runs_in_the_pipeline(folds: list[Path]) -> None:
-    stage = CrossFitRerank(paths=folds, pool=3)
-    assert not GOLD & {*stage.reads, *stage.writes}
-    made = LEXICAL.replace(rerank=stage).run(lives(), Store())
-    assert made["ranking"].filter("selected")["cross_encoder"].null_count() < made["ranking"].height
-    assert isinstance(stage.scorer, PairScorer)
-
-
 def test_the_identity_is_of_content_not_place(folds: list[Path], tmp_path: Path) -> None:
     moved = [Path(shutil.copytree(f, tmp_path / f.name)) for f in folds]
     one = spec_digest(CrossFitRerank(paths=folds))
@@ -121,11 +109,11 @@ def test_the_identity_is_of_content_not_place(folds: list[Path], tmp_path: Path)
     assert spec_digest(CrossFitRerank(paths=folds[:1])) != one
 
 
-def test_what_cannot_work_is_refused_when_it_is_made(base: Path, tmp_path: Path) -> None:
+def test_what_cannot_work_is_refused_when_it_is_made(tiny_reranker: Path, tmp_path: Path) -> None:
     with pytest.raises(MemlabError, match="no model is given"):
         CrossFitRerank(paths=[])
     with pytest.raises(MemlabError, match="takes models from elsewhere"):
-        CrossFitRerank(paths=[base])
+        CrossFitRerank(paths=[tiny_reranker])
     with pytest.raises(MemlabError, match=r"training\.json"):
         CrossFitRerank(paths=[tmp_path / "gone"])
 

@@ -27,15 +27,10 @@ from memlab.rank.rerank import Rerank
 from memlab.run import main as run_main
 from memlab.store import Store
 from memlab.tables import text_hash, with_text
-from tests.learn.small_models import LEXICAL, tiny_encoder
+from tests.learn.small_models import LEXICAL
 from tests.small import LIVES, lives
 
 WORDS = [*LIVES, "search/dense=none", "track=none"]
-
-
-@pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_encoder(tmp_path_factory.mktemp("base"))
 
 
 def recipe(folder: Path, base: Path, **fields: Any) -> EncoderRecipe:
@@ -52,18 +47,18 @@ def scores_of(embedder: SentenceEmbedder, queries: list[str], passages: list[str
 
 
 @pytest.fixture(scope="module")
-def headed(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def headed(tiny_base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The base with a linear layer of token vectors beside it, as bge-m3 has one."""
     import torch
 
-    folder = shutil.copytree(base, tmp_path_factory.mktemp("headed") / "encoder")
+    folder = shutil.copytree(tiny_base, tmp_path_factory.mktemp("headed") / "encoder")
     torch.manual_seed(1)
     torch.save(torch.nn.Linear(32, 16).state_dict(), folder / M3_HEAD)
     return Path(folder)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["base", "headed"])
+@pytest.mark.parametrize("kind", ["tiny_base", "headed"])
 def test_the_loss_is_the_softmax_of_weighted_maxsim_over_all_passages_of_a_step(
         kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     base = request.getfixturevalue(kind)
@@ -85,13 +80,15 @@ def test_the_loss_is_the_softmax_of_weighted_maxsim_over_all_passages_of_a_step(
         share = weight[ids] / weight[ids].sum()
         row = np.array([share @ (matrix @ vectors[text][1].T).max(axis=1) for text in passages]) * 20
         by_hand.append(np.log(np.exp(row).sum()) - row[2 * number])
-    (loss,) = encoder_training.train_encoder(parts, lists, settings, tmp_path / "c", "mark").losses
+    (loss,) = encoder_training.train_encoder(parts, lists, settings, tmp_path / "c", "mark")
     assert loss == pytest.approx(np.mean(by_hand), abs=1e-4)
 
 
 @pytest.mark.slow
-def test_a_training_gives_a_model_and_its_update_and_returns_at_once_when_it_is_there(base: Path, tmp_path: Path
-                                                                                       ) -> None:
+@pytest.mark.parametrize("kind", ["tiny_base", "headed"])
+def test_a_training_gives_a_model_and_its_update_and_returns_at_once_when_it_is_there(
+        kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    base = request.getfixturevalue(kind)
     settings = recipe(tmp_path, base, rank=32, rate=1e-2)
     record = encoder.train(settings, [*WORDS, f"store={tmp_path}/store"])
     assert record["counts"]["steps"] > 1
@@ -102,48 +99,31 @@ def test_a_training_gives_a_model_and_its_update_and_returns_at_once_when_it_is_
     np.testing.assert_allclose(scores_of(updated, *texts), scores_of(whole, *texts), atol=2e-3)
     assert np.abs(scores_of(updated, *texts) - scores_of(plain, *texts)).max() > 1e-2
     assert updated.identity() != plain.identity()
+    head = settings.out_model / M3_HEAD
+    assert not head.is_file() or head.read_bytes() == (base / M3_HEAD).read_bytes()
     again = encoder.train(settings, [*WORDS, f"store={tmp_path}/store"])
     assert (again["mark"], again["seconds"]) == (record["mark"], record["seconds"])
 
 
 @pytest.mark.slow
-def test_fewer_dimensions_are_a_map_of_the_token_vectors(base: Path, tmp_path: Path) -> None:
-    settings = recipe(tmp_path, base, dimensions=8)
+def test_fewer_dimensions_are_a_map_of_the_token_vectors(headed: Path, tmp_path: Path) -> None:
+    settings = recipe(tmp_path, headed, dimensions=8)
     encoder.train(settings, [*WORDS, f"store={tmp_path}/store"])
-    embedder = SentenceEmbedder(path=base, name="base", adapter=settings.out_model / encoder.UPDATE)
-    assert embedder.token_width() == 8
+    embedder = SentenceEmbedder(path=headed, name="base", adapter=settings.out_model / encoder.UPDATE)
     (_, _, (matrix,)), = LateInteraction(embedder=embedder).token_vectors(["My cat is called Tom."], "document")
-    assert matrix.shape[1] == 8
+    assert matrix.shape[1] == embedder.token_width() == 8
     np.testing.assert_allclose(np.linalg.norm(matrix, axis=1), 1, atol=1e-5)
 
 
 @pytest.mark.slow
-def test_the_base_keeps_its_own_layer_of_token_vectors(headed: Path, tmp_path: Path) -> None:
-    settings = recipe(tmp_path, headed, rank=32, rate=1e-2)
-    encoder.train(settings, [*WORDS, f"store={tmp_path}/store"])
-    whole = SentenceEmbedder(path=settings.out_model, name="whole")
-    updated = SentenceEmbedder(path=headed, name="base", adapter=settings.out_model / encoder.UPDATE)
-    texts = ["What is my cat called?"], ["My cat is called Tom.", "It rained."]
-    np.testing.assert_allclose(scores_of(updated, *texts), scores_of(whole, *texts), atol=2e-3)
-    assert (settings.out_model / M3_HEAD).read_bytes() == (headed / M3_HEAD).read_bytes()
-    small = recipe(tmp_path / "small", headed, dimensions=8)
-    encoder.train(small, [*WORDS, f"store={tmp_path}/store"])
-    mapped = SentenceEmbedder(path=headed, name="base", adapter=small.out_model / encoder.UPDATE)
-    (_, _, (matrix,)), = LateInteraction(embedder=mapped).token_vectors(texts[0], "document")
-    assert matrix.shape[1] == mapped.token_width() == 8
-
-
-@pytest.mark.slow
-def test_the_same_recipe_gives_the_same_bytes_also_after_an_interruption(base: Path, tmp_path: Path) -> None:
-    words = [*WORDS, f"store={tmp_path}/store"]
-    whole = recipe(tmp_path / "a", base, checkpoint_seconds=0)
-    encoder.train(whole, words)
-    cut = recipe(tmp_path / "b", base, checkpoint_seconds=0)
-
+def test_the_same_recipe_gives_the_same_bytes_also_after_an_interruption(tiny_base: Path, tmp_path: Path) -> None:
     def stop(step: int, loss: float) -> None:  # noqa: ARG001
         if step == 1:
             raise KeyboardInterrupt
 
+    words = [*WORDS, f"store={tmp_path}/store"]
+    whole, cut = recipe(tmp_path / "a", tiny_base), recipe(tmp_path / "b", tiny_base)
+    encoder.train(whole, words)
     with pytest.raises(KeyboardInterrupt):
         encoder.train(cut, words, stop)
     steps: list[int] = []
@@ -153,11 +133,11 @@ def test_the_same_recipe_gives_the_same_bytes_also_after_an_interruption(base: P
 
 
 @pytest.mark.slow
-def test_a_run_says_how_many_of_its_questions_the_encoder_has_learned(base: Path, tmp_path: Path) -> None:
+def test_a_run_says_how_many_of_its_questions_the_encoder_has_learned(tiny_base: Path, tmp_path: Path) -> None:
     words = [*WORDS, f"store={tmp_path}/store"]
-    encoder.train(recipe(tmp_path, base, fold="1/2"), words)
+    encoder.train(recipe(tmp_path, tiny_base, fold="1/2"), words)
     assert run_main([*LIVES, "track=none", "search/lexical=none", f"store={tmp_path}/store", f"out={tmp_path}/runs",
-                     f"embedder.path={base}", "embedder.name=tiny",
+                     f"embedder.path={tiny_base}", "embedder.name=tiny",
                      f"embedder.adapter={tmp_path}/m/{encoder.UPDATE}"]) == 0
     (file,) = (tmp_path / "runs").glob("*/*/*/manifest.json")
     ((what, counted),) = [entry for entry in json.loads(file.read_text())["told"].items() if "learned" in entry[0]]
@@ -166,19 +146,16 @@ def test_a_run_says_how_many_of_its_questions_the_encoder_has_learned(base: Path
 
 
 @pytest.mark.slow
-def test_what_is_not_shown_to_help_is_not_kept(base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = [*WORDS, f"store={tmp_path}/store", f"base={base}", "questions=rules", "device=cpu", "batch=4", "epochs=1"]
-    assert train_main(["encoder", f"out_model={tmp_path}/m", "rate=1e-9", *words]) == 0
+def test_the_line_at_the_end_says_whether_the_weights_are_shown_to_help(
+        tiny_base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [*WORDS, f"store={tmp_path}/store", f"base={tiny_base}", "questions=rules", "device=cpu", "batch=4",
+             "epochs=1", "rate=1e-9"]
+    assert train_main(["encoder", f"out_model={tmp_path}/m", *words]) == 0
     said = capsys.readouterr().out
     assert "questions that it did not learn, turn nDCG@10 went from" in said
-    assert "it is not shown to help; the old weights stay" in said
-    assert [path.name for path in (tmp_path / "m").iterdir()] == ["training.json"]
+    assert "it is not shown to help" in said
     found = json.loads((tmp_path / "m" / "training.json").read_text())["not_learned"]
     assert found["before"] == pytest.approx(found["after"], abs=1e-3)
-    assert train_main(["encoder", f"out_model={tmp_path}/m", "rate=1e-9", "keep=always", *words]) == 1
-    assert "give another folder" in capsys.readouterr().err  # it never passes for a finished one with weights
-    assert train_main(["encoder", f"out_model={tmp_path}/n", "rate=1e-9", "keep=always", *words]) == 0
-    assert (tmp_path / "n" / encoder.UPDATE).is_file()
 
 
 def test_a_gain_is_shown_by_the_paired_test_alone() -> None:
@@ -195,7 +172,7 @@ def test_a_gain_is_shown_by_the_paired_test_alone() -> None:
 
 
 @pytest.mark.slow
-def test_examples_go_through_files_and_one_is_taken_several_times(base: Path, tmp_path: Path,
+def test_examples_go_through_files_and_one_is_taken_several_times(tiny_base: Path, tmp_path: Path,
                                                                   capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "a.jsonl"
     words = [*WORDS, f"store={tmp_path}/store"]
@@ -203,13 +180,13 @@ def test_examples_go_through_files_and_one_is_taken_several_times(base: Path, tm
     assert "6 evidence turns" in capsys.readouterr().out
     examples, record = read_examples(file)
     assert record["data"]["name"] == "synthetic"
-    kept, (source,), _ = sources.read_sources(recipe(tmp_path, base, pairs={file: 2}), [])
+    kept, (source,), _ = sources.read_sources(recipe(tmp_path, tiny_base, pairs={file: 2}), [])
     assert kept.height == 2 * examples.height
     assert (source["file"], source["times"]) == ("a.jsonl", 2)
-    half, (source,), _ = sources.read_sources(recipe(tmp_path, base, pairs={file: .5}), [])
+    half, (source,), _ = sources.read_sources(recipe(tmp_path, tiny_base, pairs={file: .5}), [])
     assert half.height == 3
     assert set(source["learnt"]) == {text_hash(query) for query in half["query"]}  # not those that were left out
-    assert train_main(["encoder", f"out_model={tmp_path}/m", f"base={base}", f"pairs={{{file}: 1}}", "batch=4",
+    assert train_main(["encoder", f"out_model={tmp_path}/m", f"base={tiny_base}", f"pairs={{{file}: 1}}", "batch=4",
                        "epochs=1", "device=cpu"]) == 0
     assert json.loads((tmp_path / "m" / "training.json").read_text())["counts"]["examples"] == 6
     assert train_main(["encoder", f"out_model={tmp_path}/m", f"pairs={{{file}: 1}}", "data=synthetic"]) == 1
@@ -217,11 +194,11 @@ def test_examples_go_through_files_and_one_is_taken_several_times(base: Path, tm
 
 
 @pytest.mark.slow
-def test_a_training_goes_on_from_an_update_and_its_own_holds_both(base: Path, tmp_path: Path) -> None:
+def test_a_training_goes_on_from_an_update_and_its_own_holds_both(tiny_base: Path, tmp_path: Path) -> None:
     words = [*WORDS, f"store={tmp_path}/store"]
-    encoder.train(recipe(tmp_path / "a", base, rate=1e-2, rank=32), words)
+    encoder.train(recipe(tmp_path / "a", tiny_base, rate=1e-2, rank=32), words)
     file = tmp_path / "a" / "m" / encoder.UPDATE
-    record = encoder.train(recipe(tmp_path / "b", base, rate=1e-9, rank=32, adapter=file), words)
+    record = encoder.train(recipe(tmp_path / "b", tiny_base, rate=1e-9, rank=32, adapter=file), words)
     (first, before), (_, after) = read_update(file), read_update(tmp_path / "b" / "m" / encoder.UPDATE)
     assert record["adapter"] == first.digest
     earlier = json.loads((tmp_path / "a" / "m" / "training.json").read_text())["sources"]
@@ -233,17 +210,6 @@ def test_a_training_goes_on_from_an_update_and_its_own_holds_both(base: Path, tm
         np.testing.assert_allclose(same, change, atol=2e-3 * np.abs(change).max())
 
 
-def test_a_part_of_a_time_is_a_sample_by_seed() -> None:
-    ten = pl.DataFrame({"query": [f"q{i}" for i in range(10)]})
-    for times, height in ((1.0, 10), (.5, 5), (2.3, 23), (.01, 1), (3.01, 30)):
-        assert sources.times_over(ten, times, 0).height == height
-    part = sources.times_over(ten, 1.3, 0)["query"].to_list()
-    assert part[:10] == ten["query"].to_list()
-    assert part[10:] == sorted(set(part[10:]))  # each once, in their order
-    assert part == sources.times_over(ten, 1.3, 0)["query"].to_list()
-    assert part != sources.times_over(ten, 1.3, 1)["query"].to_list()
-
-
 HEAD = '{"format": "memlab-examples-1", "record": {}}'
 
 
@@ -251,11 +217,9 @@ HEAD = '{"format": "memlab-examples-1", "record": {}}'
     (HEAD + '\n{"query": "q", "positive": 3, "negatives": ["n"]}', "line 2: expected query, positive and negatives"),
     (HEAD + '\n{"query": "q", "positive": "p", "negatives": []}', "line 2: expected query, positive and negatives"),
     (HEAD + '\n{"query": "q", "positive"', "line 2"), (HEAD + "\n\n", "line 2"), (HEAD, "there is no example"),
-    ("", "there is no example"), ("[]", "no file of examples"), ('{"format": "memlab-examples-1"}', "no file of exam"),
-    *((HEAD.replace("{}", record), "line 1: this is no file of examples.*a record, an object")
-      for record in ("[1]", "null", "1", '"learnt"', "true")),
-    *((HEAD.replace("{}", record), "line 1: cannot be read") for record in ('{"depth": NaN}', '{"depth": [1e999]}')),
-    ("\udcff", "cannot be read"), (HEAD + '\n{"query": "\\ud800", "positive": "p", "negatives": ["n"]}', "line 2")])
+    ("", "there is no example"), ("[]", "line 1: expected the format memlab-examples-1 and a record"),
+    ('{"format": "memlab-examples-1"}', "line 1"), (HEAD.replace("{}", "[1]"), "line 1"), ("\udcff", "line 1"),
+    (HEAD + '\n{"query": "\\ud800", "positive": "p", "negatives": ["n"]}', "line 2")])
 def test_a_damaged_file_of_examples_is_named(text: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(text.encode(errors="surrogateescape"))
     with pytest.raises(MemlabError, match=message):
@@ -268,8 +232,9 @@ def test_a_damaged_file_of_examples_is_named(text: str, message: str, tmp_path: 
     (["questions=rules", "fold=1/2"], "fold holds questions of the data out"), (["device=cuda:7"], "device=cuda:7"),
     (["adapter=memory"], "was trained from other weights"), (["adapter=/nowhere"], "cannot be read")])
 def test_what_keeps_a_training_from_starting_is_said_before_any_example_is_made(
-        words: list[str], message: str, base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert train_main(["encoder", f"out_model={tmp_path}/m", f"base={base}", "data.path=/nowhere", *words]) in (1, 2)
+        words: list[str], message: str, tiny_base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = ["encoder", f"out_model={tmp_path}/m", f"base={tiny_base}", "data.path=/nowhere", *words]
+    assert train_main(line) in (1, 2)
     assert message in capsys.readouterr().err
 
 

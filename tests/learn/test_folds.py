@@ -6,11 +6,9 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from omegaconf import OmegaConf
 
 from memlab.config.choices import own_choices
-from memlab.config.compose import compose
-from memlab.config.instantiate import CONF, choice_settings, construct, find_class
+from memlab.config.instantiate import CONF, choice_settings, find_class
 from memlab.errors import MemlabError
 from memlab.learn.folds import first_holders, folds, in_folds, smallest_k
 from memlab.tables import frame
@@ -34,19 +32,6 @@ def test_all_holds_out_one_group_at_a_time() -> None:
     assert {frozenset(part["question"]) for part in left_out.partition_by("fold")} == {
         frozenset({0, 1, 2, 3}), frozenset({4, 5}), frozenset({6, 7, 8})}
     assert folds(*world([(q, 0, f"t{q}") for q in range(9)]), k="all")["fold"].n_unique() == 9
-
-
-def test_one_setting_reaches_every_cross_fitted_stage() -> None:
-    configs, faults = compose(["query/classify=centroid", "learn.folds=all", "learn.by=corpus"], False)
-    assert not faults
-    learn, classify = (OmegaConf.to_container(part, resolve=True)
-                       for part in (configs.base.learn, configs.base.query.classify))
-    fitted = [*(part for part in learn.values() if isinstance(part, dict)), classify]
-    assert len(fitted) > 2
-    for part in fitted:
-        stage = construct(part, "learn", faults)
-        assert (stage.folds, stage.by) == ("all", "corpus")
-    assert not faults
 
 
 def test_every_choice_of_a_cross_fitted_stage_takes_its_folds_from_there() -> None:

@@ -85,11 +85,6 @@ def test_a_conversation_is_ranked_by_the_weight_that_the_others_choose() -> None
     assert set(made.columns) >= {"dense:turn", "lexical:session"}
 
 
-def test_a_session_has_the_cosine_of_its_best_turn() -> None:
-    tables = world([[0.0, 0.0, 0.0]] * 4, [[.2, .9, .4]] * 4, [1, 1, 1, 1])
-    assert ranking(tables).filter(question=0).sort("unit")["dense:turn"].to_list() == [.2, .9, .4]
-
-
 def test_questions_that_do_not_count_choose_nothing() -> None:
     tables = world(WORDS, VECTORS, [0, 0, 0, 0, 2, 2])
     gold = tables["gold"].with_columns(scored=pl.col("question") > 1)

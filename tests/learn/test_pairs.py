@@ -3,10 +3,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from memlab.config.instantiate import make_dataset
-from memlab.data.dataset import session_texts
 from memlab.errors import MemlabError
-from memlab.learn.pairs import draw, draw_examples, examples, parse_fold, question_keys, split
+from memlab.learn.pairs import draw, draw_examples, examples, question_keys, split
 from memlab.rank.units import turn_units
 from memlab.tables import Tables, frame, text_hash, texts_frame
 from tests.learn.small_models import lives, ranked
@@ -88,20 +86,6 @@ def test_what_the_held_out_fold_will_be_tested_on_is_no_ones_negative() -> None:
     assert [t for t in taught(tables)["negatives"][0] if t in (NOTE, "common")] == [NOTE, "common"]
 
 
-def test_longmemeval_folds_keep_evidence_and_distractors_apart(shared_data) -> None:
-    tables = make_dataset("longmemeval_oracle", path=shared_data / "longmemeval_oracle.dev.json.xz").load()
-    fold = split(tables, "2/3")
-    content = session_texts(tables["turns"])
-    corpora = tables["questions"].select("question", "corpus")
-
-    def texts(keys: pl.DataFrame) -> set[str]:
-        return set(content.join(corpora.join(keys, on="question"), on="corpus").join(
-            fold.forbidden, on=["corpus", "session"], how="anti")["content"])
-
-    assert fold.held_out.height > 40
-    assert not texts(fold.train) & texts(fold.held_out)
-
-
 def test_no_label_of_the_held_out_fold_changes_what_is_taught() -> None:
     tables = shared_world()
     fold = split(tables, "1/2")
@@ -156,13 +140,6 @@ def test_a_negative_scores_below_the_positive_by_the_margins(
     assert dict(made.select("positive", "negatives").iter_rows()) == negatives
 
 
-def test_a_relative_margin_is_below_a_positive_whose_score_is_negative() -> None:
-    tables = scored_world()
-    lower = tables.updated({"ranking": tables["ranking"].with_columns(pl.col("score") - 4.0)})
-    made = examples(lower, split(lower, "all"), 100, ROLES, relative_margin=.2)  # -2 - 2 x .2 = -2.4
-    assert dict(made.select("positive", "negatives").iter_rows()) == {"gold 0": ["common", "far"]}
-
-
 def test_a_key_names_wording_and_corpus_and_nothing_else() -> None:
     tables = lives()
     keys = question_keys(tables["questions"], tables["turns"])
@@ -172,12 +149,6 @@ def test_a_key_names_wording_and_corpus_and_nothing_else() -> None:
     renumbered = tables["questions"].with_columns(pl.col("question") + 100, pl.col("corpus") + 5)
     shuffled = tables["turns"].with_columns(pl.col("corpus") + 5).sample(fraction=1, shuffle=True, seed=1)
     assert question_keys(renumbered, shuffled)["key"].to_list() == keys["key"].to_list()
-
-
-@pytest.mark.parametrize("fold", ["0/3", "4/3", "1/1", "1", "a/b", "1/3x"])
-def test_a_fold_is_k_of_n(fold: str) -> None:
-    with pytest.raises(ValueError, match="k/n"):
-        parse_fold(fold)
 
 
 def test_more_folds_than_groups_and_sessions_as_units_are_refused() -> None:
@@ -212,15 +183,6 @@ def test_every_epoch_holds_every_example_once_with_negatives_of_its_own() -> Non
     assert draw(toy(), 3, 2, 3, seed=0) == made != draw(toy(), 3, 2, 3, seed=1)
     few = draw(toy().with_columns(pl.col("negatives").list.head(1)), 4, 1, 3, seed=0)
     assert {len(row) for row in few.passages} == {2}
-
-
-def test_lists_of_one_batch_have_similar_lengths() -> None:
-    long = pl.DataFrame({"question": range(64), "query": ["x" * (n + 1) for n in range(64)], "positive": ["p"] * 64,
-                         "negatives": [["n"]] * 64})
-    lengths = [len(query) for query in draw(long, 1, 1, 8, seed=0).queries]
-    batches = [lengths[at:at + 8] for at in range(0, 64, 8)]
-    assert all(max(batch) - min(batch) == 7 for batch in batches)
-    assert batches != sorted(batches)
 
 
 def test_a_limit_is_drawn_by_seed_and_keeps_the_order() -> None:

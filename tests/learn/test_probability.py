@@ -10,10 +10,8 @@ import polars as pl
 import pytest
 from pydantic import ValidationError
 
-from memlab import run
 from memlab.errors import MemlabError
 from memlab.harness.sweep import run_pipeline
-from memlab.learn.__main__ import main as train
 from memlab.learn.fits import save
 from memlab.learn.folds import folds
 from memlab.learn.probability import (
@@ -26,13 +24,11 @@ from memlab.learn.probability import (
     labels,
     reliability,
 )
-from memlab.learn.probability_model import load
 from memlab.memory import Memory, Session
 from memlab.pipeline import Pipeline
 from memlab.rank.score import Score
 from memlab.read.tokens import TokenCost
 from memlab.runtime.paths import shipped_path
-from memlab.stage import spec_digest
 from memlab.store import Store
 from memlab.tables import Tables, frame
 from tests.learn.ranker.worlds import learned, searched
@@ -48,18 +44,14 @@ def estimated(tables: Tables, **options) -> pl.DataFrame:
     return stage.run(tables.only(stage.reads), STORE)["ranking"]
 
 
-def test_each_unit_up_to_the_depth_has_a_probability() -> None:
-    tables = world()
+def test_each_unit_up_to_the_depth_has_a_probability_that_follows_the_chance_that_was_drawn_with() -> None:
+    tables = world(questions=400)
     ranking = estimated(tables)
     assert ranking.drop("probability").equals(tables["ranking"])
-    assert ranking.filter(pl.col("rank") <= 12)["probability"].is_between(0, 1).all()
-    assert ranking.filter(pl.col("rank") > 12)["probability"].null_count() == 80 * 3
-
-
-def test_estimates_follow_the_chance_that_was_drawn_with() -> None:
-    ranking = estimated(world(questions=400), depth=15).drop_nulls("probability")
-    truth = 1 / (1 + np.exp(3 - 2 * ranking["score"].to_numpy()))
-    assert np.abs(ranking["probability"].to_numpy() - truth).mean() < .05
+    near = ranking.filter(pl.col("rank") <= 12)
+    truth = 1 / (1 + np.exp(3 - 2 * near["score"].to_numpy()))
+    assert np.abs(near["probability"].to_numpy() - truth).mean() < .05
+    assert ranking.filter(pl.col("rank") > 12)["probability"].null_count() == 400 * 3
 
 
 def test_labels_are_known_turns_of_questions_that_count() -> None:
@@ -75,9 +67,20 @@ def test_labels_are_known_turns_of_questions_that_count() -> None:
                ) == {unit // 5 for _, unit in expected}
 
 
+def test_a_ranking_that_is_not_measured_or_has_no_evidence_is_refused_and_an_empty_one_is_empty() -> None:
+    tables = world(questions=20)
+    with pytest.raises(MemlabError, match="no ranked unit is evidence"):
+        estimated(tables.updated({"evidence": tables["evidence"].head(0)}))
+    with pytest.raises(MemlabError, match="no column 'tokens'"):
+        estimated(tables.updated({"ranking": tables["ranking"].drop("tokens")}))
+    assert estimated(tables.updated({"ranking": tables["ranking"].head(0)})).height == 0
+
+
 def test_a_questions_own_label_changes_neither_its_probability_nor_its_threshold() -> None:
     tables = world(questions=30)
+    tables = tables.updated({"gold": tables["gold"].with_columns(scored=pl.col("question") != 20)})
     stage = CrossFitProbability(depth=12)
+    assert estimated(tables).filter(question=20, rank=1)["probability"].null_count() == 0  # estimated, not fitted on
     before = stage.value_units(tables, "share", 1).sort("question", "rank")
     for mine in tables["evidence"]["question"].unique().sort()[:2]:
         own = pl.col("question") == mine
@@ -89,67 +92,8 @@ def test_a_questions_own_label_changes_neither_its_probability_nor_its_threshold
         assert not after.equals(before)  # but it does change those of other folds
 
 
-def test_questions_that_do_not_count_are_estimated_but_not_fitted_on() -> None:
-    tables = world(questions=30)
-    tables = tables.updated({"gold": tables["gold"].with_columns(scored=pl.col("question") > 5)})
-    moved = tables["evidence"].with_columns(pl.when(pl.col("question") <= 5).then(0).otherwise("turn")
-                                            .cast(pl.Int32).alias("turn"))
-    assert estimated(tables).equals(estimated(tables.updated({"evidence": moved})))
-    assert estimated(tables).filter(pl.col("rank") == 1)["probability"].null_count() == 0
-
-
-def test_a_saved_fit_gives_the_same_estimates_wherever_it_lies(tmp_path: Path) -> None:
-    tables = world(questions=40)
-    model = fit_tables(tables, depth=12)
-    save(model, tmp_path / "a.json")
-    save(model, tmp_path / "b.json")
-    assert load(tmp_path / "a.json") == model
-    stage = LoadedProbability(path=str(tmp_path / "a.json"))
-    assert not {"evidence", "gold", "ids"} & set(stage.reads)
-    ranking = stage.run(tables.only(stage.reads), STORE)["ranking"]
-    assert ranking["probability"].null_count() == 40 * 3
-    assert spec_digest(stage) == spec_digest(LoadedProbability(path=tmp_path / "b.json"))
-    shown = stage.value_units(tables.only(stage.reads), "token", 1)
-    assert shown.filter(pl.col("shown_from") <= 200)["tokens"].sum() / 40 == pytest.approx(200, rel=.1)
-
-
-@pytest.mark.parametrize(("spoil", "message"), [
-    (lambda d: d.update(format="memlab-probability-0"), "made by another version"),
-    (lambda d: d.pop("bias"), "Field required"),
-    (lambda d: d.update(weights=d["weights"][1:]), "numbers each"),
-    (lambda d: d.pop("prices"), "prices"),
-    (lambda d: d["prices"].pop("share"), "prices of unit, token and share"),
-    (lambda d: d["prices"]["unit"]["tokens"].reverse(), "must not fall"),
-])
-def test_a_damaged_fit_is_refused_when_the_stage_is_made(tmp_path: Path, spoil, message: str) -> None:
-    path = tmp_path / "fit.json"
-    save(fit_tables(world(questions=20), depth=12), path)
-    damaged = json.loads(path.read_text())
-    spoil(damaged)
-    path.write_text(json.dumps(damaged))
-    with pytest.raises(MemlabError, match=message):
-        LoadedProbability(path=path)
-
-
-def test_missing_truncated_unmeasured_and_unlabelled(tmp_path: Path) -> None:
-    with pytest.raises(MemlabError, match="No such file"):
-        LoadedProbability(path=tmp_path / "none.json")
-    (tmp_path / "cut.json").write_text('{"format": "memlab')
-    with pytest.raises(MemlabError, match="is not a probability fit"):
-        LoadedProbability(path=tmp_path / "cut.json")
-    tables = world(questions=20)
-    with pytest.raises(MemlabError, match="no ranked unit is evidence"):
-        estimated(tables.updated({"evidence": tables["evidence"].head(0)}))
-    with pytest.raises(MemlabError, match="no column 'tokens'"):
-        estimated(tables.updated({"ranking": tables["ranking"].drop("tokens")}))
-    assert estimated(tables.updated({"ranking": tables["ranking"].head(0)})).height == 0
-    with pytest.raises(ValidationError):
-        CrossFitProbability(folds=1)
-
-
 pytest.importorskip("lightgbm")
 
-STORE = Store()
 RANKER = learned(folds=4)
 NESTED = NestedProbability(ranker=RANKER, folds=4, depth=30)
 
@@ -178,22 +122,6 @@ def test_no_label_of_a_fold_reaches_its_estimates_and_without_nesting_they_do() 
     assert not estimates(NESTED, one).equals(estimates(NESTED, two))  # other folds do learn from it
 
 
-def test_a_fold_is_ranked_as_shown_and_the_others_by_rankers_that_have_not_seen_it() -> None:
-    tables = ranked(searched())
-    fold_of = folds(tables["questions"], tables["evidence"], tables["turns"], 4)
-    seen = []
-    for part, ranking in NESTED.rankings(tables, fold_of):
-        own = fold_of.filter(pl.col("fold") == part)
-        of_fold = tables["ranking"].join(own, on="question", how="semi")
-        assert ranking.join(own, on="question", how="semi").equals(of_fold)
-        others = ranking.join(own, on="question", how="anti")
-        assert others.height == tables["ranking"].join(own, on="question", how="anti").height
-        assert others["tokens"].null_count() == others.filter(pl.col("rank") > 200)["tokens"].null_count()
-        assert others.group_by("question").agg((pl.col("rank").sort().diff().drop_nulls() == 1).all())["rank"].all()
-        seen.append(part)
-    assert seen == [0, 1, 2, 3]
-
-
 def test_it_selects_in_a_pipeline() -> None:
     pipeline = Pipeline(dense=Pipeline().without("dense").dense, score=RANKER,
                         select=Marginal(probability=NESTED, tokens=100))
@@ -217,7 +145,6 @@ def test_other_folds_a_saved_ranker_and_other_rankings_are_refused() -> None:
         estimates(few, ranked(tables))
 
 
-STORE = Store()
 FITTED = CrossFitProbability(depth=12)
 
 
@@ -273,16 +200,6 @@ def test_reliability_by_hand() -> None:
     assert reliability(ranking, tables, bins=2, deepest=1)["n"].to_list() == [1, 1]
 
 
-def test_a_saved_fit_is_applied_by_the_command_that_names_it(tmp_path: Path) -> None:
-    lives = ["data.lives=4", "data.questions=6", "data.sessions=8", "search/dense=none", f"store={tmp_path / 'store'}"]
-    assert train(["probability", f"file={tmp_path / 'fit.json'}", "l2=100", *lives]) == 0
-    assert run.main([*lives, "rank/select=marginal", "learn/probability=loaded", f"out={tmp_path}", "track=none",
-                     f"learn.probability.path={tmp_path / 'fit.json'}", "name=transferred"]) == 0
-    folder, = tmp_path.glob("single/*/transferred-*")
-    assert {"probability", "value", "shown_from"} <= set(pl.read_parquet(folder / "ranking.parquet").columns)
-    assert train(["probability", *lives]) == 2
-
-
 def test_a_live_memory_selects_by_a_saved_fit_and_by_the_shipped_one_in_place_of_a_cross_fit(tmp_path: Path) -> None:
     save(fit_tables(lexical().run(lives(lives=4).load(), Store())), tmp_path / "fit.json")
     said = [[("user", f"I bought plant number {day}, a fern."), ("assistant", "Nice!")] for day in range(1, 20)]
@@ -330,9 +247,6 @@ def test_a_run_with_a_fit_of_its_own_questions_is_marked_and_no_candidate(tmp_pa
     assert any("learned by a saved fit" in what for what in manifest["told"]) == (seed == 0)
 
 
-STORE = Store()
-
-
 @pytest.mark.parametrize("p", [.3, .6, .9])
 def test_the_shown_units_hold_the_share_of_expected_evidence(p) -> None:
     tables = world()
@@ -345,11 +259,3 @@ def test_the_shown_units_hold_the_share_of_expected_evidence(p) -> None:
     assert rows.select((pl.col("held") >= p * pl.col("expected") - 1e-6).all()).item()
     assert rows.select((pl.col("held") - pl.col("least") < p * pl.col("expected") + 1e-6).all()).item()
     assert rows.select((pl.col("least") >= pl.col("best_left_out")).all()).item()
-
-
-def test_a_saved_fit_needs_no_gold(tmp_path: Path) -> None:
-    save(fit_tables(world(), depth=12), tmp_path / "fit.json")
-    rule = CalibratedTopP(probability=LoadedProbability(path=tmp_path / "fit.json"))
-    assert not {"gold", "evidence"} & set(rule.reads)
-    other = world(seed=1)
-    assert rule.run(other.only(rule.reads), STORE)["ranking"].filter("selected")["question"].n_unique() == 80

@@ -1,9 +1,6 @@
 from __future__ import annotations
 
-import json
 import sys
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -12,20 +9,15 @@ from scipy.special import expit, logit
 
 from memlab.errors import MemlabError
 from memlab.learn.fits import Values
-from memlab.learn.probability import CrossFitProbability
 from memlab.learn.probability_model import (
     FEATURES,
     PLAIN,
     READS,
-    UNIT,
-    ProbabilityModel,
     features,
     fit,
     fit_blend,
-    load,
 )
-from memlab.learn.threshold import VALUES
-from memlab.tables import Tables, text_hash, texts_frame
+from memlab.tables import text_hash, texts_frame
 from tests.learn.worlds import UNITS, world
 
 
@@ -94,62 +86,10 @@ def test_words_of_the_unit_and_of_the_question() -> None:
     assert column("word_when", tables)[1].max() == 0
 
 
-def test_nothing_depends_on_the_order_of_rows_or_on_labels() -> None:
-    tables = world(questions=3)
-    rows, matrix = features(tables.only(READS), 10)
-    turned = tables.only(READS).updated({name: tables[name].reverse() for name in ("ranking", "units", "turns")})
-    again, other = features(turned, 10)
-    assert again.equals(rows)
-    assert other == pytest.approx(matrix)
-    assert len(UNIT) == 21
-
-
-def test_the_fit_is_at_the_minimum_of_its_loss() -> None:
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(400, 4)) * [1, 10, 0.1, 0] + 5  # the last is constant
-    y = (rng.uniform(size=400) < 1 / (1 + np.exp(3 - x[:, 1] / 5))).astype(float)
-    model = fit(x, y, l2=2.0)
-    scaled = (x - x.mean(axis=0)) / np.where(x.std(axis=0) > 0, x.std(axis=0), 1)
-
-    def loss(w: np.ndarray, b: float) -> float:
-        p = 1 / (1 + np.exp(-(scaled @ w + b)))
-        return -np.where(y > 0, np.log(p), np.log(1 - p)).sum() + w @ w
-
-    best = loss(model.weights, model.bias)
-    for step in rng.normal(scale=.05, size=(20, 4)):
-        assert loss(model.weights + step, model.bias) > best - 1e-6
-    assert loss(model.weights, model.bias + .05) > best < loss(model.weights, model.bias - .05)
-    assert model.estimates(x) == pytest.approx(1 / (1 + np.exp(-(scaled @ model.weights + model.bias))), abs=1e-6)
-
-
-def test_labels_that_separate_still_have_a_fit() -> None:
-    x = np.linspace(-1, 1, 50)[:, None]
-    model = fit(x, (x[:, 0] > 0).astype(float), l2=1e-3)
-    assert np.isfinite(model.weights).all()
-    assert ((model.estimates(x) > .5) == (x[:, 0] > 0)).all()
-
-
 @pytest.mark.parametrize("labels", [[], [0.0, 0.0], [1.0, 1.0]])
 def test_one_kind_of_label_is_refused(labels: list[float]) -> None:
     with pytest.raises(MemlabError, match="no ranked unit is evidence"):
         fit(np.zeros((len(labels), 2)), np.array(labels), l2=1.0)
-
-
-ONES = [1.0] * len(FEATURES)
-SAVED: dict[str, Any] = {
-    "format": ProbabilityModel.FORMAT, "depth": 20, "features": FEATURES, "mean": ONES, "scale": ONES, "weights": ONES,
-    "bias": 0.0, "learnt": [], "kind": [],
-    "prices": {name: {"thresholds": [0.9, 0.5], "tokens": [1.0, 2.0]} for name in VALUES}}
-
-
-@pytest.mark.parametrize("changes", [{"scale": [0.0, *ONES[1:]]}, {"mean": [float("nan"), *ONES[1:]]},
-                                     {"weights": [float("inf"), *ONES[1:]]}, {"bias": float("nan")}])
-def test_a_saved_fit_has_possible_numbers(tmp_path: Path, changes: dict[str, Any]) -> None:
-    (tmp_path / "fit.json").write_text(json.dumps(SAVED))
-    assert load(tmp_path / "fit.json").bias == 0.0
-    (tmp_path / "fit.json").write_text(json.dumps(SAVED | changes))
-    with pytest.raises(MemlabError, match="is not a probability fit: .*impossible number"):
-        load(tmp_path / "fit.json")
 
 
 pytest.importorskip("lightgbm")
@@ -183,31 +123,8 @@ def test_trees_see_what_a_regression_cannot_and_a_fit_is_repeated_exactly() -> N
     assert (model.estimates(new) != fit_blend(x, y, 10.0, seed=1).estimates(new)).any()
 
 
-def test_a_regression_that_is_certain_does_not_decide_alone() -> None:
-    x, y = rows(0, 600)
-    model = fit_blend(x, y, 10.0, seed=0)
-    assert model.regression.estimates(x * 1e4).max() == 1
-    assert 0 < model.estimates(x * 1e4).min() < model.estimates(x * 1e4).max() < 1
-
-
 def test_a_missing_library_is_named_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     x, y = rows(0, 200)
     with pytest.raises(MemlabError, match=r"(?s)the blend needs LightGBM.*memlab\[learn\]"):
         fit_blend(x, y, 10.0, seed=0)
-
-
-def valued(tables: Tables) -> pl.DataFrame:
-    stage = CrossFitProbability(depth=12, model="blend")
-    return stage.value_units(tables.only(stage.reads), "share", 1).sort("question", "rank")
-
-
-@pytest.mark.slow
-def test_a_questions_own_label_changes_neither_its_probability_nor_its_threshold() -> None:
-    tables = world(questions=60)
-    mine = pl.col("question") == tables["evidence"]["question"].min()
-    moved = tables["evidence"].with_columns(pl.when(mine).then((pl.col("turn") + 1) % 5).otherwise("turn")
-                                            .cast(pl.Int32).alias("turn"))
-    before, after = valued(tables), valued(tables.updated({"evidence": moved}))
-    assert after.filter(mine).equals(before.filter(mine))
-    assert not after.equals(before)

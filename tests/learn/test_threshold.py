@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from memlab.learn.probability import CrossFitProbability, Marginal
 from memlab.learn.threshold import (
     Prices,
     prices,
@@ -15,8 +14,6 @@ from memlab.learn.threshold import (
     with_shown_from,
     with_value,
 )
-from memlab.store import Store
-from memlab.tables import Tables
 
 
 def rows(p: list[float], tokens: list[float | None], questions: list[int] | None = None) -> pl.DataFrame:
@@ -70,23 +67,8 @@ def test_a_question_with_every_unit_given_has_a_price_too() -> None:
 
 @pytest.mark.parametrize(("thresholds", "tokens", "message"), [
     ((), (), "one number for each row"), ((0.5,), (1.0, 2.0), "one number for each row"),
-    ((0.1, 0.5), (1.0, 2.0), "must not rise"), ((0.5, 0.1), (2.0, 1.0), "must not fall"), ((0.0,), (1.0,), "above 0")])
+    ((0.1, 0.5), (1.0, 2.0), "must not rise"), ((0.5, 0.1), (2.0, 1.0), "must not fall"), ((0.0,), (1.0,), "above 0"),
+    ((float("nan"), 0.5), (1.0, 2.0), "finite"), ((0.9, 0.5), (1.0, float("inf")), "finite")])
 def test_a_table_that_is_none_is_refused(thresholds, tokens, message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         Prices(thresholds=thresholds, tokens=tokens)
-
-
-@pytest.mark.parametrize(("thresholds", "tokens"), [
-    ((float("nan"), 0.5), (1.0, 2.0)), ((0.9, 0.5), (1.0, float("inf"))), ((float("inf"), 0.5), (1.0, 2.0))])
-def test_prices_are_finite(thresholds: tuple[float, ...], tokens: tuple[float, ...]) -> None:
-    with pytest.raises(ValidationError, match="finite"):
-        Prices(thresholds=thresholds, tokens=tokens)
-
-
-STORE = Store()
-FITTED = CrossFitProbability(depth=12)
-
-
-def selected(tables: Tables, **options) -> pl.DataFrame:
-    rule = Marginal(probability=FITTED, **{"tokens": 100, **options})
-    return rule.run(tables.only(rule.reads), STORE)["ranking"].sort("question", "rank")

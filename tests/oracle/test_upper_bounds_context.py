@@ -1,3 +1,5 @@
+"""Contexts that show gold, or the benchmark's ids."""
+
 from __future__ import annotations
 
 from datetime import timedelta
@@ -7,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.oracle.upper_bounds import OracleContext
+from memlab.oracle.upper_bounds import OracleContext, ShownIds
+from memlab.pipeline import Pipeline
+from memlab.read.pack import ByRank
 from memlab.store import Store
 from memlab.tables import GOLD, Tables, frame
 from tests.examples import fewer
@@ -77,11 +81,6 @@ def test_a_round_or_session_is_more_than_its_evidence() -> None:
         assert packed(OracleContext(mode="gold_first", value=value), tables) == [B, C1, whole]  # b0 alone is all of B
 
 
-def test_a_text_is_shown_once_even_if_it_was_said_twice() -> None:
-    tables = given_gold(world([[("user", "yes"), ("user", "yes")]], [1]), [(0, 0)])
-    assert packed(OracleContext(mode="gold_first"), tables) == ["[2023-05-20]\nuser: yes"]
-
-
 def test_gold_comes_before_the_rest_of_the_budget() -> None:
     tables = given_gold(world(TALK, [5, 3]), [(0, 2)])
     assert packed(OracleContext(mode="gold_first", max_tokens=tokens(A2)), tables) == [A2]
@@ -114,3 +113,37 @@ def test_all_evidence_is_there_and_nothing_twice(tables: Tables, data: st.DataOb
     lines = [line for text in packed(OracleContext(mode="gold_first"), known) for line in text.split("\n")[1:] if line]
     assert {units[u] for u in picked} | set(evidence) <= {
         (int(w[4]), int(w[6])) for line in lines for w in [line.removeprefix("user: ")]}
+
+
+NAMED_TALK = [[("user", "a0"), ("assistant", "a1")], [("user", "b0")]]
+
+
+def named() -> Tables:
+    tables = world(NAMED_TALK, [2, 0])
+    return tables.updated({"ids": frame("ids", {"kind": ["session"] * 2, "corpus": [0, 0], "session": [0, 1],
+                                                "name": ["talk_7", "answer_9"]})})
+
+
+def packed_by(stage: ShownIds | ByRank) -> list[str]:
+    tables = named()
+    return shown(tables.updated(stage.run(tables.only(stage.reads), Store())))
+
+
+def test_every_unit_stands_under_its_sessions_own_id() -> None:
+    first, second = packed_by(ShownIds())
+    assert first == "Session answer_9:\n[2023-05-21]\nuser: b0"
+    assert second == "Session talk_7:\n[2023-05-20]\nuser: a0"
+    assert [text.partition("\n")[2] for text in packed_by(ShownIds())] == packed_by(ByRank())
+
+
+def test_an_arm_that_shows_ids_is_tainted_and_no_upper_bound() -> None:
+    arm = Pipeline(pack=ShownIds())
+    assert arm.tainted()
+    assert not arm.uses_oracle()
+    assert not Pipeline().tainted()
+
+
+def test_the_budget_counts_the_id_too() -> None:
+    room = 2 * tokens("[2023-05-20]\nuser: a0")
+    assert len(packed_by(ByRank(max_tokens=room))) == 2
+    assert len(packed_by(ShownIds(max_tokens=room))) == 1

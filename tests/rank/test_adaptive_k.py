@@ -1,16 +1,31 @@
+"""Adaptive K: cuts in the scores, the nucleus, and token-matched twins."""
+
 from __future__ import annotations
 
 from itertools import pairwise
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
-from memlab.rank.adaptive_k import LARGEST_BUFFER, AdaptiveK, largest_gap, second_difference
+from memlab.data.numbering import draws
+from memlab.errors import MemlabError
+from memlab.rank import adaptive_k
+from memlab.rank.adaptive_k import (
+    LARGEST_BUFFER,
+    AdaptiveK,
+    TokenMatchedK,
+    TopP,
+    largest_gap,
+    mean_tokens,
+    second_difference,
+    with_share,
+)
+from memlab.rank.select import Fixed, Gap
 from memlab.store import Store
-from memlab.tables import Tables
+from memlab.tables import Tables, empty, frame, text_hash
 from tests.rank.rankings import ranking, shown
 
 TWENTY = [30.0, 29, 28, 22, 21, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, -50]
@@ -43,12 +58,6 @@ def test_second_differences_cut_behind_the_first_gap_that_grew() -> None:
     assert second_difference(np.array([10.0, 6.0, 3.0, 1.0, 0.0]), tail=.1) == 1
 
 
-@pytest.mark.parametrize("strategy", ["largest_gap", "moving_average", "second_difference"])
-def test_short_rankings_are_shown_as_far_as_they_go(strategy) -> None:
-    assert ranks(AdaptiveK(strategy=strategy), [3.0], [5.0, 1.0]) == [[1], [1, 2]]
-    assert ranks(AdaptiveK(strategy=strategy, buffer=0), [3.0], [5.0, 1.0], [4.0, 4.0, 0.0]) == [[1], [1], [1, 2]]
-
-
 def test_ranks_beyond_the_depth_are_neither_looked_at_nor_shown() -> None:
     assert ranks(AdaptiveK(depth=3, buffer=0, tail=0), [9.0, 8.0, 6.0, -90.0]) == [[1, 2]]
     assert ranks(AdaptiveK(depth=3), [9.0, 8.0, 6.0, -90.0]) == [[1, 2, 3]]
@@ -58,11 +67,6 @@ def test_the_curve_goes_over_the_buffer_and_each_point_shows_one_unit_more() -> 
     sizes = [len(ranks(rule, TWENTY)[0]) for rule in AdaptiveK(depth=19).variations()]
     assert sizes[0] == 3
     assert sizes == [min(3 + buffer, 19) for buffer in range(LARGEST_BUFFER + 1)]
-
-
-def test_a_window_of_one_is_no_average() -> None:
-    with pytest.raises(ValidationError, match="window"):
-        AdaptiveK(window=1)
 
 
 lists = st.lists(st.integers(-40, 40).map(lambda i: i / 4), min_size=1, max_size=30).map(
@@ -84,3 +88,122 @@ def test_no_gap_outside_the_tail_is_larger_than_the_one_cut_at(scores) -> None:
     gaps = [a - b for a, b in pairwise(scores)]
     allowed = gaps[:len(gaps) - int((len(scores) - 1) * .1)]
     assert not gaps or gaps[place - 1] == max(allowed) and gaps[place - 1] not in gaps[:place - 1]
+
+
+SCORES = [4.0, 3.0, 1.0, 0.0]
+
+
+def nucleus(rule: TopP, table) -> list[list[int]]:
+    return shown(rule.run(Tables(ranking=table), Store())["ranking"])
+
+
+def softmax(scores: list[float], temperature: float = 1.0) -> np.ndarray:
+    values = np.array(scores)
+    raised = np.exp((values - values.mean()) / values.std() / temperature)
+    return raised / raised.sum()
+
+
+@pytest.mark.parametrize("temperature", [.5, 1.0, 3.0])
+def test_shares_are_a_softmax_of_standard_scores(temperature) -> None:
+    table = with_share(ranking(SCORES, [5.0, 5.0]), "score", temperature, depth=9)
+    assert table["share"].to_list() == pytest.approx([*softmax(SCORES, temperature), .5, .5])
+
+
+def test_the_fewest_units_that_reach_p_are_shown() -> None:
+    share = softmax(SCORES)  # .62, .25, .08, .05
+    for k in range(1, 4):
+        assert nucleus(TopP(p=share[:k].sum() - .01), ranking(SCORES)) == [[*range(1, k + 1)]]
+        assert nucleus(TopP(p=share[:k].sum() + .01), ranking(SCORES)) == [[*range(1, k + 2)]]
+    assert nucleus(TopP(p=.5), ranking(SCORES, [5.0, 5.0], [1.0])) == [[1], [1], [1]]  # exactly p is enough
+
+
+def test_calibrated_probabilities_may_skip_units_and_those_without_are_not_shown() -> None:
+    table = ranking(SCORES, probability=[.1, .6, None, .3])
+    assert nucleus(TopP(p=.55, over="probability"), table) == [[2]]
+    assert nucleus(TopP(p=.8, over="probability"), table) == [[2, 4]]
+    assert nucleus(TopP(p=.99, over="probability"), table) == [[1, 2, 4]]
+    with pytest.raises(MemlabError, match="no column 'probability'"):
+        nucleus(TopP(over="probability"), ranking(SCORES))
+
+
+def test_ranks_beyond_the_depth_share_nothing() -> None:
+    assert nucleus(TopP(p=.99, depth=2), ranking([9.0, 8.0, 8.0, 8.0])) == [[1, 2]]
+
+
+score_lists = st.lists(st.integers(-40, 40).map(lambda i: i / 4), min_size=1, max_size=30).map(
+    lambda scores: sorted(scores, reverse=True))
+
+
+@given(score_lists, st.integers(1, 8))
+def test_a_larger_p_shows_at_least_as_much_and_the_scale_does_not_matter(scores, quarter) -> None:
+    sizes = [len(nucleus(rule, ranking(scores))[0]) for rule in TopP(temperature=quarter / 4).variations()]
+    assert sizes == sorted(sizes)
+    assert sizes[0] >= 1
+    p = .61
+    assert nucleus(TopP(p=p), ranking(scores)) == nucleus(TopP(p=p), ranking([4 * s - 3 for s in scores]))
+
+
+STORE = Store()
+
+
+def world(seed: int, questions: int = 150, units: int = 45) -> pl.DataFrame:
+    rng = np.random.default_rng(seed)
+    scores = [np.sort(rng.normal(size=units))[::-1].tolist() for _ in range(questions)]
+    return ranking(*scores, tokens=rng.integers(5, 60, questions * units).astype(float).tolist())
+
+
+def cut(stage, table: pl.DataFrame) -> pl.DataFrame:
+    return stage.run(Tables(ranking=table, questions=asked(table), turns=empty("turns")), STORE)["ranking"]
+
+
+def asked(table: pl.DataFrame) -> pl.DataFrame:
+    """A question of its own text for each number in a ranking."""
+    numbers = table["question"].unique().sort()
+    return frame("questions", {"question": numbers, "corpus": [0] * len(numbers),
+                               "text_id": [text_hash(str(q)) for q in numbers]})
+
+
+def drawn(table: pl.DataFrame, seed: int = 0) -> pl.DataFrame:
+    return draws(asked(table), empty("turns"), seed)
+
+
+def twin(table: pl.DataFrame, seed: int = 0) -> TokenMatchedK:
+    return adaptive_k.token_matched_k(table, drawn(table, seed), seed)
+
+
+def test_matched_shows_one_more_where_the_draw_falls_below_the_share() -> None:
+    table = ranking(*[[3, 2, 1]] * 20)
+    got = shown(cut(TokenMatchedK(k=1.5, seed=4), table))
+    assert got == [[1, 2] if draw < .5 else [1] for draw in drawn(table, 4)["draw"]]
+    assert 3 <= sum(len(g) == 2 for g in got) <= 17
+
+
+def test_the_twin_of_a_constant_is_that_constant() -> None:
+    table = cut(Fixed(k=7), world(1))
+    assert cut(twin(table), table).equals(table)
+
+
+@given(st.integers(0, 99), st.integers(0, 8), st.integers(2, 40))
+def test_the_twin_costs_the_same_within_half_a_percent(seed, buffer, max_k) -> None:
+    arm = cut(Gap(buffer=buffer, max_k=max_k), world(seed))
+    match = twin(arm, seed)
+    assert mean_tokens(cut(match, arm)) == pytest.approx(mean_tokens(arm), rel=.005)
+
+
+def test_no_other_k_is_nearer_by_more_than_a_unit() -> None:
+    arm = cut(Gap(), world(3, questions=12))
+    wanted, best = mean_tokens(arm), abs(mean_tokens(cut(twin(arm), arm)) - mean_tokens(arm))
+    tried = [abs(mean_tokens(cut(TokenMatchedK(k=k), arm)) - wanted) for k in np.linspace(0, 20, 400)]
+    assert best <= min(tried) + 1e-9
+
+
+def test_lists_that_end_early_count_what_they_have() -> None:
+    table = ranking([2, 1], [3, 2, 1, 0], tokens=[10.0, 10.0, 10.0, 10.0, 10.0, 10.0])
+    table = table.with_columns(selected=pl.lit(True))
+    assert mean_tokens(table) == 30
+    assert shown(cut(twin(table), table)) == [[1, 2], [1, 2, 3, 4]]
+
+
+def test_nothing_ranked_has_no_twin() -> None:
+    with pytest.raises(MemlabError, match="no token-matched twin"):
+        twin(empty("ranking"))

@@ -1,6 +1,9 @@
+"""Boosts by signals, and by the time that a question names."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 import polars as pl
 import pytest
@@ -9,12 +12,12 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from memlab.errors import MemlabError
-from memlab.rank.boost import Boost
-from memlab.rank.signals import Importance, Signal
-from memlab.rank.units import rank_units
+from memlab.rank.boost import Boost, TimeWindowBoost
+from memlab.rank.signals import Importance
+from memlab.rank.units import memory_units, rank_units, session_units, turn_units
 from memlab.store import Store
-from memlab.tables import SCHEMAS, Tables
-from tests.rank.rankings import ranking
+from memlab.tables import SCHEMAS, Tables, frame
+from tests.rank.rankings import ranking, world
 from tests.rank.signals.worlds import boosted, dated, order
 
 
@@ -82,11 +85,6 @@ def test_fill_is_what_an_unreached_unit_has_and_the_column_keeps_its_nulls() -> 
     assert by_unit(lowest) == pytest.approx([1.1, .7, .3])
 
 
-def test_fill_comes_before_normalising() -> None:
-    got = boosted(dated(THREE), weights={"llm": 1}, fill={"llm": 4.0}, normaliser="minmax")
-    assert by_unit(got) == [0, 1, 1]
-
-
 def test_equal_scores_keep_their_order() -> None:
     table = ranking([.9, .5, .1]).with_columns(unit=pl.Series([4, 0, 2], dtype=pl.Int64))
     assert order(dated(table), signals=[Given("a", ((0, 1.0), (2, 1.0), (4, 1.0)))], weights={"a": 1}) == [4, 0, 2]
@@ -121,27 +119,16 @@ def test_a_stage_and_its_share_can_be_left_out_by_the_weight_0() -> None:
         order(dated(THREE), weights={"fist": 1})
 
 
-def test_names_that_are_taken_are_refused() -> None:
+@pytest.mark.parametrize(("settings", "message"), [
+    *((settings, "nothing to mix in") for settings in ({}, {"fill": {"llm": 1.0}}, {"name": "kept"})),
+    ({"signals": [given_as("a", 1)] * 2}, "cannot be called 'a'"),
+    ({"signals": [given_as("first", 1)]}, "cannot be called 'first'"), ({"signals": ["recency"]}, "Signal"),
+    ({"weights": {"first": 0}}, "no weight is above 0")])
+def test_settings_that_cannot_be_meant_are_refused(settings: dict, message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        Boost(**settings)
     with pytest.raises(MemlabError, match="a signal 'llm' already"):
         order(dated(THREE), signals=[given_as("llm", 1)])
-    with pytest.raises(ValidationError, match="cannot be called 'a'"):
-        Boost(signals=[given_as("a", 1)] * 2)
-    with pytest.raises(ValidationError, match="cannot be called 'first'"):
-        Boost(signals=[given_as("first", 1)])
-
-
-@pytest.mark.parametrize("settings", [{}, {"fill": {"llm": 1.0}}, {"name": "kept"}])
-def test_nothing_to_mix_in_is_told_at_construction(settings: dict) -> None:
-    with pytest.raises(ValidationError, match="nothing to mix in"):
-        Boost(**settings)
-
-
-def test_weights_of_0_and_things_that_are_no_signals_are_told_at_construction() -> None:
-    with pytest.raises(ValidationError, match="no weight is above 0"):
-        Boost(weights={"first": 0})
-    with pytest.raises(ValidationError, match="Signal"):
-        Boost(signals=["recency"])
-    assert isinstance(Importance(), Signal)
 
 
 def test_an_empty_ranking_stays_empty() -> None:
@@ -173,3 +160,83 @@ def test_the_order_of_rows_changes_nothing_and_no_unit_is_lost(parts, random) ->
     assert one["rank"].to_list() == list(range(1, one.height + 1))
     assert one["score"].is_sorted(descending=True)
     assert dict(one.schema) == {**SCHEMAS["ranking"], "a": pl.Float64}
+
+
+DAYS = [datetime(2023, 5, 1, 23), datetime(2023, 5, 10), datetime(2023, 5, 20), datetime(2023, 5, 10)]
+
+
+def made(table: pl.DataFrame, *windows: tuple[int, int] | None, level=session_units) -> Tables:
+    """The small world with dated sessions, these windows (days of May 2023), a query each."""
+    tables = world()
+    sessions = tables["sessions"].with_columns(pl.Series("said_on", DAYS, SCHEMAS["sessions"]["said_on"]))
+    spans = [[datetime(2023, 5, d) for d in w] if w else None for w in windows]
+    queries = frame("queries", {"query": range(len(spans)), "question": range(len(spans)), "window": spans})
+    units = session_units(sessions, tables["turns"]) if level is session_units else level(tables["turns"])
+    return tables.updated({"sessions": sessions, "queries": queries, "units": units, "ranking": rank_units(table)})
+
+
+def moved(tables: Tables, strength: float | None = None, **more) -> pl.DataFrame:
+    stage = TimeWindowBoost(strength=strength, **more)
+    return stage.run(tables.only(stage.reads), Store())["ranking"]
+
+
+FOUND = ranking([.9, .5, .1], [.9, .5, .1])  # sessions 0, 1, 2 of corpus 0 for both questions
+
+
+def test_what_lies_in_the_window_comes_first_in_its_old_order_and_nothing_is_dropped() -> None:
+    after = moved(made(FOUND, (9, 21), None))
+    assert after.filter(question=0)["unit"].to_list() == [1, 2, 0]
+    assert after.filter(question=1).equals(made(FOUND, None, None)["ranking"].filter(question=1))
+    assert after.filter(question=0)["score"].to_list() == pytest.approx([.5 + 1.8, .1 + 1.8, .9])
+    assert after.columns == FOUND.columns
+
+
+def test_strength_is_told_in_deviations() -> None:
+    after = moved(made(FOUND, (20, 20)), strength=1.0)  # deviation of .9, .5, .1 is .326599
+    assert after.filter(question=0)["score"].to_list() == pytest.approx([.9, .5, .426599])
+    assert moved(made(FOUND, (20, 20)), strength=2.0)["unit"].to_list()[:3] == [0, 2, 1]
+
+
+def test_two_days_are_forgiven_by_day_not_by_hour() -> None:
+    assert moved(made(FOUND, (3, 3)))["unit"].to_list()[:3] == [0, 1, 2]
+    assert moved(made(FOUND, (12, 12)))["unit"].to_list()[:3] == [1, 0, 2]
+    assert moved(made(FOUND, (13, 13)))["unit"].to_list()[:3] == [0, 1, 2]
+    assert moved(made(FOUND, (13, 13)), tolerance_days=3)["unit"].to_list()[:3] == [1, 0, 2]
+
+
+def test_turns_bear_the_day_of_their_session_and_memories_their_own() -> None:
+    turns = ranking([.9, .8, .7, .6, .5, .4])
+    assert moved(made(turns, (20, 20), level=turn_units))["unit"].to_list()[0] == 5
+    tables = made(turns, (28, 28))
+    own = [datetime(2023, 5, 28) if m == 3 else None for m in tables["memories"]["memory"]]
+    memories = tables["memories"].with_columns(pl.Series("happened_on", own, SCHEMAS["memories"]["happened_on"]))
+    after = moved(tables.updated({"memories": memories, "units": memory_units(memories)}))
+    assert after["unit"].to_list() == [3, 0, 1, 2, 4, 5]
+
+
+def test_sub_queries_windows_count_too() -> None:
+    tables = made(FOUND, None, None)
+    subs = frame("queries", {"query": [7, 8], "question": [0, 0], "kind": ["sub", "sub"],
+                             "window": [[datetime(2023, 5, 20)] * 2, [datetime(2023, 5, 10)] * 2]})
+    assert moved(tables.updated({"queries": pl.concat([tables["queries"], subs])}))["unit"].to_list()[:3] == [1, 2, 0]
+
+
+def test_an_empty_parse_leaves_the_very_same_ranking() -> None:
+    tables = made(FOUND, None, None)
+    assert moved(tables).equals(tables["ranking"])
+    assert moved(made(FOUND, (28, 29), None)).equals(tables["ranking"])  # nothing was said then
+
+
+@given(st.lists(st.floats(-5, 5), min_size=6, max_size=6), st.integers(1, 28), st.integers(0, 9),
+       st.none() | st.floats(.1, 9))
+def test_order_within_and_outside_a_window_is_kept(scores: list[float], start: int, days: int, strength) -> None:
+    table = ranking(scores).with_columns(pl.Series("score", scores))
+    tables = made(table, (start, min(start + days, 28)), level=turn_units)
+    before, after = tables["ranking"]["unit"].to_list(), moved(tables, strength=strength)["unit"].to_list()
+    assert sorted(before) == sorted(after)
+    said = [DAYS[s].day for s in (0, 0, 1, 1, 1, 2)]
+    inside = {u for u, day in enumerate(said) if start - 2 <= day <= min(start + days, 28) + 2}
+    for group in (inside, set(before) - inside):
+        assert [u for u in before if u in group] == [u for u in after if u in group]
+    if strength is None:
+        assert set(after[: len(inside)]) == inside

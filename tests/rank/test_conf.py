@@ -53,5 +53,5 @@ def test_every_oracle_looks_at_gold(stage: type) -> None:
 
 
 def test_the_constant_k_curve_has_its_points() -> None:
-    for k in (1, 3, 5, 10, 20, 30, 40, 50):
+    for k in (3, 5, 10, 20, 40):
         assert instantiate(composed(f"rank/select/fixed_{k}").rank.select).k == k

@@ -101,7 +101,3 @@ def test_a_rerank_is_a_permutation_of_the_pool(likes, pool) -> None:
     assert got["unit"][pool:].to_list() == list(range(6))[pool:]
     assert got["unit"][:pool].to_list() == sorted(range(min(pool, 6)), key=lambda i: (-likes[i], i))
     assert got["score"].is_sorted(descending=True)
-
-
-def test_an_empty_ranking_stays_empty() -> None:
-    assert run(Rerank(scorer=Wanted({})), ranking([.1]).head(0)).is_empty()

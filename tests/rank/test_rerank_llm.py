@@ -9,12 +9,10 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
-from memlab.errors import MemlabError
 from memlab.models.chat.openai import OpenAIChat
 from memlab.question_types import VOCABULARY
-from memlab.rank.rerank_llm import KINDS, LlmRerank, ShownQuestion, fair, listwise
+from memlab.rank.rerank_llm import KINDS, LlmRerank, ShownQuestion, listwise
 from memlab.rank.units import memory_units, session_units, turn_units
 from memlab.store import Store
 from memlab.tables import SCHEMAS, Tables, frame
@@ -124,15 +122,6 @@ def test_a_unit_without_text_scores_0_and_is_not_asked_about(store: Store) -> No
     assert len(chat.asked) == 1
 
 
-def test_the_same_pair_is_asked_once_and_never_again(store: Store) -> None:
-    chat = one({body(0, 0, 1): 9})
-    stage = LlmRerank(chat=chat)
-    first = run(stage, ranking([.9, .8]), store)
-    assert run(LlmRerank(chat=chat, weights={"rerank": 1, "first": 1}), ranking([.9, .8]), store).height == 2
-    assert run(stage, ranking([.9, .8]), store).equals(first)
-    assert len(chat.asked) == 2
-
-
 def listed(rule) -> ScriptedChat:
     """Answers by ``rule(number of memories)``."""
     return ScriptedChat(lambda p: rule(len(re.findall(r"^\[\d+ \w+\] ", p.messages[-1].content, re.MULTILINE))))
@@ -150,24 +139,6 @@ def test_a_list_is_asked_for_once_a_question_and_what_it_leaves_out_is_0(store: 
     assert len(chat.asked) == 1
     assert (f"\n[2] [2023-05-01]\nAnn: {body(0, 0, 1)}\n[3] [2023-05-10]\n"
             in re.sub(r"\[(\d) \w+\]", r"[\1]", chat.asked[0].messages[-1].content))
-
-
-@pytest.mark.parametrize("reply", [scores((5, 3)), scores((0, 3)), scores((1, 12)), "3, 1, 2", "", '{"scores": 3}'])
-def test_a_list_that_cannot_be_trusted_keeps_the_order_and_is_counted(reply: str, store: Store) -> None:
-    table = ranking([.9, .8, .7, .6])
-    with pytest.warns(UserWarning, match="1 of 1 replies of the reranker could not be read; 1 of 1 questions keep"):
-        after = run(LlmRerank(chat=listed(lambda n: reply), mode="listwise"), table, store)
-    assert after.select(table.columns).equals(table)
-
-
-@pytest.mark.parametrize("bad", [scores((3, 3)), scores((0, 3)), scores((1, 12)), scores((1, float("nan")))])
-def test_a_list_with_a_score_or_a_number_out_of_range_is_asked_for_again(bad: str, store: Store) -> None:
-    replies = iter([bad, scores((2, 9))])
-    with serving(rule=lambda _: next(replies)) as server:
-        model = OpenAIChat(model="tiny", url=server.url)
-        after = run(LlmRerank(chat=model, mode="listwise"), ranking([.9, .8]), store)
-    assert (after["unit"].to_list(), after["llm"].to_list()) == ([1, 0], [9, 0])
-    assert len(server.requests) == 2
 
 
 @pytest.mark.parametrize("mode", ["pointwise", "listwise"])
@@ -201,44 +172,6 @@ def test_no_memory_can_pass_for_two_or_end_the_list(texts: list[str]) -> None:
     assert re.findall(rf"\[(\d+) {mark[1]}\] ", memories) == [str(n) for n in range(1, len(texts) + 1)]
     assert not re.search(r"^\s*\[\d+\]", memories, re.MULTILINE)
     assert content.endswith(f"</MEMORIES {mark[1]}>\n\nScores:")
-
-
-def test_settings_that_cannot_be_meant_are_refused(store: Store) -> None:
-    with pytest.raises(ValidationError, match="no weight"):
-        LlmRerank(chat=one({}), weights={"rerank": 0.0})
-    with pytest.raises(MemlabError, match="already"):
-        run(LlmRerank(chat=one({}), name="dense"), ranking([1.], dense=[1.]), store)
-    with pytest.raises(MemlabError, match="frist"):
-        run(LlmRerank(chat=one({}), weights={"frist": 1.0}), ranking([1.]), store)
-
-
-def test_weights_mix_in_the_first_stage(store: Store) -> None:
-    chat = one({body(0, 0, 1): 4, body(0, 1, 0): 5})
-    alone = run(LlmRerank(chat=chat), ranking([9., 1., 0.]), store)
-    mixed = run(LlmRerank(chat=chat, weights={"rerank": 0.1, "first": 1.0}), ranking([9., 1., 0.]), store)
-    assert (alone["unit"].to_list(), mixed["unit"].to_list()) == ([2, 1, 0], [0, 1, 2])
-
-
-@given(st.lists(st.integers(0, 500), max_size=12), st.integers(-20, 800))
-def test_room_is_shared_fairly(sizes: list[int], room: int) -> None:
-    limits = fair(sizes, room)
-    assert sum(limits) <= max(room, 0)
-    assert all(0 <= limit <= size for limit, size in zip(limits, sizes))
-    cut = [limit for limit, size in zip(limits, sizes) if limit < size]
-    assert not cut or max(cut) - min(cut) <= 1
-    assert not cut or all(limit <= max(cut) for limit in limits)
-
-
-@given(given=st.lists(st.integers(0, 10), min_size=6, max_size=6), pool=st.integers(1, 8))
-def test_no_unit_is_lost_and_the_head_follows_the_scores(given: list[int], pool: int, tmp_path_factory) -> None:
-    chat = one({f"{body(*t)}\n": s for t, s in zip(TURNS, given)})
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        after = run(LlmRerank(chat=chat, pool=pool), ranking([6., 5., 4., 3., 2., 1.]),
-                    Store(tmp_path_factory.mktemp("store")))
-    head = sorted(range(min(pool, 6)), key=lambda u: (-given[u], u))
-    assert after["unit"].to_list() == [*head, *range(min(pool, 6), 6)]
-    assert after["rank"].to_list() == [1, 2, 3, 4, 5, 6]
 
 
 @pytest.mark.parametrize("bad", ["not json", '{"scores": [{"index": 1, "score": 11}]}',

@@ -1,11 +1,18 @@
+"""Signals from relations between memories."""
+
 from __future__ import annotations
 
+from datetime import timedelta
+
+import polars as pl
+import pytest
+
 from memlab.rank.boost import Boost
-from memlab.rank.signals import Relation
-from memlab.rank.units import memory_units, session_units
+from memlab.rank.signals import Current, Relation
+from memlab.rank.units import memory_units, session_units, turn_units
 from memlab.store import Store
 from memlab.tables import frame
-from tests.write.relations.worlds import told
+from tests.write.relations.worlds import DAY, told
 
 ROWS = ((0, 0, "a"), (0, 0, "b"), (1, 10, "c"), (2, 40, "d"))
 
@@ -57,8 +64,45 @@ def test_edges_within_a_unit_do_not_count():
     assert values(Relation(weights={"RELATED_TO": 1.0}), sessions) == {0: 0.9, 1: 0.9, 2: 0.0}
 
 
-def test_it_changes_a_ranking():
-    tables = world([(3, 2, "RELATED_TO", 1.0)])
-    out = Boost(signals=[Relation()], normaliser="none").run(tables, Store())["ranking"]
-    assert out["unit"].to_list() == [2, 3, 0, 1]
-    assert out["relation"].to_list() == [0.5, 0.5, 0.0, 0.0]
+ENDED = [(3, 0, "SUPERSEDES", 0.8), (2, 1, "CONTRADICTS", 0.75)]
+
+
+@pytest.mark.parametrize(("asked", "expected"), [(39, 1.0), (40, 0.0), (400, 0.0)])
+def test_only_what_was_superseded_by_the_day_of_the_question_counts(asked, expected):
+    assert values(Current(), world(ENDED, asked)) | {3: 1.0} == {0: expected, 1: 1.0, 2: 1.0, 3: 1.0}
+    dated = told(*ROWS, valid_to=[DAY + timedelta(days=40, hours=9), None, None, None])["memories"]
+    by_date = world(ENDED[1:], asked).updated({"memories": dated})
+    assert values(Current(), by_date)[0] == expected
+
+
+def test_confidence_and_class():
+    assert values(Current(least_confidence=0.81), world(ENDED))[0] == 1.0
+    tables = world(ENDED).updated({"classes": frame("classes", {"question": [0, 0], "class": ["temporal", "update"]})})
+    assert values(Current(classes=["update"]), tables)[0] == 0.0
+    assert values(Current(classes=["factual"]), tables)[0] == 1.0
+
+
+def test_a_unit_ends_when_all_that_speak_of_it_alone_have():
+    tables = world([(3, 0, "SUPERSEDES", 0.8)], order=(0, 1, 2))
+    sessions = tables.updated({"units": session_units(tables["sessions"], tables["turns"])})
+    assert values(Current(), sessions) == {0: 1.0, 1: 1.0, 2: 1.0}  # the session says more
+    both = world([(3, 0, "SUPERSEDES", 0.8), (3, 1, "SUPERSEDES", 0.8)], order=(0, 1, 2))
+    assert values(Current(), both.updated({"units": sessions["units"]})) == {0: 0.0, 1: 1.0, 2: 1.0}
+
+
+def test_a_session_memory_keeps_no_old_turn():
+    tables = world([(3, 0, "SUPERSEDES", 0.8)])
+    whole = tables["memories"].head(1).with_columns(
+        pl.lit(9, pl.Int64).alias("memory"), pl.lit([0, 1], pl.List(pl.Int32)).alias("turns"),
+        pl.lit("session").alias("kind"))
+    turns = tables.updated({"memories": pl.concat([tables["memories"], whole]), "units": turn_units(tables["turns"])})
+    assert values(Current(), turns) == {0: 0.0, 1: 1.0, 2: 1.0, 3: 1.0}
+    alone = turns.updated({"memories": whole, "edges": frame("edges", {
+        "source": [9], "target": [9], "kind": ["SUPERSEDES"], "confidence": [1.0]})})
+    assert values(Current(), alone)[0] == 0.0  # where nothing speaks of the turn alone, what holds it does
+
+
+def test_a_floor_filters():
+    out = Boost(signals=[Current()], weights={"first": 1.0}, normaliser="none", floors={"current": 1.0}).run(
+        world(ENDED), Store())["ranking"]
+    assert out["unit"].to_list() == [1, 2, 3]

@@ -211,7 +211,7 @@ def test_every_line_that_an_experiment_offers_can_be_typed(name: str, tmp_path: 
     (["rank/select=top_p_calibrated"], "shipped"),
     (["rank/select=calibrated"], "fitted"), (["system=best_learned"], "fitted"),
     (["system=best_learned", "rank/select=marginal", "learn/probability=nested"], "fitted"),
-    (["system=opsem"], ""), (["rank/select=conformal"], "")])
+    (["system=opsem"], "")])
 def test_what_is_fitted_on_labels_is_asked_as_shipped_or_after_the_training_line(
         words: list[str], asked: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

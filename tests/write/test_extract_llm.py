@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import json
 import re
-from contextlib import ExitStack
-import warnings
 
 import polars as pl
 import pytest

@@ -17,7 +17,7 @@ from pydantic import Field, model_validator
 from memlab.errors import MemlabError
 from memlab.learn import fits
 from memlab.learn.ranker.sessions import SessionModel, need_features
-from memlab.learn.ranker.trees import Columns, Tree, boosted_trees, lightgbm, trees_of
+from memlab.learn.ranker.trees import Matrix, Tree, boosted_trees, lightgbm, trees_of
 from memlab.stage import Names, stage
 
 FORMAT = "memlab-ranker-1"
@@ -111,21 +111,21 @@ def fit(frame: pl.DataFrame, label: NDArray[np.int32], depth: int, recipe: Recip
                      sessions=None, behind=None, gains=tuple(float(gain) for gain in fitted.feature_importance("gain")))
 
 
-def inputs(model: RankModel, frame: pl.DataFrame) -> Columns:
-    """Return the model's features of these rows, (n,) each; raise MemlabError for a feature that is missing."""
+def inputs(model: RankModel, frame: pl.DataFrame) -> Matrix:
+    """Return the model's features of these rows, (n, features); raise MemlabError for a feature that is missing."""
     need_features(model.features, frame, "features")
-    numbers = frame.select(pl.col(model.features).cast(pl.Float32).fill_null(np.nan))  # nulls cost more later
-    return [column.to_numpy() for column in numbers]
+    return frame.select(pl.col(model.features).cast(pl.Float32).fill_null(np.nan)).to_numpy()
 
 
 def apply(model: RankModel, frame: pl.DataFrame) -> Scores:
     """Return the model's score of each row of ``features``, shape (n,)."""
-    return boosted_trees(model.trees).scores(inputs(model, frame), frame.height)
+    return boosted_trees(model.trees).scores(inputs(model, frame))
 
 
 def leads(model: RankModel, ahead: pl.DataFrame, behind: pl.DataFrame) -> NDArray[np.float64]:
     """Return what each feature adds to the lead of each row over the one behind it, (n, features)."""
-    return boosted_trees(model.trees).leads(inputs(model, ahead), inputs(model, behind), ahead.height)
+    trees = boosted_trees(model.trees)
+    return trees.contributions(inputs(model, ahead)) - trees.contributions(inputs(model, behind))
 
 
 def load(path: Path) -> RankModel:

@@ -76,7 +76,7 @@ def session_table(frame: pl.DataFrame, session: Ints, scores: Floats) -> pl.Data
     question = dense_numbers(frame["question"])
     learned = zscores(scores, question)
     groups = Groups(dense_numbers(pl.Series(session_keys(question, session))))
-    order = groups.rank_rows(learned)
+    order = groups.descending(learned)
     best = order[groups.start]
     first_three = [groups.nth(learned[order], n, np.nan) for n in range(3)]
     columns = {

@@ -22,9 +22,6 @@ COLUMNS = ("z {}", *(f"z {{}} {step:+}" for step in STEPS), "below {}", "rank {}
            "session best z {} minus own", "session rank")
 """Features in their order, each for all signals that have it: trees draw features by their places."""
 
-SPARSE = 16
-"""Most numbers for each key up to which keys are looked up in a list of all numbers; else they are sorted."""
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -73,7 +70,7 @@ def _signal_columns(name: str, values: Floats, z: Floats, head: Groups, sessions
     columns = {f"z {name}": z, f"below {name}": top - z, f"rank {name}": head.ranks(values, order)}
     if "session" in name:  # it is alike for all turns of a session
         return columns
-    ordered = z[sessions.together(order)]
+    ordered = z[sessions.descending(values)]
     best = ordered[sessions.start][sessions.of]
     first_five = sum(np.maximum(sessions.nth(ordered, n, 0.0), 0.0) for n in range(5))
     return columns | {
@@ -92,25 +89,10 @@ class Groups:
         self.of = of
         self.size = np.bincount(of)
         self.start = np.cumsum(self.size) - self.size
-        self._short = of.astype(np.min_scalar_type(len(self.size)))  # 16 bits are sorted much faster
 
     def descending(self, values: Floats) -> Ints:
-        """Return the rows, (n,), group after group, the largest values of each group first."""
-        return self.together(np.argsort(-values))
-
-    def rank_rows(self, values: Floats) -> Ints:
-        """Return the rows as ``descending``; equal values of a group are in the order of the rows."""
-        order = self.descending(values)
-        ordered, group = values[order], self.of[order]
-        ties = np.append((ordered[1:] == ordered[:-1]) & (group[1:] == group[:-1]), False)
-        tied = np.flatnonzero(ties | np.roll(ties, 1))
-        run = np.cumsum(~np.roll(ties, 1))[tied]  # few: a sort that keeps the order of all rows takes longer
-        order[tied] = order[tied][np.lexsort((order[tied], run))]
-        return order
-
-    def together(self, order: Ints) -> Ints:
-        """Return rows (m,) group after group, those of a group in the order in which they are given."""
-        return order[np.argsort(self._short[order], kind="stable")]
+        """Return the rows, (n,), group after group, by falling values in each; equal ones in the order of the rows."""
+        return np.lexsort((-values, self.of))
 
     def nth(self, ordered: Floats, n: int, missing: float) -> Floats:
         """Return the n-th of ``descending`` values, from 0, of each group; ``missing`` if it has fewer."""
@@ -128,12 +110,7 @@ class Groups:
 
 def dense_numbers(keys: pl.Series) -> Ints:
     """Return the place of each key among the distinct ones, sorted, from 0, (n,)."""
-    least, largest = (int(end or 0) for end in (keys.min(), keys.max()))  # type: ignore[arg-type]
-    if least < 0 or largest > SPARSE * len(keys):
-        return keys.rank("dense").cast(pl.Int64).to_numpy() - 1
-    values, present = keys.to_numpy(), np.zeros(largest + 1, np.bool_)
-    present[values] = True
-    return (np.cumsum(present) - 1)[values]
+    return keys.rank("dense").cast(pl.Int64).to_numpy() - 1
 
 
 def session_keys(question: Ints, session: Ints) -> Ints:
@@ -190,7 +167,7 @@ def _session_ranks(best: Floats, question: Ints, sessions: Groups) -> Floats:
 
     best, question: (n,) of each row: the best score of its session, its question.
     """
-    first = sessions.together(np.arange(len(best)))[sessions.start]
+    _, first = np.unique(sessions.of, return_index=True)
     rank = pl.DataFrame({"best": best[first], "question": question[first]}).select(
         pl.col("best").rank("dense", descending=True).over("question").cast(pl.Float64))
     return rank.to_series().to_numpy()[sessions.of]

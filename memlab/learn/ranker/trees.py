@@ -1,22 +1,15 @@
-"""Boosted trees as plain arrays: checked on construction, read from LightGBM's text of a fit, and evaluated.
+"""Boosted trees as arrays of nodes: read from LightGBM's text of a fit, checked, and walked down.
 
 LightGBM (Ke et al., NeurIPS 2017), which is the extra ``learn``, fits the trees. It trusts the text of a model: a wrong
-index reads foreign memory. So no file is handed to it, and a saved fit does not need it.
-
-A walk down each tree for each row waits for branches that no processor can predict. Here each distinct split of all
-trees is compared with all rows at once. A split that a row passes on the right takes away the leaves on its left, and
-the first leaf that remains is the row's (QuickScorer: Lucchese et al., SIGIR 2015). The scores are those of LightGBM
-bit for bit.
+index reads foreign memory. So no file is handed to it, and a saved fit does not need it. The scores are those of
+LightGBM bit for bit.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-import math
-from collections.abc import Sequence
-from itertools import groupby
-from typing import Annotated, Any
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,39 +18,23 @@ from pydantic import Field, model_validator
 from memlab.errors import MemlabError
 from memlab.stage import stage
 
+Numbers = Annotated[tuple[Annotated[float, Field(allow_inf_nan=False)], ...], Field(strict=False, max_length=1024)]
 Numerals = Annotated[tuple[int, ...], Field(strict=False, max_length=1024)]
-Numbers = Annotated[tuple[float, ...], Field(strict=False, max_length=1024)]
-DECISIONS = frozenset({0, 2, 4, 6, 8, 10})
-"""Kinds of numerical splits in LightGBM's text: 2 sends a missing value left; 4 and 8 say what is missing."""
+Features = Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(strict=False, max_length=1024)]
+Decisions = Annotated[tuple[Literal[0, 2, 4, 6, 8, 10], ...], Field(strict=False, max_length=1024)]
+"""Kinds of numerical splits, sums of bits. 2: a missing value goes left. 4: 0 is missing. 8: nan is."""
 
-LARGEST = 1e100
-"""Largest value of a leaf: sums of leaves stay finite."""
+Leaves = Annotated[tuple[Annotated[float, Field(ge=-1e100, le=1e100)], ...], Field(strict=False, max_length=1024)]
+"""Values of leaves, whose sums stay finite."""
 
-Columns = Sequence[NDArray[np.float32]]
-"""The values of each feature, (n,) each; nan where one is missing."""
+Matrix = NDArray[np.float32]
+"""The values of the features, (rows, features); nan where one is missing."""
 
-Bytes = NDArray[np.uint8]
-Bools = NDArray[np.bool_]
-Split = tuple[int, int, float]
-"""Feature, kind (LightGBM's decision type) and threshold."""
-
-DEFAULT_LEFT = 2
-"""Bit of a kind: a missing value goes left."""
-
-ZERO, NAN = 4, 8
-"""Bits of a kind: what counts as missing; if neither is set, nothing does, and nan is taken for 0."""
-
-TINY = np.float32(1e-35)
+TINY = 1e-35
 """Largest size of a number that LightGBM takes for zero."""
 
-ONES = np.array([byte.bit_count() for byte in range(256)], np.uint8)
-count_ones = getattr(np, "bitwise_count", ONES.take)  # NumPy 1 has no function for it
-
-CELLS = 2**24
-"""Comparisons of splits with rows in memory at once."""
-
-ROWS = 2**15
-"""Rows at once: the comparisons of one tree then stay in a core's cache."""
+ROWS = 2**8
+"""Rows that are walked down at once: their nodes stay in a core's cache."""
 
 
 @stage
@@ -67,12 +44,12 @@ class Tree:
     Raises ValueError unless every split but the first, and every leaf, is the child of one earlier split.
     """
 
-    split_feature: Numerals
+    split_feature: Features
     threshold: Numbers
-    decision_type: Numerals
+    decision_type: Decisions
     left_child: Numerals
     right_child: Numerals
-    leaf_value: Numbers
+    leaf_value: Leaves
 
     @model_validator(mode="after")
     def _is_a_tree(self) -> Tree:
@@ -86,18 +63,7 @@ class Tree:
         if any(0 <= child <= parent for side in (self.left_child, self.right_child)
                for parent, child in enumerate(side)):
             raise ValueError("a tree's split lies above its own parent")
-        if not all(map(math.isfinite, self.threshold)) or not all(abs(value) <= LARGEST for value in self.leaf_value):
-            raise ValueError("a tree holds a number that is not finite, or a leaf too large to add up")
-        if not DECISIONS.issuperset(self.decision_type) or min(self.split_feature) < 0:
-            raise ValueError("a tree holds an unknown kind of split")
         return self
-
-    def splits(self) -> list[Split]:
-        """Return the splits in their order."""
-        return list(zip(self.split_feature, self.decision_type, self.threshold))
-
-
-FIELDS = tuple(field.name for field in dataclasses.fields(Tree))
 
 
 def lightgbm(what: str = "learned fusion", where: str = "learn/ranker", instead: str = "") -> Any:
@@ -111,195 +77,94 @@ def lightgbm(what: str = "learned fusion", where: str = "learn/ranker", instead:
 
 
 def trees_of(text: str) -> tuple[Tree, ...]:
-    """Read the trees of LightGBM's own text; trees without a split, which change no order, are left out.
-
-    Raises MemlabError for a text of another form.
-    """
-    try:
-        trees = [_tree(block) for block in text.split("\nTree=")[1:]]
-    except (KeyError, ValueError) as error:
-        raise MemlabError(f"LightGBM's text of a model cannot be read ({' '.join(repr(error).split())[:120]})",
-                          where="learn/ranker", fix="pip install 'memlab[learn]'") from error
-    return tuple(tree for tree in trees if tree is not None)
-
-
-def _tree(block: str) -> Tree | None:
-    """Return the tree of a block of LightGBM's text; None if it has no split."""
-    lines = dict(line.partition("=")[::2] for line in block.split("end of trees")[0].splitlines() if "=" in line)
-    if int(lines["num_leaves"]) <= 1:
-        return None
-    values: dict[str, Any] = {name: tuple(map(_finite if name in ("threshold", "leaf_value") else int,
-                                              lines[name].split())) for name in FIELDS}
-    return Tree(**values)
-
-
-def _finite(word: str) -> float:
-    """Read a number; a split of the missing values from all others has an infinite threshold."""
-    return min(max(float(word), -1e300), 1e300)
-
-
-class Paths:
-    """The leaves of a tree from left to right, and on which side of each split they are.
-
-    splits: (s,) the number of each split among those of all trees, sorted by feature. left, right: (s, leaves / 8) bits
-    of the leaves on its left and on its right. features: (f,) the distinct features; first: (f,) the place of each
-    one's first split. values: (leaves,). blocks: for each eight leaves the splits that can take some of them away, and
-    which ones, as bits (splits, 1).
-    """
-
-    def __init__(self, tree: Tree, number: dict[Split, int]) -> None:
-        count = len(tree.split_feature)
-        sides = np.zeros((2, count, count + 1), np.bool_)
-        for split in reversed(range(count)):  # a child stands behind its parent
-            for side, child in zip(sides, (tree.left_child[split], tree.right_child[split])):
-                if child < 0:
-                    side[split, -1 - child] = True
-                else:
-                    side[split] = sides[0, child] | sides[1, child]
-        nodes, leaves = [0], []
-        while nodes:
-            node = nodes.pop()
-            if node < 0:
-                leaves.append(-1 - node)
-            else:
-                nodes += [tree.right_child[node], tree.left_child[node]]
-        order = np.argsort(tree.split_feature, kind="stable")
-        self.left, self.right = np.packbits(sides[:, order][:, :, leaves], axis=2, bitorder="little")
-        self.splits = np.array([number[split] for split in tree.splits()])[order]
-        self.features, self.first = np.unique(np.array(tree.split_feature)[order], return_index=True)
-        self.values = np.array(tree.leaf_value)[leaves]
-        able = [np.flatnonzero(of_block) for of_block in self.left.T]
-        self.blocks = [(self.splits[some], self.left[some, block, None]) for block, some in enumerate(able)]
-
-    def leaf(self, right: Bytes) -> NDArray[np.unsignedinteger]:
-        """Return the leaf of each row, (rows,).
-
-        right: (splits of all trees, rows) 255 where a row passes a split on the right, else 0.
-        """
-        leaf = np.zeros(right.shape[1], np.min_scalar_type(len(self.values)))
-        for number, (splits, masks) in enumerate(self.blocks):
-            taken = right[splits]
-            gone = np.bitwise_or.reduce(np.bitwise_and(taken, masks, out=taken), axis=0)
-            below_lowest_zero = (~gone & (gone + np.uint8(1))) - np.uint8(1)  # all eight ones: the next block has it
-            first = count_ones(below_lowest_zero)
-            leaf = (leaf == 8 * number) * first + leaf if number else first.astype(leaf.dtype)
-        return leaf
-
-    def leads(self, ahead: Bytes, behind: Bytes) -> NDArray[np.float64]:
-        """Return what each feature adds to the lead of the rows ahead over those behind, (f, m).
-
-        ahead, behind: as for ``leaf``, of m rows. A mixture, a row with some values of one and some of the other,
-        reaches a leaf if none of its values closes the way. Let A features close it with the value of the row behind
-        alone, and B with that of the row ahead alone. With a leaf's value v, each of the A features has the share
-        v (A - 1)! B! / (A + B)!, each of the B features -v A! (B - 1)! / (A + B)!.
-        """
-        count = ahead.shape[1]
-        left, right = self.left[:, :, None], self.right[:, :, None]
-        shut_ahead, shut_behind = (  # (f, leaves / 8, m): the left leaves where a row goes right, else the right ones
-            np.bitwise_or.reduceat((passed[self.splits][:, None] & (left ^ right)) ^ right, self.first, axis=0)
-            for passed in (ahead, behind))
-        reached = ~np.bitwise_or.reduce(shut_ahead & shut_behind, axis=0)
-        leaves = np.unpackbits(reached, axis=0, count=len(self.values), bitorder="little").view(np.bool_)
-        leaf, pair = np.divmod(np.flatnonzero(leaves), count)  # (r,): each leaf that a mixture of a pair reaches
-        byte, bit, value = leaf // 8 * count + pair, (1 << leaf % 8).astype(np.uint8), self.values[leaf]
-
-        def only(shut: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-            """Return the features (k,) with such a bit, and for which of the r leaves, (k,)."""
-            return np.divmod(np.flatnonzero(shut.reshape(len(shut), -1).take(byte, axis=1) & bit != 0), len(leaf))
-
-        feature_a, leaf_a = only(shut_behind & ~shut_ahead)
-        feature_b, leaf_b = only(shut_ahead & ~shut_behind)
-        a, b = np.bincount(leaf_a, minlength=len(leaf)), np.bincount(leaf_b, minlength=len(leaf))
-        weights = _weights(len(self.features))
-        added = np.concatenate([(value * weights[a, b])[leaf_a], -(value * weights[b, a])[leaf_b]])
-        at = np.concatenate([feature_a, feature_b]) * count + pair[np.concatenate([leaf_a, leaf_b])]
-        shares = np.bincount(at, weights=added, minlength=len(self.features) * count)
-        return shares.astype(np.float64, copy=False).reshape(-1, count)  # of no entry they are integers
+    """Read the trees of LightGBM's own text; trees without a split, which change no order, are left out."""
+    trees = []
+    for block in text.split("\nTree=")[1:]:
+        lines = dict(line.partition("=")[::2] for line in block.split("end of trees")[0].splitlines())
+        if int(lines["num_leaves"]) > 1:
+            integers: dict[str, Any] = {name: tuple(map(int, lines[name].split())) for name in (
+                "split_feature", "decision_type", "left_child", "right_child")}
+            # a split of the missing values from all others has an infinite threshold
+            thresholds = np.array(lines["threshold"].split(), float).clip(-1e300, 1e300).tolist()
+            trees.append(Tree(**integers, threshold=thresholds,
+                              leaf_value=tuple(map(float, lines["leaf_value"].split()))))
+    return tuple(trees)
 
 
 class BoostedTrees:
-    """Boosted trees, ready to be evaluated."""
+    """The nodes of all trees as one list, (nodes,) each: splits, and leaves, which lead to themselves.
+
+    ``value`` is that of a leaf, and of a split the mean of its two children's.
+    """
 
     def __init__(self, trees: tuple[Tree, ...]) -> None:
-        number = {split: i for i, split in enumerate(sorted({split for tree in trees for split in tree.splits()}))}
-        self.size = len(number)
-        self.groups = []  # splits of one feature and kind: their numbers, and thresholds (splits, 1) rounded down
-        for (feature, kind), splits in groupby(number, key=lambda split: split[:2]):
-            thresholds = [threshold for *_, threshold in splits]
-            first = number[feature, kind, thresholds[0]]
-            self.groups.append((feature, kind, slice(first, first + len(thresholds)),
-                                np.array([_rounded_down(value) for value in thresholds], np.float32)[:, None]))
-        self.paths = [Paths(tree, number) for tree in trees]
+        roots, features, thresholds, kinds, left, right, values = ([] for _ in range(7))  # type: ignore[var-annotated]
+        for tree in trees:
+            first, splits = len(features), len(tree.split_feature)
+            leaves = [first + splits + leaf for leaf in range(splits + 1)]
+            roots.append(first)
+            features += [*tree.split_feature, *(0 for _ in leaves)]
+            thresholds += [*tree.threshold, *(0.0 for _ in leaves)]
+            kinds += [*tree.decision_type, *(0 for _ in leaves)]
+            for children, side in ((tree.left_child, left), (tree.right_child, right)):
+                side += [*(first + child if child >= 0 else leaves[-1 - child] for child in children), *leaves]
+            values += [*(0.0 for _ in range(splits)), *tree.leaf_value]
+        for node in reversed(range(len(values))):  # a child stands behind its parent
+            values[node] = (values[left[node]] + values[right[node]]) / 2
+        levels = [0] * len(values)
+        for node, (one, other) in enumerate(zip(left, right)):
+            if one > node:
+                levels[one] = levels[other] = levels[node] + 1
+        self.depth = max(levels, default=0)
+        self.roots, self.feature = np.array(roots, np.int64), np.array(features, np.int64)
+        self.children = np.array([left, right], np.int64).T.ravel()
+        self.threshold, self.value, kind = np.array(thresholds), np.array(values), np.array(kinds, np.int64)
+        self.zero_missing, self.nan_missing, self.missing_right = kind & 4 > 0, kind & 8 > 0, kind & 2 == 0
 
-    def scores(self, columns: Columns, rows: int) -> NDArray[np.float64]:
-        """Return the sum of the trees' leaves for each of so many rows, (rows,)."""
-        step = min(max(CELLS // max(self.size, 1), 1), ROWS)
-        total, memory = np.zeros(rows), np.empty((self.size, step), np.uint8)
-        for start in range(0, rows, step):  # on one core: these steps are so short that threads would wait
-            mine = slice(start, min(start + step, rows))
-            right = self._right([column[mine] for column in columns], memory[:, :mine.stop - start])
-            for paths in self.paths:
-                total[mine] += paths.values.take(paths.leaf(right))
+    def scores(self, matrix: Matrix) -> NDArray[np.float64]:
+        """Return the sum of the trees' leaves for each row, (rows,), added in the order of the trees."""
+        total = np.zeros(len(matrix))
+        for start in range(0, len(matrix), ROWS):
+            *_, leaf = self._walk(matrix[start:start + ROWS])
+            total[start:start + ROWS] = self.value[leaf].sum(axis=0)
         return total
 
-    def leads(self, ahead: Columns, behind: Columns, rows: int) -> NDArray[np.float64]:
-        """Return what each feature adds to the lead of the rows ``ahead`` over the rows ``behind``, (rows, features).
+    def contributions(self, matrix: Matrix) -> NDArray[np.float64]:
+        """Return what each feature adds to the score of each row, (rows, features), beyond the values of the roots.
 
-        The lead is the difference of the scores. A feature's share is its Shapley value where the features outside a
-        coalition have the values of the row behind (baseline Shapley: Sundararajan and Najmi, ICML 2020), so that
-        features with the same value in both rows add nothing, and all shares add up to the lead.
+        It is the sum, over the splits by the feature on the row's ways down, of the change of ``value`` (Saabas,
+        treeinterpreter, 2014, there with means over the training rows). The differences between two rows add up to
+        the difference of their scores.
         """
-        shares = np.zeros((len(ahead), rows))
-        most = max([1, 2 * self.size, *(len(paths.splits) * len(paths.values) for paths in self.paths)])
-        step = min(max(CELLS // most, 1), ROWS)
-        for start in range(0, rows, step):
-            mine = slice(start, min(start + step, rows))
-            memory = np.empty((2, self.size, mine.stop - start), np.uint8)
-            right = [self._right([column[mine] for column in columns], part)
-                     for columns, part in zip((ahead, behind), memory)]
-            for paths in self.paths:
-                shares[paths.features, mine] += paths.leads(*right)
-        return shares.T
+        total, rows = np.zeros(matrix.T.shape), np.arange(len(matrix))
+        above = None
+        for node in self._walk(matrix):
+            if above is not None:
+                np.add.at(total, (self.feature[above], rows), self.value[node] - self.value[above])
+            above = node
+        return total.T
 
-    def _right(self, columns: Columns, memory: Bytes) -> Bytes:
-        """Return ``memory`` (splits, rows) with 255 where a row passes a split on the right, else 0."""
-        right = memory.view(np.bool_)
-        for feature, of_feature in groupby(self.groups, key=lambda group: group[0]):
-            values = columns[feature]
-            missing = np.isnan(values)
-            known = np.where(missing, np.float32(0), values) if missing.any() else values
-            for _, kind, numbers, thresholds in of_feature:
-                out = right[numbers]
-                if not kind & NAN:
-                    np.greater(known, thresholds, out=out)
-                elif kind & DEFAULT_LEFT:
-                    np.greater(values, thresholds, out=out)
-                else:
-                    np.logical_not(np.less_equal(values, thresholds, out=out), out=out)
-                if kind & ZERO:
-                    out[:, np.abs(known) <= TINY] = not kind & DEFAULT_LEFT
-        return np.negative(memory, out=memory)
+    def _walk(self, matrix: Matrix) -> Iterator[NDArray[np.int64]]:
+        """Yield the node of each row in each tree, (trees, rows), from the roots down to the leaves."""
+        count, known = len(matrix), np.where(np.isnan(matrix), 0, matrix)
+        columns = np.concatenate([matrix.T, known.T], dtype=np.float64)  # a missing value is nan, or counts as 0
+        start = np.where(self.nan_missing, self.feature, self.feature + matrix.shape[1]) * count
+        nan_right = self.nan_missing & self.missing_right
+        node = np.repeat(self.roots[:, None], count, axis=1)
+        yield node
+        for _ in range(self.depth):
+            value = columns.take(start.take(node) + np.arange(count))
+            goes_right = value > self.threshold.take(node)
+            if nan_right.any():
+                goes_right |= nan_right.take(node) & np.isnan(value)
+            if self.zero_missing.any():
+                missing = self.zero_missing.take(node) & (np.abs(value) <= TINY)
+                goes_right = np.where(missing, self.missing_right.take(node), goes_right)
+            node = self.children.take(2 * node + goes_right)
+            yield node
 
 
 @functools.lru_cache(maxsize=32)
 def boosted_trees(trees: tuple[Tree, ...]) -> BoostedTrees:
     """Return these trees, ready to be evaluated."""
     return BoostedTrees(trees)
-
-
-def _rounded_down(threshold: float) -> np.float32:
-    """Return the largest float32 that is not above a threshold: it parts the float32 numbers as the threshold does."""
-    with np.errstate(over="ignore"):
-        near = np.float32(threshold)
-    return near if float(near) <= threshold else np.nextafter(near, np.float32(-math.inf))
-
-
-@functools.cache
-def _weights(most: int) -> NDArray[np.float64]:
-    """Return (a - 1)! b! / (a + b)! for a and b up to ``most``, (most + 1, most + 1); 0 for a = 0."""
-    a = np.arange(1.0, most + 1)
-    table = np.zeros((most + 1, most + 1))
-    table[1:, 0] = 1 / a
-    for b in range(1, most + 1):
-        table[1:, b] = table[1:, b - 1] * b / (a + b)
-    return table

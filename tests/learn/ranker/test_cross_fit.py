@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
 
 import numpy as np
@@ -32,26 +31,6 @@ def learnable() -> Learnable:
     return learned(folds=4).learnable(first())
 
 
-def test_a_session_holds_evidence_if_any_of_its_turns_does() -> None:
-    rows = learnable()
-    assert rows.held[rows.label > 0].all()
-    assert rows.held.sum() > rows.label.sum()
-    assert not rows.held.all()
-
-
-def test_no_label_of_a_fold_reaches_its_session_model() -> None:
-    rows = learnable()
-    mine = rows.fold == 1
-    other = dataclasses.replace(rows, label=np.where(mine, 1 - rows.label, rows.label).astype(np.int32),
-                                held=np.where(mine, ~rows.held, rows.held))
-    one, two = ({int(rows.fold[part][0]): model for part, model in crossfit_both(r, 40, RECIPE)} for r in (rows, other))
-    assert one[1] == two[1]
-    assert one[1].sessions is not None
-    assert one[1].behind is not None
-    assert one[0].sessions != two[0].sessions
-    assert one[0].behind != two[0].behind
-
-
 def test_the_turns_that_a_session_model_learns_from_are_scored_out_of_fold() -> None:
     """With scores of trees that have seen the questions, the weight of the learned score would be larger."""
     rows = learnable()
@@ -70,25 +49,6 @@ def test_there_is_no_session_model_with_two_folds_or_no_places() -> None:
         assert all(model.sessions is model.behind is None for _, model in fits)
         assert places(fits, rows.frame, rows.session, apply_fits(fits, rows.frame), rows.terms) is None
     assert fit_both(rows, 40, none).sessions is None
-
-
-def test_a_fold_whose_trees_have_nothing_to_rank_against_keeps_its_ranking_by_weights() -> None:
-    """So it is in a pool of all haystacks, where all sessions are in each fold's."""
-    rows = learnable()
-    shared = np.ones_like(rows.shared)
-    fits = crossfit_both(dataclasses.replace(rows, shared=shared), 40, RECIPE)
-    assert all(not model.trees and model.sessions is model.behind is None for _, model in fits)
-    assert places(fits, rows.frame, rows.session, apply_fits(fits, rows.frame), rows.terms) is None
-    shared[1:] = False  # the first fold alone
-    fits = crossfit_both(dataclasses.replace(rows, shared=shared), 40, RECIPE)
-    scores = apply_fits(fits, rows.frame)
-    ranking = rescore(first()["ranking"], rows.frame, scores, 40,
-                      places(fits, rows.frame, rows.session, scores, rows.terms))
-    unmoved = set(rows.frame["question"].filter(rows.fold == 0))
-    moved = {question for (question,), own in ranking.sort("question", "rank").group_by("question")
-             if not own["unit"].equals(first()["ranking"].filter(pl.col("question") == question).sort("rank")["unit"])}
-    assert moved
-    assert not moved & unmoved
 
 
 def test_the_first_session_of_a_ranking_is_that_of_highest_value_and_the_others_follow_by_likeness() -> None:
@@ -154,17 +114,6 @@ def test_a_saved_fit_carries_its_session_model(tmp_path: Path) -> None:
     rankings = [learned(model=tmp_path / name).run(searched(), Store())["ranking"]["unit"].to_list()
                 for name in ("fit.json", "first.json", "plain.json")]
     assert len(set(map(tuple, rankings))) == 3
-
-
-def test_a_file_may_have_no_model_of_the_sessions_behind_but_must_say_so(tmp_path: Path) -> None:
-    model = dataclasses.replace(fit_both(learnable(), 40, RECIPE), behind=None)
-    save(model, tmp_path / "fit.json")
-    assert load(tmp_path / "fit.json") == model
-    content = json.loads((tmp_path / "fit.json").read_text())
-    del content["behind"]
-    (tmp_path / "old.json").write_text(json.dumps(content))
-    with pytest.raises(MemlabError, match="is not a ranking model: .*Field required"):
-        load(tmp_path / "old.json")
 
 
 def test_data_sets_are_put_together_with_questions_of_their_own() -> None:

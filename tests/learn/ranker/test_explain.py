@@ -1,23 +1,18 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
-from memlab.errors import MemlabError
-from memlab.learn.fits import save
 from memlab.learn.ranker.cross_fit import crossfit
 from memlab.learn.ranker.explain import SESSIONS, TOP, importances, reasons
-from memlab.learn.ranker.model import apply, fit, leads, load
-from memlab.learn.ranker.stage import candidates
+from memlab.learn.ranker.model import apply, leads
 from memlab.store import Store
 from memlab.tables import Tables
 from tests.learn.ranker.test_model import RECIPE, world
-from tests.learn.ranker.worlds import first, learned, searched
+from tests.learn.ranker.worlds import learned, searched
 
 
 def result(**settings: object) -> Tables:
@@ -89,18 +84,6 @@ def test_what_the_session_model_adds_stands_first_and_all_rows_add_up_to_the_lea
     assert both["contribution"].to_list() == pytest.approx(both["lead"].to_list(), abs=1e-4)
 
 
-def test_a_question_with_one_candidate_has_no_reason() -> None:
-    frame, label = world()
-    frame = frame.with_columns(pl.col("question", "unit").cast(pl.Int32))
-    model = fit(frame, label, 20, RECIPE)
-    kept = ((pl.col("question") > 0) | (pl.col("unit") == 0))
-    part = frame.filter(kept)
-    ranking = ranked(apply(model, part), part)
-    table = reasons(ranking, units(frame), part, [(np.ones(part.height, bool), model)])
-    assert set(table["question"]) == set(range(1, 60))
-    assert reasons(ranking.head(0), units(frame), part, []).is_empty()
-
-
 def test_gains_are_summed_over_the_fits() -> None:
     frame, label = world()
     fold = (frame["question"].to_numpy() % 2).astype(np.int32)
@@ -112,14 +95,3 @@ def test_gains_are_summed_over_the_fits() -> None:
     assert table["gain"].to_list() == sorted(table["gain"], reverse=True)
     none = dataclasses.replace(fits[0][1], gains=(0.0, 3.0))
     assert importances([(fits[0][0], none)]).rows() == [("noise", 3.0)]
-
-
-def test_a_saved_fit_has_its_importances_and_is_refused_without_them(tmp_path: Path) -> None:
-    model = fit(*candidates(first(), 40), 40, learned().recipe)
-    save(model, tmp_path / "fit.json")
-    content = json.loads((tmp_path / "fit.json").read_text())
-    assert result(model=tmp_path / "fit.json")["importances"].equals(importances([(np.ones(1, bool), model)]))
-    del content["gains"]
-    (tmp_path / "old.json").write_text(json.dumps(content))
-    with pytest.raises(MemlabError, match="is not a ranking model: .*Field required"):
-        load(tmp_path / "old.json")

@@ -37,21 +37,6 @@ def order(result: pl.DataFrame) -> list[int]:
     return result.sort("score", descending=True)["unit"].to_list()
 
 
-def test_the_features_of_a_session_are_those_of_its_best_turns() -> None:
-    frame = pl.DataFrame({"question": [1, 1, 1, 1], "unit": [0, 1, 2, 3], "z a": [1.0, 3.0, 2.0, 0.0],
-                          "z a -1": [9.0] * 4, "words": [5.0] * 4})
-    scores = np.array([4.0, 2.0, 0.0, 2.0])  # mean 2, standard deviation sqrt(2)
-    table = session_table(frame, np.array([0, 0, 0, 5]), scores)
-    assert table.columns == [
-        "question", "session", BEST, "best learned", "second learned", "three learned", "best z a"]
-    root = 2**.5
-    assert table.rows() == [
-        (1, 0, 0, pytest.approx(root), 0.0, pytest.approx(root), 3.0), (1, 5, 3, 0.0, 0.0, 0.0, 0.0)]
-    flat = session_table(frame, np.array([0, 0, 0, 5]), np.ones(4))
-    assert flat["best learned"].to_list() == [0.0, 0.0]
-    assert flat[BEST].to_list() == [0, 3]  # the first of equal turns
-
-
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), st.sampled_from([-1.0, 0.0, 0.5, 2.0])), min_size=1,
                 max_size=14), st.randoms(use_true_random=False))
 def test_each_session_is_that_of_its_own_turns(turns: list[tuple[int, int, float]], random: Random) -> None:
@@ -109,15 +94,6 @@ def table(seed: int, questions: int = 40) -> tuple[pl.DataFrame, np.ndarray]:
     return made, made.select(best).to_series().to_numpy()
 
 
-def test_sessions_that_the_fit_has_not_seen_are_put_in_order() -> None:
-    model = fit_sessions(*table(0))
-    other, held = table(1)
-    ranked = session_values(model, other).with_columns(pl.Series("held", held)).sort("value", descending=True)
-    assert ranked.group_by("question").first()["held"].mean() > .9
-    learned = other.with_columns(pl.Series("held", held)).sort("best learned", descending=True)
-    assert learned.group_by("question").first()["held"].mean() < .6
-
-
 def test_a_small_data_set_counts_as_much_as_a_large_one() -> None:
     (small, small_held), (large, large_held) = table(3, 5), table(4, 10)
     large = large.with_columns(pl.col("question") + 100, pl.col("best z a") * -1)
@@ -160,23 +136,6 @@ def test_without_evidence_the_best_learned_turn_decides() -> None:
     assert model.weights == pytest.approx((START, 0.0))
     by_value = session_values(model, made).sort("question", "value")["session"]
     assert by_value.equals(made.sort("question", "best learned")["session"])
-
-
-def test_only_leading_turns_change_places() -> None:
-    def turns(*places: int | None) -> pl.DataFrame:
-        return rows(*((session, score, places[session]) for session, score in (
-            (0, 9.), (0, 8.), (1, 7.), (2, 6.), (1, 5.), (0, 4.))))
-
-    one = lead(turns(None, None, 0))  # session 2 first; then 0 with its second turn, then 1
-    assert order(one) == [3, 0, 1, 2, 4, 5]
-    assert sorted(one["score"], reverse=True) == [9., 8., 7., 6., 5., 4.]
-    assert order(lead(turns(None, None, None))) == [0, 1, 2, 3, 4, 5]
-    # 2, 1, 0: the second turn of session 0 may not stand before its first, which has the place of session 2's
-    assert order(lead(turns(2, 1, 0))) == [3, 2, 0, 1, 4, 5]
-
-
-def test_equal_places_keep_the_order_of_their_best_turns() -> None:
-    assert order(lead(rows((0, 9., 4), (1, 7., 4), (2, 6., 4)))) == [0, 1, 2]
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 30)), min_size=1, max_size=25), st.integers(0, 6),

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import polars as pl
 import pytest
@@ -9,9 +7,7 @@ import scipy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.learn.ranker.words import FIRST_TURNS, Terms, join_terms, likeness, likeness_features, turn_terms
-from memlab.tables import with_text
-from tests.learn.ranker.worlds import first
+from memlab.learn.ranker.words import FIRST_TURNS, Terms, likeness, likeness_features
 
 
 def terms(*texts: str) -> Terms:
@@ -72,34 +68,3 @@ def test_the_feature_is_the_mean_over_the_first_turns_but_itself() -> None:
     assert column[:4] == pytest.approx([mean(0, 1, 2), mean(1, 0, 2), mean(2, 0, 1), mean(3, 0, 1, 2)])
     assert column[4] is None  # a question with one turn
     assert likeness_features(head.head(0), Terms(terms("a").matrix, np.zeros(0, np.int64))).height == 0
-
-
-def test_terms_are_the_stems_of_each_rows_turn() -> None:
-    tables = first()
-    head = tables["ranking"].filter(pl.col("rank") <= 3)
-    made = turn_terms(head, tables)
-    assert made.matrix.shape[0] == head["unit"].n_unique()
-    assert set(made.matrix.data.tolist()) == {1.0}
-    assert all((np.diff(made.matrix.indices[a:b]) > 0).all() for a, b in pairwise(made.matrix.indptr))
-    at = tables["units"].select("unit", "corpus", "session", pl.col("turns").list.first().alias("turn"))
-    said = dict(with_text(at.join(tables["turns"], on=["corpus", "session", "turn"]), tables["texts"]).select(
-        "unit", "text").iter_rows())
-    units, sizes = head["unit"].to_list(), np.diff(made.matrix.indptr)[made.turn]
-    by_text: dict[str, np.ndarray] = {}
-    for row, unit in enumerate(units):
-        own = made.matrix.indices[made.matrix.indptr[made.turn[row]]:made.matrix.indptr[made.turn[row] + 1]]
-        assert 0 < sizes[row] <= len(said[unit].split()) + 20
-        assert np.array_equal(by_text.setdefault(said[unit], own), own)
-    assert len({tuple(own) for own in by_text.values()}) > len(by_text) / 2
-
-
-def test_terms_of_data_sets_that_are_put_together_stay_apart() -> None:
-    one, two = terms("tea", "tea cup"), terms("tea", "red")
-    both = join_terms([one, two])
-    assert both.turn.tolist() == [0, 1, 2, 3]
-    question, place = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
-    apart = [likeness(part, np.arange(2), np.zeros(2, np.int64), np.arange(2), 1) for part in (one, two)]
-    together = likeness(both, np.arange(4), question, place, 1)
-    assert together.ravel().tolist() == pytest.approx(np.concatenate(apart).ravel().tolist(), nan_ok=True)
-    mixed = likeness(both, np.arange(4), np.zeros(4, np.int64), np.arange(4), 1)
-    assert mixed[2, 0] == 0  # one word of two data sets is two terms

@@ -1,10 +1,17 @@
+"""Upper bounds of classifiers, reranking and adaptive K."""
+
 from __future__ import annotations
 
 import polars as pl
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
-from memlab.oracle.upper_bounds import OracleRerank, OracleSelect, OracleSetSelect, OracleTypeSelect
+from memlab.oracle.upper_bounds import OracleClasses, OracleRerank, OracleSelect, OracleSetSelect
+from memlab.pipeline import Pipeline
+from memlab.question_types import AS_GOOD, OF_TYPE, VOCABULARY
+from memlab.stage import EmptyStage
 from memlab.store import Store
 from memlab.tables import Tables, frame
 from tests.small import lexical
@@ -24,7 +31,6 @@ def world(evidence: list[tuple[int, int]], session: list[int] | None = None) -> 
                                   "rank": [*range(1, UNITS + 1)] * 2, "selected": [False] * 2 * UNITS}),
         evidence=frame("evidence", {"question": [q for q, _ in evidence], "session": [s for _, s in evidence],
                                     "turn": [None] * len(evidence)}),
-        gold=frame("gold", {"question": [0, 1], "category": ["multi-session", "other"]}),
     )
 
 
@@ -34,10 +40,10 @@ def counts(stage, tables: Tables) -> list[int]:
 
 
 def test_oracles_are_marked_and_read_gold() -> None:
-    for stage in (OracleSelect(), OracleSetSelect(), OracleTypeSelect(), OracleRerank()):
+    for stage in (OracleSelect(), OracleSetSelect(), OracleRerank()):
         slot = "rerank" if isinstance(stage, OracleRerank) else "select"
         assert lexical(**{slot: stage}).uses_oracle()
-        assert {"evidence", "gold"} & set(stage.reads)
+        assert "evidence" in stage.reads
 
 
 def test_select_takes_the_smallest_complete_k_and_is_charged_for_what_is_never_complete() -> None:
@@ -64,10 +70,6 @@ def test_select_by_turn() -> None:
     assert counts(OracleSelect(level="turn"), tables.updated({"evidence": turns})) == [3, 1]
 
 
-def test_type_select_routes_by_the_label() -> None:
-    assert counts(OracleTypeSelect(k_by_category={"multi-session": 5}, otherwise=2), world([])) == [5, 2]
-
-
 def order(stage: OracleRerank, tables: Tables) -> list[list[int]]:
     made = stage.run(tables.only(stage.reads), STORE)["ranking"]
     return [p["unit"].to_list() for p in made.partition_by("question", maintain_order=True)]
@@ -84,3 +86,32 @@ def test_a_perfect_order_is_a_permutation_within_the_pool(evidence, pool) -> Non
     for q, units in enumerate(order(OracleRerank(pool=pool), world(evidence))):
         gold = sorted(s for a, s in evidence if a == q and s < pool)
         assert units == gold + [u for u in range(UNITS) if u not in gold]
+
+
+def told(stage: OracleClasses, *types: str | None) -> list[tuple[int, str]]:
+    tables = Tables(questions=frame("questions", {"question": range(len(types))}),
+                    gold=frame("gold", {"question": range(len(types)), "category": types}).reverse())
+    return stage.run(tables.only(stage.reads), Store())["classes"].rows()
+
+
+def test_the_types_of_the_benchmarks_have_their_classes() -> None:
+    assert told(OracleClasses(), "knowledge-update", "multi-hop", "single-session-user", "temporal") == [
+        (0, "update"), (1, "multi_session"), (2, "factual"), (3, "temporal")]
+
+
+def test_a_type_that_nobody_mapped_is_otherwise_and_types_can_be_mapped() -> None:
+    assert told(OracleClasses(otherwise="general"), "recipes", None, "adversarial") == [
+        (0, "general"), (1, "general"), (2, "general")]
+    assert told(OracleClasses(classes={"recipes": "procedural", "multi-hop": "counting"}), "recipes", "multi-hop") == [
+        (0, "procedural"), (1, "counting")]
+
+
+def test_a_class_must_be_in_the_vocabulary() -> None:
+    with pytest.raises(ValidationError, match="'conting', given for 'recipes', is no class.*counting"):
+        OracleClasses(classes={"recipes": "conting"})
+    assert {*OF_TYPE.values(), *AS_GOOD, *(c for more in AS_GOOD.values() for c in more)} <= set(VOCABULARY)
+
+
+def test_an_arm_that_is_told_the_types_is_an_upper_bound() -> None:
+    assert Pipeline(dense=EmptyStage(writes=("hits",)), classify=OracleClasses()).uses_oracle()
+    assert not Pipeline(dense=EmptyStage(writes=("hits",))).uses_oracle()

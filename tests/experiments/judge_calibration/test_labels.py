@@ -7,10 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from memlab.errors import Faults, MemlabError
-from memlab.judge.cases import Case
-from memlab.judge.labels import (
+from judge_calibration.labels import (
     Pair,
     item_id,
     kappa,
@@ -22,6 +19,9 @@ from memlab.judge.labels import (
     specificity,
     write_sheet,
 )
+
+from memlab.errors import Faults, MemlabError
+from memlab.judge.cases import Case
 
 
 def test_kappa_by_hand() -> None:
@@ -50,6 +50,8 @@ def test_shares_and_interval() -> None:
     assert kappa_of([])["value"] is None
     assert kappa_of([Pair(0, True, True)] * 3)["value"] is None
 
+
+pytestmark = pytest.mark.nightly
 
 CASES = [Case(i, f"q{i}?", "=1+1", "t", False, r) for i, r in enumerate(
     ["=HYPERLINK(\"http://x\")", "+1", "-1", "@SUM(A1)", "\t=1", "plain, with \"quotes\"\nand lines", "\x1b[31mred"])]
