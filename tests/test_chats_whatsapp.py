@@ -10,7 +10,6 @@ import pytest
 
 from memlab.chats.whatsapp import DateOrder, split_line
 from memlab.chats.whatsapp_dates import DateReading, read_moments
-from memlab.chats.whatsapp_patterns import Stamps
 from memlab.errors import MemlabError
 from tests.chat_exports import read, write
 
@@ -100,8 +99,7 @@ def test_silence_cuts_on_demand(tmp_path: Path) -> None:
 
 
 def reading(lines: list[str], order: DateOrder | None = None) -> DateReading:
-    stamps = Stamps()
-    parts = [split_line(line, stamps) for line in lines]
+    parts = [split_line(line) for line in lines]
     return read_moments([part.stamp for part in parts if part], order)
 
 
@@ -117,7 +115,7 @@ def reading(lines: list[str], order: DateOrder | None = None) -> DateReading:
     (["1/2/24, 10:00 a. m. - A: x"], DateOrder.DAY_FIRST, "several orders"),
     (["2024-02-01, 10:00 - A: x"], DateOrder.YEAR_FIRST, "year stands first"),
     (["2024-13-01, 10:00 - A: x"], DateOrder.YEAR_DAY_FIRST, "do not exist"),
-    (["24. 2. 1. 오전 10:00 - A: x", "24. 2. 2. 오전 10:00 - A: x"], DateOrder.YEAR_FIRST, "no other order"),
+    (["24. 2. 1. 오전 10:00 - A: x", "24. 2. 2. 오전 10:00 - A: x"], DateOrder.YEAR_FIRST, "do not exist"),
     (["5. märz 2024, 10:00 - A: x"], DateOrder.DAY_FIRST, "no other order"),
 ])
 def test_the_order_of_dates_is_resolved_from_the_file(lines: list[str], order: DateOrder, reason: str) -> None:
@@ -166,9 +164,9 @@ def test_a_date_of_another_style_or_no_date_is_part_of_the_message(tmp_path: Pat
 ])
 def test_dates_as_phones_write_them(line: str, moment: str | None) -> None:
     if moment is None:
-        assert split_line(line, Stamps()) is None
+        assert split_line(line) is None
         return
-    part = split_line(line, Stamps())
+    part = split_line(line)
     assert part is not None
     assert part.text.startswith("A: x")
     found = {order: read_moments([part.stamp], order).moments[0] for order in part.stamp.orders}
@@ -178,9 +176,9 @@ def test_dates_as_phones_write_them(line: str, moment: str | None) -> None:
 
 def test_a_chat_that_no_pattern_fits_is_refused_in_words(tmp_path: Path) -> None:
     text = "Quintidi 5 Ventôse 232, 20:28 - A: x\nQuintidi 5 Ventôse 232, 20:29 - B: y\n"
-    with pytest.raises(MemlabError, match="no phone writes by Unicode's CLDR .'Quintidi 5"):
+    with pytest.raises(MemlabError, match="a form that memlab does not know .'Quintidi 5"):
         read(write(tmp_path, {"WhatsApp Chat with B.txt": text}))
-    with pytest.raises(MemlabError, match="no phone writes by Unicode's CLDR .'Mar 5, 8:11 PM"):
+    with pytest.raises(MemlabError, match="a form that memlab does not know .'Mar 5, 8:11 PM"):
         read(write(tmp_path / "short", {"_chat.txt": "Mar 5, 8:11 PM - A: x\nMar 5, 8:12 PM - B: y\n"}))
     with pytest.raises(MemlabError, match="Gregorian calendar"):
         read(write(tmp_path / "other", {"a.txt": "٥/٣/١٤٤٥، ٨:٢٨ م - A: x"}))

@@ -6,15 +6,14 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import date, datetime, timedelta
-from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from memlab.chats.whatsapp_cldr import ORDERS, DateOrder, LocaleWords, cldr, compile_pattern
-from memlab.chats.whatsapp_patterns import Stamp
+from memlab.chats.whatsapp_cldr import LocaleWords, locale_words
+from memlab.chats.whatsapp_patterns import DateOrder, Stamp
 
-SAMPLE = 50
-"""Lines that are compared with what each locale writes, where a chat allows several orders of dates."""
+_FIELDS = {DateOrder.DAY_FIRST: "dMy", DateOrder.MONTH_FIRST: "Mdy", DateOrder.YEAR_FIRST: "yMd",
+           DateOrder.YEAR_DAY_FIRST: "ydM"}
 
 FIRST_YEAR = 2009
 """WhatsApp began; a reading with an earlier year is wrong."""
@@ -38,7 +37,7 @@ def read_moments(stamps: Sequence[Stamp], order: DateOrder | None = None) -> Dat
     """Read the dates of a chat in an order, or in the one that fits.
 
     Impossible days decide (there is no month 13), then the order of time (messages are sorted), then the shorter chat,
-    then what most locales that write such dates and times mean.
+    then the style: the month stands first only beside slashes and AM or PM.
     """
     hours = _meanings(stamps, lambda stamp: stamp.period, lambda words: words.hours)
     months = _meanings(stamps, lambda stamp: stamp.month, lambda words: words.months)
@@ -62,8 +61,8 @@ def read_moments(stamps: Sequence[Stamp], order: DateOrder | None = None) -> Dat
         if len(common) < len(orders):
             orders, reason = common, why
     if len(orders) > 1:
-        votes = usual_orders(stamps[:SAMPLE])
-        orders.sort(key=lambda known: -votes[known])
+        usual = DateOrder.MONTH_FIRST if stamps[0].american else DateOrder.DAY_FIRST
+        orders.sort(key=lambda known: known != usual)
         reason = "assumed from the style, since the file allows several orders; --dates changes it"
     if orders[0] == DateOrder.YEAR_FIRST and len(stamps[0].date[0]) == 4:
         reason = "since the year stands first"
@@ -92,32 +91,11 @@ def _meanings(stamps: Sequence[Stamp], word: Callable[[Stamp], str],
               meanings: Callable[[LocaleWords], dict[str, Any]]) -> dict[str, Any]:
     """Return what each word of a chat means to most of the locales that have all its words, or most of them."""
     used = {word(stamp) for stamp in stamps} - {""}
-    known = [meanings(words) for words in cldr().locales.values()]
+    known = [meanings(words) for words in locale_words()]
     most = max((sum(name in names for name in used) for names in known), default=0)
     known = [names for names in known if sum(name in names for name in used) == most]
     return {name: Counter(names[name] for names in known if name in names).most_common(1)[0][0]
             for name in sorted(used) if any(name in names for names in known)}
-
-
-def usual_orders(stamps: Sequence[Stamp]) -> Counter[DateOrder]:
-    """Count the locales that write these dates and times just so, by the order of their dates."""
-
-    @cache
-    def fits(pattern: str, part: int) -> bool:
-        strict = compile_pattern(pattern, strict=True)
-        return strict is not None and all(strict.regex.fullmatch(stamp.written[part]) for stamp in stamps)
-
-    periods = {stamp.written[1].strip("0123456789:. ") for stamp in stamps} - {""}
-    between = {stamp.written[2] for stamp in stamps}
-    dates = set().union(*(words.dates for words in cldr().locales.values()))
-    orders = {pattern: ORDERS[compiled.letters] for pattern in dates
-              if (compiled := compile_pattern(pattern)) and compiled.letters in ORDERS}
-    votes: Counter[DateOrder] = Counter()
-    for words in cldr().locales.values():
-        spelled = {spelling.strip(". ") for spelling in words.spellings}
-        if between == {words.between} and periods <= spelled and any(fits(pattern, 1) for pattern in words.times):
-            votes.update({orders[pattern] for pattern in words.dates if pattern in orders and fits(pattern, 0)})
-    return votes
 
 
 def _moment(day: date | None, stamp: Stamp, hours: dict[str, tuple[int, ...]]) -> datetime | None:
@@ -132,7 +110,7 @@ def _moment(day: date | None, stamp: Stamp, hours: dict[str, tuple[int, ...]]) -
 
 
 def _day_of(written: tuple[str, str, str], month: str, order: DateOrder, months: dict[str, int]) -> date | None:
-    fields = dict(zip(next(letters for letters, known in ORDERS.items() if known == order), written))
+    fields = dict(zip(_FIELDS[order], written))
     if month:
         fields["M"] = str(months.get(month, 0))
     if not (fields["d"].isdecimal() and fields["M"].isdecimal()):

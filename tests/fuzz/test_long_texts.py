@@ -18,7 +18,6 @@ from memlab.chats.conversation import Tally
 from memlab.chats.slack_blocks import Cards, with_lines
 from memlab.chats.slack_people import People
 from memlab.chats.whatsapp import split_line
-from memlab.chats.whatsapp_patterns import Stamps
 from memlab.chats.whatsapp_words import drop_edit_mark, is_notice, name_attachments
 from memlab.data.beam import _PLAN
 from memlab.judge import rules
@@ -76,7 +75,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "slack": People([]).plain, "blocks_of_slack": lambda text: with_lines(text, text.split("\n")),
     "kinds_of_slack": lambda text: Cards(People([]), Tally()).blocks({"type": text, "text": text}),
     "attachments": name_attachments, "edited": drop_edit_mark, "notice": is_notice,
-    "dated": lambda text: split_line(text, Stamps()), "plan": lambda text: _PLAN.sub("", text),
+    "dated": split_line, "plan": lambda text: _PLAN.sub("", text),
 }
 """Name -> what reads a text."""
 

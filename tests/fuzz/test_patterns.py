@@ -11,18 +11,19 @@ from collections.abc import Iterator
 
 import pytest
 
-from memlab.chats.whatsapp_cldr import cldr
+from memlab.chats.whatsapp import HEAD
 from memlab.query import decompose
 from memlab.query.classify import Rules
 from memlab.questions import facts
 from memlab.serving.process import CAUSES
 from memlab.text.temporal import context
 from tests.examples import NIGHTLY
-from tests.fuzz.patterns import METHODS, Used, all_patterns, inside, texts_of
+from tests.fuzz.patterns import METHODS, Used, all_patterns, texts_of
 
 pytestmark = pytest.mark.nightly
 
-LIMITS = {"memlab.query.decompose": decompose.LONGEST, "memlab.questions.facts": facts.LONGEST,
+LIMITS = {"memlab.chats.whatsapp_patterns": HEAD, "memlab.query.decompose": decompose.LONGEST,
+          "memlab.questions.facts": facts.LONGEST,
           "memlab.questions.rules": facts.LONGEST_SENTENCE, "memlab.questions.team": facts.LONGEST_SENTENCE,
           "memlab.text.temporal.context": context._FAR}
 """Letters of the longest text that a module shows its patterns; it must take less than a second."""
@@ -105,6 +106,5 @@ def test_no_pattern_takes_time_with_the_square_of_the_length() -> None:
     assert len(found) > 400
     found += [Used("Rules", re.compile(pattern, Rules.flags), METHODS[2:]) for _, pattern in Rules.patterns]
     found += [Used("CAUSES", re.compile(pattern), METHODS[2:]) for pattern, _, _ in CAUSES]
-    found += [Used("memlab.chats.whatsapp_cldr.cldr", pattern, METHODS[:2]) for pattern in inside(cldr(), "", set())]
     faults = [fault for used in found if (fault := slow(used, TEXTS))]
     assert not faults, "\n".join(faults)
