@@ -6,14 +6,18 @@
 Prints the answer if there is a reader (read/answer=reader chat=...), and the first five results: copies are merged, and
 of results that say nearly the same with another value, the latest is marked. Words are those of ``memlab run``, and:
 
-    corpus=NAME    the corpus whose sessions are searched (name or number); needed if the data have several, unless the
-                   question is one of the data's own, by its words or its id
-    now=DAY        the day of the question: later sessions are not used; default: the day of the data's own question,
-                   or of the last session; for a live memory the present
+    corpus=NAME    the corpus whose sessions are searched (name or number);
+                   needed if the data have several, unless the question is one
+                   of the data's own, by its words or its id
+    now=DAY        the day of the question: later sessions are not used;
+                   default: the day of the data's own question, or of the last
+                   session; for a live memory the present
     memory=FOLDER  a live memory (memlab.memory) instead of data
-    timezone=NAME  the time zone of the memory's days, such as Europe/Rome; default: UTC (data have data.timezone)
-    --signals      the whole ranking with the scores of each search, facts about the people and things in the question
-                   if a graph is configured, and the context
+    timezone=NAME  the time zone of the memory's days, such as Europe/Rome;
+                   default: UTC (data have data.timezone)
+    --signals      the whole ranking with the scores of each search, facts about
+                   the people and things in the question if a graph is
+                   configured, and the context
 
 Exit status: 0 answered, 1 failed, 2 the configuration is faulty, 130 interrupted.
 """

@@ -20,7 +20,6 @@ from memlab.config.help import help_page
 from memlab.config.overrides import HELP, MULTIRUN
 from memlab.errors import Faults, MemlabError
 from memlab.runtime.console import Console
-from memlab.runtime.machine import one_interrupt
 from memlab.runtime.terminal import clean_logs, print
 
 _out = Console(soft_wrap=True, highlight=False)
@@ -28,11 +27,6 @@ _out = Console(soft_wrap=True, highlight=False)
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command line; return the exit status."""
-    with one_interrupt():
-        return _main(argv)
-
-
-def _main(argv: list[str] | None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     clean_logs()
     plain = [w for w in arguments if w not in (*MULTIRUN, *HELP)]

@@ -14,7 +14,6 @@ import pytest
 from memlab.ask import AskCommand, answer
 from memlab.chats.__main__ import main
 from memlab.data.jsonl import read as read_folder
-from memlab.runtime import foreign
 from tests.chat_exports import write
 from tests.test_chats_chatgpt import EXPECTED, LISBON, T, conversation, node
 from tests.test_chats_whatsapp import ANDROID_24
@@ -203,16 +202,3 @@ def test_the_name_of_a_corpus_is_text(tmp_path: Path, capsys: pytest.CaptureFixt
     with pytest.raises(SystemExit):
         main(["a.json", "--corpus", "my\udcffchat"])
     assert "'my\\udcffchat' is no UTF-8" in capsys.readouterr().err
-
-
-def test_a_session_that_could_not_be_read_again_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-                                                               capsys: pytest.CaptureFixture[str]) -> None:
-    write(tmp_path, {"a.json": [LISBON]})
-    monkeypatch.setattr(foreign, "MOST_OF_SESSION", 15)
-    assert main(["a.json", "--out", "x"]) == 1
-    assert "it holds more than 15 values" in (said := capsys.readouterr().err)
-    assert "--split day" in said
-    assert not (tmp_path / "x" / "sessions.jsonl").exists()
-    monkeypatch.setattr(foreign, "MOST_OF_SESSION", 19)
-    assert main(["a.json", "--out", "x"]) == 0
-    assert read_folder(tmp_path / "x").faults == []

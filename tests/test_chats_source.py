@@ -16,7 +16,6 @@ from memlab.chats.source import open_export, parse
 from memlab.errors import MemlabError
 from memlab.runtime import foreign
 from tests.chat_exports import pack, read, write
-from tests.memory_growth import outcome
 
 CHAT = [{"role": "user", "content": "Hi"}]
 
@@ -35,29 +34,6 @@ def test_a_zip_unpacks_to_a_multiple_of_its_size_whatever_max_mb_says(tmp_path: 
     monkeypatch.setattr(foreign, "AT_LEAST", 1_000_000)
     with pytest.raises(MemlabError, match=r"MB unpack to more than 1 MB, the limit.* Fix: unpack it yourself"):
         open_export(path)
-
-
-LOAD = "from memlab.chats.formats import load"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "small"), [("a.json", b"[],"), ("a.jsonl", b"[]\n"), ("a.jsonl", b"1\n")])
-def test_a_zip_of_small_values_is_refused(tmp_path: Path, name: str, small: bytes) -> None:
-    content = (b"[" if name == "a.json" else b"") + small * (48_000_000 // len(small))
-    path = pack(tmp_path / "small.zip", {name: content})
-    assert path.stat().st_size < 100_000
-    assert "it holds more than 2,000,000 values" in outcome(LOAD, "load(path)", path)
-
-
-def test_the_values_of_all_files_of_a_zip_are_counted_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = pack(tmp_path / "two.zip", {"a.json": CHAT, "b.json": CHAT, "c.json": CHAT})
-    assert len(load(path).conversations) == 3
-    monkeypatch.setattr(foreign, "VALUES_AT_LEAST", 100)
-    monkeypatch.setattr(foreign, "BYTES_PER_VALUE", path.stat().st_size // 8)
-    assert len(load(path).conversations) == 3
-    monkeypatch.setattr(foreign, "VALUES_AT_LEAST", 8)
-    with pytest.raises(MemlabError, match=r"two\.zip: c\.json: it holds more than 8 values"):
-        load(path)
 
 
 def peak(work: Callable[[], object]) -> tuple[int, int]:
@@ -115,12 +91,12 @@ def test_no_path_of_an_archive_is_written(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(("name", "content", "problem"), [
-    ("a.json", "[" * 200_000, "nested more than 100 levels"),
+    ("a.json", "[" * 200_000, "nested too deeply"),
     ("a.json", b"\xff\x00[]", "is not UTF-8"),
     ("a.json", '[{"role": "user"', "cut off"),
     ("a.json", "[" + "1" * 5000 + "]", "not JSON"),
     ("a.jsonl", '{"role": "user"\n{"a": 1}\n', "a.jsonl, line 1: this is not JSON"),
-    ("a.jsonl", "[" * 200_000, "nested more than 100 levels"),
+    ("a.jsonl", "[" * 200_000, "nested too deeply"),
     ("a.zip", b"PK\x03\x04 no zip", "zip is damaged"),
     ("a.txt", "Dear Ann,\n12/31/23 is the day.", "no chat export that memlab knows"),
     ("a.json", '{"a": 1}', r"known formats: chatgpt \(ChatGPT export\)"),

@@ -8,8 +8,8 @@ with ``{"command": "memlab", "args": ["mcp", "memory=/home/ann/memory"]}``. Its 
 forget. What they return of a memory stands between marks, as data and not as instructions.
 
     memory=FOLDER  the live memory (memlab.memory); it is made if there is none
-    timezone=NAME  the time zone of its days, such as Europe/Rome; default: UTC beside times with an offset, else
-                   that of this machine
+    timezone=NAME  the time zone of its days, such as Europe/Rome; default: UTC
+                   beside times with an offset, else that of this machine
 
 Other words choose the pipeline, as in ``memlab run``. It needs pip install 'memlab[mcp]'.
 

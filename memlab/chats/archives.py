@@ -35,12 +35,11 @@ class RawFile(NamedTuple):
     """A file before it is parsed.
 
     name: path inside the export, with ``/``; inner zips are folders of it. data: its bytes, or why an inner zip cannot
-    be read. budget: of the values of JSON, None for a file that is not packed.
+    be read.
     """
 
     name: str
     data: bytes | MemlabError
-    budget: foreign.ValueBudget | None = None
 
 
 def read_file(path: Path, limit: int) -> Iterator[RawFile]:
@@ -78,7 +77,7 @@ def read_zip(path: Path, limit: int) -> Iterator[RawFile]:
 
 
 class _Unpacking:
-    """The limits of one import: bytes that are kept, bytes that are unpacked, number of files, values of JSON.
+    """The limits of one import: bytes that are kept, bytes that are unpacked, number of files.
 
     Sizes are measured while unpacking, since a zip may state any size. ``left`` counts what is in memory: the chats,
     and the inner zips that are open.
@@ -89,7 +88,6 @@ class _Unpacking:
         self.left = limit
         self._unpacked = foreign.unpacked_limit(packed)
         self._files = MAX_FILES
-        self._budget = foreign.value_budget(packed)
 
     def members(self, source: Path | IO[bytes], within: str, depth: int) -> Iterator[RawFile]:
         """Yield the files of a zip; ``within`` is the beginning of their names, ``depth`` the number of zips."""
@@ -112,7 +110,7 @@ class _Unpacking:
                     self.left -= len(data)
                     if self.left < 0:
                         raise too_large(str(self._path), self._limit)
-                    yield RawFile(within + name, data, self._budget)
+                    yield RawFile(within + name, data)
 
     def inner(self, source: Path | bytes, name: str, depth: int) -> Iterator[RawFile]:
         """Yield the files of a zip in a zip or in a folder, or why it cannot be read."""

@@ -17,7 +17,6 @@ from typing import Any
 from memlab.chats.content import placeholder
 from memlab.chats.conversation import Tally
 from memlab.chats.values import objects_of, text_of
-from memlab.errors import MemlabError
 from memlab.runtime.foreign import load_json
 
 _MARK = re.compile(
@@ -73,7 +72,7 @@ def _words(kind: str, fields: list[str], titles: list[str]) -> str:
 def _of_json(kind: str, field: str) -> list[str]:
     """Return the names that a field's JSON holds; of an entity or a product the one after its kind or result."""
     value: Any = _QUOTED.findall(field)  # where it is cut off or wrongly escaped
-    with suppress(ValueError, MemlabError):
+    with suppress(ValueError):
         value = load_json(field)
     if kind.endswith("entity") and isinstance(value, list):
         return [name for entry in [*value[1:2], *value[:1]] if (name := text_of(entry))][:1]

@@ -20,7 +20,6 @@ from memlab.chats.conversation import ChatMessage, Conversation, Tally, merge_as
 from memlab.chats.source import ExportFile
 from memlab.chats.times import Time, said_on
 from memlab.chats.values import lines_of, object_of, objects_of, text_of
-from memlab.errors import MemlabError
 from memlab.runtime.foreign import load_json
 
 _ENVELOPES = {"session_meta", "response_item", "event_msg", "turn_context", "compacted"}
@@ -136,7 +135,7 @@ def _is_context(text: str) -> bool:
 
 def _json(value: object) -> dict[str, Any]:
     if isinstance(value, str):
-        with suppress(ValueError, MemlabError):
+        with suppress(ValueError):
             return object_of(load_json(value))
         return {}
     return object_of(value)

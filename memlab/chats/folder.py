@@ -12,7 +12,7 @@ from memlab.chats.sessions import ChatSession
 from memlab.errors import MemlabError
 from memlab.runtime import foreign
 from memlab.runtime.files import atomic_write, disk_faults, write_json
-from memlab.text.display import replace_surrogates, sanitise
+from memlab.text.display import replace_surrogates
 
 SESSIONS, SETTINGS = "sessions.jsonl", "import.json"
 
@@ -91,10 +91,7 @@ def _line(corpus: str, session: ChatSession) -> Line:
 
 
 def _text(line: Line) -> str:
-    text = replace_surrogates(json.dumps(line, ensure_ascii=False))
-    budget = foreign.ValueBudget(foreign.MOST_OF_SESSION, "import it with --split day")
-    foreign.check_json(text, sanitise(line["session"]), budget)  # as data=custom and a live memory read it
-    return text
+    return replace_surrogates(json.dumps(line, ensure_ascii=False))
 
 
 def _read(path: Path) -> list[tuple[str, Line]]:
@@ -108,9 +105,8 @@ def _read(path: Path) -> list[tuple[str, Line]]:
         if not text.strip():
             continue
         try:
-            foreign.check_session(text)
-            line = json.loads(text)
-        except (ValueError, MemlabError) as fault:
+            line = foreign.load_json(text)
+        except ValueError as fault:
             raise _no_session(path, f"line {number}: {str(fault)[:80]}") from fault
         if not _is_session(line):
             raise _no_session(path, f"line {number} is no session")

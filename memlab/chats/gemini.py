@@ -37,8 +37,8 @@ from memlab.chats.source import ExportFile
 from memlab.chats.times import Time, said_on
 from memlab.chats.values import entries_of, object_of, objects_of, text_of
 from memlab.errors import MemlabError
-from memlab.runtime import foreign
 from memlab.runtime.clock import midnight
+from memlab.runtime.foreign import load_json
 
 PAUSE = timedelta(minutes=30)
 """Silence that ends a conversation where activities name none; other readers take 30 or 60 minutes."""
@@ -221,7 +221,7 @@ def _workspace(file: ExportFile, tally: Tally) -> Conversation:
     content = file.content
     if isinstance(content, str):
         try:
-            content = foreign.load_json(content, file.name)
+            content = load_json(content)
         except ValueError as fault:
             raise MemlabError(f"this is not JSON ({str(fault)[:80]})", where=file.name,
                               fix="copy the export again") from fault

@@ -11,7 +11,7 @@ from typing import Any
 
 from memlab.chats.archives import ENDINGS, ZIP, read_file, read_folder, read_zip
 from memlab.errors import MemlabError
-from memlab.runtime import foreign
+from memlab.runtime.foreign import load_json
 from memlab.runtime.paths import nearest
 
 MAX_MB = 1000.0
@@ -66,8 +66,8 @@ def open_export(path: Path, max_mb: float = MAX_MB) -> list[ExportFile]:
             raw = read_zip(path, limit)
         else:
             raw = read_file(path, limit)
-        files = [ExportFile(name, fault=data) if isinstance(data, MemlabError) else parse(name, data, budget)
-                 for name, data, budget in raw]  # one by one: the bytes of one are held at a time
+        files = [ExportFile(name, fault=data) if isinstance(data, MemlabError) else parse(name, data)
+                 for name, data in raw]  # one by one: the bytes of one are held at a time
     except OSError as fault:
         raise MemlabError(f"it cannot be read ({fault.strerror or fault})", where=str(path),
                           fix="check its permissions") from fault
@@ -77,10 +77,10 @@ def open_export(path: Path, max_mb: float = MAX_MB) -> list[ExportFile]:
     return sorted(files, key=lambda file: file.name)
 
 
-def parse(name: str, data: bytes, budget: foreign.ValueBudget | None = None) -> ExportFile:
-    """Return the file with its content, or with its fault; ``budget`` limits the values of JSON."""
+def parse(name: str, data: bytes) -> ExportFile:
+    """Return the file with its content, or with its fault."""
     if name.lower().endswith(".jsonl"):
-        return _lines(name, data, budget)
+        return _lines(name, data)
     try:
         text = data.decode(_encoding(data))
     except UnicodeDecodeError as fault:
@@ -88,13 +88,11 @@ def parse(name: str, data: bytes, budget: foreign.ValueBudget | None = None) -> 
     if name.lower().endswith((".txt", ".html")):
         return ExportFile(name, text)
     try:
-        return ExportFile(name, foreign.load_json(text, name, budget))
+        return ExportFile(name, load_json(text))
     except ValueError as fault:
         if name.lower().endswith(".json") or not text.strip():
             return _damage(name, f"this is not JSON, or it is cut off ({str(fault)[:80]})", "copy the export again")
         return ExportFile(name, text)
-    except MemlabError as fault:
-        return ExportFile(name, fault=fault)
 
 
 def _encoding(data: bytes) -> str:
@@ -111,25 +109,21 @@ def _text_lines(data: bytes) -> Iterator[str]:
         encoding = "utf-8"  # a mark stands before the first line alone
 
 
-def _lines(name: str, data: bytes, budget: foreign.ValueBudget | None) -> ExportFile:
+def _lines(name: str, data: bytes) -> ExportFile:
     values = []
     number = 0
     try:
-        if budget is not None:
-            budget.spend(1 + data.count(b"\n"), name)
         for number, line in enumerate(_text_lines(data), start=1):
             if not line.strip():
                 continue
             try:
-                values.append((number, foreign.load_json(line, f"{name}, line {number}", budget)))
+                values.append((number, load_json(line)))
             except ValueError as fault:
                 if number > 1 and not line.endswith("\n"):  # the writer was interrupted
                     return ExportFile(name, values, cut=True)
                 return _damage(name, f"this is not JSON ({str(fault)[:80]})", "correct or remove the line", number)
     except UnicodeDecodeError as fault:
         return _damage(name, f"byte {fault.start} is not {fault.encoding.upper()}", "save it as UTF-8", number + 1)
-    except MemlabError as fault:
-        return ExportFile(name, fault=fault)
     return ExportFile(name, values)
 
 

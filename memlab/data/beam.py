@@ -70,16 +70,6 @@ class Beam(Subset):
                 number += 1
         return self.cut(build.tables(), build.missing)
 
-    def ambiguous(self) -> list[str]:
-        """Return the names of the questions that cite an id of several messages, and so are not scored."""
-        names = []
-        for folder in self._folders():
-            places, _ = _sessions(Builder(), 0, _chat_file(folder))
-            names += [f"{self.size}/{folder.name}:{ability}:{index}"
-                      for ability, index, item, where in _questions(_questions_file(folder))
-                      if any(len(places.get(id_, [])) > 1 for id_ in cited_ids(item.get("source_chat_ids"), where))]
-        return names
-
     def identity(self) -> dict[str, Any]:
         """Return the size, the checksums of the files and the options."""
         sums = {file.relative_to(folder.parent).as_posix(): readers.sha256(file)
@@ -89,8 +79,8 @@ class Beam(Subset):
     def notes(self) -> list[str]:
         """Return what a reader of the results must know."""
         return ["BEAM gives no question date: the day after a chat's last message is used. Where an id that a question "
-                "cites belongs to several messages, they cannot be told apart, and the question is not scored "
-                "(`memlab data check` counts them).", *super().notes()]
+                "cites belongs to several messages, they cannot be told apart, and the question is not scored.",
+                *super().notes()]
 
     def grouping(self) -> GroupBy:
         """Group the questions of one chat."""

@@ -23,13 +23,6 @@ from memlab.tables import Notes, Tables
 from memlab.text.display import replace_surrogates
 
 
-def add_document(build: Builder, corpus: int, session: int, name: str, title: str, text: str) -> None:
-    """Add a document as a session of one turn without a date; its text is title and text, as BEIR joins them."""
-    build.session(corpus=corpus, session=session, said_on=None, name=name)
-    build.turn(corpus=corpus, session=session, turn=0, role="user", speaker=None, text=f"{title} {text}".strip(),
-               name=name)
-
-
 @stage
 class Beir(Subset):
     """Queries with a judgement in ``qrels`` are the questions; a document judged above 0 is evidence."""
@@ -59,7 +52,9 @@ class Beir(Subset):
             if name in documents:
                 raise MemlabError(f"document '{name}' was there before", where=where, fix="give every document one _id")
             title = _text(line, "title", where) if line.get("title") else ""
-            add_document(build, 0, len(documents), name, title, _text(line, "text", where))
+            build.session(corpus=0, session=len(documents), said_on=None, name=name)
+            build.turn(corpus=0, session=len(documents), turn=0, role="user", speaker=None, name=name,
+                       text=f"{title} {_text(line, 'text', where)}".strip())  # as BEIR joins them
             documents[name] = len(documents)
         judged, unjudged, number = _judgements(qrels), 0, -1
         for number, (where, line) in enumerate(_lines(queries)):
@@ -112,7 +107,7 @@ def _lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             if line.strip():
                 where = f"{path}, line {number}"
                 try:
-                    yield where, load_json(line, where)
+                    yield where, load_json(line)
                 except ValueError as fault:
                     raise MemlabError(f"this is not JSON ({str(fault)[:80]})", where=where) from fault
 

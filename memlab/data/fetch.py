@@ -16,16 +16,11 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from memlab.data import benchmarks, readers
 from memlab.errors import MemlabError
 from memlab.runtime.files import atomic_write, disk_faults, make_folder
-from memlab.runtime.foreign import whole_number
 
 BASE = "MEMLAB_DATA_BASE"
 """Environment variable with the address of a mirror."""
 
 _TIMEOUT = httpx.Timeout(30.0)
-
-
-class NoSuchFile(MemlabError):
-    """The server does not have the file (status 404)."""
 
 
 def fetch(name: str, *, base: str | None = None, folder: Path | None = None, quiet: bool = False) -> Path:
@@ -57,35 +52,38 @@ def _fetch_first(entry: benchmarks.OfficialFolder, source: str, paths: tuple[str
     for path in preferred:
         try:
             _fetch_file(entry.file(path), source, home / path, quiet=True)
-        except NoSuchFile:
-            continue
-        return
+            return
+        except MemlabError as fault:
+            refused = fault.__cause__
+            if not (isinstance(refused, httpx.HTTPStatusError) and refused.response.status_code == 404):
+                raise
     _fetch_file(entry.file(last), source, home / last, quiet=True)
 
 
 def _fetch_file(entry: benchmarks.OfficialFile, source: str, target: Path, quiet: bool) -> Path:
     """Download one file unless it is there, verify it and return its path."""
-    url = f"{source}/{entry.file}"
-    if not target.exists():
-        part, by_hand = target.with_name(target.name + ".part"), _by_hand(entry, target)
-        with disk_faults(target, other="choose another place with MEMLAB_HOME=DIR"):
-            try:
-                make_folder(target.parent)
-                _download(url, part, quiet)
-            except httpx.ConnectError as fault:
-                raise MemlabError(f"there is no connection ({fault})", where=url, fix=by_hand) from fault
-            except httpx.TransportError as fault:
-                raise MemlabError(f"the download broke off ({fault or type(fault).__name__})", where=url,
-                                  fix=f"run the same command again to continue, or {by_hand}") from fault
-            except (httpx.HTTPError, httpx.InvalidURL) as fault:
-                raise MemlabError(f"cannot be fetched ({fault})", where=url, fix=by_hand) from fault
-            except MemlabError as fault:
-                raise type(fault)(fault.what, where=fault.where, fix=by_hand) from fault
-            _verify(entry, part, target)
-            part.replace(target)
-            _etag(part).unlink(missing_ok=True)
-    else:
+    if target.exists():
         _verify(entry, target, target)
+        return target
+    url = f"{source}/{entry.file}"
+    part, by_hand = target.with_name(target.name + ".part"), _by_hand(entry, target)
+    with disk_faults(target, other="choose another place with MEMLAB_HOME=DIR"):
+        try:
+            make_folder(target.parent)
+            _download(url, part, quiet)
+        except httpx.ConnectError as fault:
+            raise MemlabError(f"there is no connection ({fault})", where=url, fix=by_hand) from fault
+        except httpx.TransportError as fault:
+            raise MemlabError(f"the download broke off ({fault or type(fault).__name__})", where=url,
+                              fix=f"run the same command again to continue, or {by_hand}") from fault
+        except httpx.HTTPStatusError as fault:
+            raise MemlabError(f"the server answered {fault.response.status_code} {fault.response.reason_phrase}",
+                              where=url, fix=by_hand) from fault
+        except (httpx.HTTPError, httpx.InvalidURL) as fault:
+            raise MemlabError(f"cannot be fetched ({fault})", where=url, fix=by_hand) from fault
+        _verify(entry, part, target)
+        part.replace(target)
+        _etag(part).unlink(missing_ok=True)
     return target
 
 
@@ -129,18 +127,13 @@ def _download(url: str, part: Path, quiet: bool) -> None:
         httpx.Client(follow_redirects=True, timeout=_TIMEOUT) as client,
         client.stream("GET", url, headers=headers) as reply,
     ):
-        if reply.status_code == 416 and reply.headers.get("Content-Range") == f"bytes */{start}":
-            return  # the part was complete
-        if reply.status_code == 416:
-            part.unlink()
-            raise MemlabError("the server refused to resume the unfinished download; it was removed", where=url)
-        if reply.status_code == 404:
-            raise NoSuchFile(f"the server answered 404 {reply.reason_phrase}", where=url)
-        if reply.status_code not in (200, 206):
-            raise MemlabError(f"the server answered {reply.status_code} {reply.reason_phrase}", where=url)
-        resumed = reply.status_code == 206 and reply.headers.get("Content-Range", "").startswith(f"bytes {start}-")
-        if reply.status_code == 206 and not resumed:
-            raise MemlabError("the server sent another range than requested", where=url)
+        if reply.status_code == 416 and start:
+            if reply.headers.get("Content-Range") != f"bytes */{start}":  # else the part is complete
+                part.unlink()
+                _download(url, part, quiet)
+            return
+        reply.raise_for_status()
+        resumed = reply.status_code == 206
         tag = reply.headers.get("ETag", "")
         if tag and not tag.startswith("W/"):  # If-Range allows strong tags only
             _etag(part).write_text(tag)
@@ -150,7 +143,7 @@ def _download(url: str, part: Path, quiet: bool) -> None:
 
 
 def _write(reply: httpx.Response, part: Path, start: int, quiet: bool) -> None:
-    length = whole_number(reply.headers.get("Content-Length", ""))
+    length = int(reply.headers.get("Content-Length", 0))
     total = start + length if length else None
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(),
                TimeRemainingColumn())

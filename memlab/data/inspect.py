@@ -45,7 +45,7 @@ def inspect(path: Path, timezone: str = "UTC") -> Finding:
         raise MemlabError("it is no plain file and no folder", where=str(path))
     try:
         if data := _of_several_files(path):
-            return Finding(data.name, [*_facts(data.load()), *_ambiguous(data)])
+            return Finding(data.name, _facts(data.load()))
     except MemlabError as fault:
         return Finding("unreadable", problems=[str(fault)])
     documents = path.is_dir() and not (path / jsonl.SESSIONS).exists()
@@ -98,13 +98,6 @@ def _of_several_files(path: Path) -> Dataset | None:
     return None
 
 
-def _ambiguous(data: Dataset) -> list[str]:
-    """Count the questions of BEAM whose evidence is ambiguous."""
-    names = data.ambiguous() if isinstance(data, Beam) else []
-    return [f"questions that cite an id of several messages, not scored: {len(names)} ({', '.join(names[:5])}"
-            + (", ...)" if len(names) > 5 else ")")] if names else []
-
-
 def _variant(path: Path) -> Literal["oracle", "s", "m"]:
     """Distinguish the three LongMemEval files by their first record: no fillers, or tens or hundreds of sessions."""
     first = next(readers.records(path))
@@ -139,10 +132,11 @@ def _facts(tables: Tables) -> list[str]:
     ] if kinds.height else ["no questions: memlab ask searches the sessions; a run needs questions.jsonl"]
     if span := tables["sessions"]["said_on"].drop_nulls().sort().to_list():
         facts.append(f"dates from {span[0]:%Y-%m-%d} to {span[-1]:%Y-%m-%d}")
-    without = ids.filter(pl.col("kind") == "question").join(evidence, on="question", how="anti")["name"].to_list()
-    if without:
-        listed = ", ".join(without[:5]) + (", ..." if len(without) > 5 else "")
-        facts.append(f"questions without evidence that can be found, not scored: {len(without)} ({listed})")
+    unscored = ids.join(gold.filter(~pl.col("scored")), on="question")["name"].to_list()
+    if unscored:
+        listed = ", ".join(unscored[:5]) + (", ..." if len(unscored) > 5 else "")
+        facts.append(f"questions not scored in retrieval (to decline, or without evidence that can be found): "
+                     f"{len(unscored)} ({listed})")
     blank = tables["texts"].filter(pl.col("text").str.strip_chars() == "")["text_id"]
     session_ids = ids.filter(pl.col("kind") == "session").group_by("corpus", "name").len()
     last_asked = tables["questions"].group_by("corpus").agg(pl.col("asked_on").max())

@@ -5,7 +5,6 @@ memlab/data/custom.py shows the format.
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Iterator, Mapping
 from datetime import date, datetime, tzinfo
@@ -20,7 +19,7 @@ from memlab.data.fields import read_metadata
 from memlab.data.subset import Subset
 from memlab.errors import MemlabError, did_you_mean
 from memlab.runtime.clock import Clock, read_moment, time_zone
-from memlab.runtime.foreign import MOST_BYTES, check_session, read_bytes
+from memlab.runtime.foreign import MOST_BYTES, read_bytes
 from memlab.runtime.paths import path_refusal
 from memlab.stage import LocalPath, stage
 
@@ -197,12 +196,10 @@ def validate(folder: Path, timezone: str = "UTC") -> list[str]:
     >>> folder = Path(tempfile.mkdtemp())
     >>> _ = (folder / "sessions.jsonl").write_text(
     ...     '{"corpus": "ann", "session": "s1", "said_on": "20 May", "turns": [{"role": "bot", "text": "Hi"}]}')
-    >>> _ = (folder / "questions.jsonl").write_text('{"question": "q1", "corpus": "bob", "text": "Which pet?"}')
     >>> for fault in validate(folder): print(fault)
     sessions.jsonl, line 1, field said_on: expected a date: write 2023-05-20, 2023-05-20T18:30 or \
 2023-05-20T18:30+02:00, got '20 May'
     sessions.jsonl, line 1, field turns[0].role: input should be 'user' or 'assistant', got 'bot'
-    questions.jsonl, line 1, field corpus: no session has the corpus 'bob'
     """
     return read(folder if folder.is_dir() else folder.parent, time_zone(timezone, "timezone")).faults
 
@@ -221,9 +218,9 @@ def read(folder: Path, zone: tzinfo | None = None) -> FolderContent:
     for where, question in read_questions(path, QuestionLine, faults) if path.exists() else ():
         questions.append(question)
         asked_on = local(clock, question.asked_on, f"{where}, field asked_on", faults)
-        if question.corpus not in corpora:
-            hint = f"; {did_you_mean(question.corpus, corpora)}" if complete and corpora else ""
-            faults.append(f"{where}, field corpus: no session has the corpus '{question.corpus}'{hint}")
+        if complete and question.corpus not in corpora:
+            faults.append(f"{where}, field corpus: no session has the corpus '{question.corpus}'; "
+                          f"{did_you_mean(question.corpus, corpora)}")
         elif complete:
             faults += evidence_faults(question, asked_on, corpora[question.corpus], where, "session", "turns")
     return FolderContent(sessions, questions, first_faults(faults), clock)
@@ -233,14 +230,13 @@ def read_sessions(path: Path, clock: Clock, faults: list[str]) -> tuple[list[Ses
     """Return the sessions of a file, and their extents by corpus; add the faults of its lines."""
     sessions: list[SessionLine] = []
     corpora: dict[str, Extents] = {}
-    for where, raw, session in _records(path, SessionLine, faults):
-        extents = corpora.setdefault(str(raw.get("corpus")) if session is None else session.corpus, {})
-        if session is not None:
-            if session.session in extents:
-                faults.append(f"{where}, field session: '{session.session}' was there before in '{session.corpus}'")
-            said_on = local(clock, session.said_on, f"{where}, field said_on", faults)
-            extents[session.session] = said_on, len(session.turns)
-            sessions.append(session)
+    for where, session in _records(path, SessionLine, faults):
+        extents = corpora.setdefault(session.corpus, {})
+        if session.session in extents:
+            faults.append(f"{where}, field session: '{session.session}' was there before in '{session.corpus}'")
+        said_on = local(clock, session.said_on, f"{where}, field said_on", faults)
+        extents[session.session] = said_on, len(session.turns)
+        sessions.append(session)
     return sessions, corpora
 
 
@@ -263,12 +259,11 @@ def first_faults(faults: list[str]) -> list[str]:
 def read_questions(path: Path, model: type[QuestionLine], faults: list[str]) -> Iterator[tuple[str, QuestionLine]]:
     """Yield (place, question) for each valid line; add the faults of the lines, and names that occur twice."""
     names = set()
-    for where, _, question in _records(path, model, faults):
-        if question is not None:
-            if question.question in names:
-                faults.append(f"{where}, field question: '{question.question}' was there before")
-            names.add(question.question)
-            yield where, question
+    for where, question in _records(path, model, faults):
+        if question.question in names:
+            faults.append(f"{where}, field question: '{question.question}' was there before")
+        names.add(question.question)
+        yield where, question
 
 
 def evidence_faults(question: QuestionLine, asked_on: datetime | None,
@@ -291,10 +286,8 @@ def evidence_faults(question: QuestionLine, asked_on: datetime | None,
                    "never be retrieved")
 
 
-def _records(path: Path, model: type[Kind], faults: list[str]) -> Iterator[tuple[str, dict[str, Any], Kind | None]]:
-    """Yield (place, {}, record), or (place, object, None), for each line; add the faults of the file and its lines.
-
-    It ends where there are more than ``MOST_FAULTS``.
+def _records(path: Path, model: type[Kind], faults: list[str]) -> Iterator[tuple[str, Kind]]:
+    """Yield (place, record) for each valid line; add the faults of the file and its lines, ``MOST_FAULTS`` and some.
     """
     try:
         text = read_bytes(path, MOST_OF_LINES).decode("utf-8-sig").replace("\r\n", "\n")
@@ -310,17 +303,9 @@ def _records(path: Path, model: type[Kind], faults: list[str]) -> Iterator[tuple
             return
         where = f"{path.name}, line {number}"
         try:
-            check_session(line)
-        except MemlabError as fault:
-            faults.append(f"{where}: {fault}")
-            yield where, {}, None
-            continue
-        try:
-            record: Kind | None = model.model_validate_json(line)
+            yield where, model.model_validate_json(line)
         except ValidationError as invalid:
-            record = None
             faults += [f"{where}{_fault(error, model)}" for error in invalid.errors(include_url=False)]
-        yield where, {} if record is not None else _object(line), record
 
 
 def _unreadable(path: Path, fault: OSError | UnicodeDecodeError) -> str:
@@ -333,15 +318,6 @@ def _unreadable(path: Path, fault: OSError | UnicodeDecodeError) -> str:
     encoding = "utf-16" if fault.object[:2] in (b"\xff\xfe", b"\xfe\xff") else "cp1252"
     return (f"it is not UTF-8: byte {fault.start:,} is 0x{fault.object[fault.start]:02x}; if it is {encoding}: "
             f"iconv -f {encoding} -t utf-8 {name} > {new} && mv {new} {name}")
-
-
-def _object(line: str) -> dict[str, Any]:
-    """Return the JSON object of a line; empty if it is none."""
-    try:
-        value = json.loads(line)
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _fault(error: Any, model: type[BaseModel]) -> str:

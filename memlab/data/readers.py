@@ -13,14 +13,13 @@ from contextlib import contextmanager
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, Any, TextIO, cast
+from typing import IO, Any, TextIO
 
 import ijson
 
 from memlab.chats.refusal import export_at, instead
 from memlab.errors import MemlabError
 from memlab.runtime.files import open_plain
-from memlab.runtime.foreign import PIECE, BoundedStream, CountedStream, value_budget
 
 FORMATS = {
     "LoCoMo": ("locomo", {"sample_id", "conversation", "qa"}),
@@ -29,15 +28,15 @@ FORMATS = {
 """Benchmark -> (a data option that reads it, the keys by which its records are recognised)."""
 
 _OPENERS: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
+_PIECE = 1 << 18  # bytes that are parsed at a time
 _KINDS = {str: "text", list: "a list", dict: "an object", int: "a whole number", float: "a number",
           bool: "true or false", type(None): "null"}
 
 
 def open_bytes(path: Path) -> IO[bytes]:
-    """Open a file for reading; .gz and .xz are unpacked up to the limit of ``memlab.runtime.foreign``."""
-    if path.suffix not in _OPENERS:
-        return open_plain(path)
-    return cast(IO[bytes], BoundedStream(_OPENERS[path.suffix](path, "rb"), path))
+    """Open a file for reading; .gz and .xz are unpacked."""
+    opener: Callable[[Path], IO[bytes]] = _OPENERS.get(path.suffix, open_plain)
+    return opener(path)
 
 
 @contextmanager
@@ -50,10 +49,9 @@ def open_text(path: Path, newline: str | None = None) -> Iterator[TextIO]:
         raise MemlabError(f"the file cannot be read ({fault})", where=str(path)) from fault
 
 
-def _values(stream: IO[bytes], path: Path, prefix: str) -> Iterator[Any]:
-    """Yield the values below ``prefix`` of JSON within the limits; those of a packed file are counted too."""
-    budget = value_budget(path.stat().st_size) if path.suffix in _OPENERS else None
-    yield from ijson.items(CountedStream(stream, str(path), budget), prefix, use_float=True, buf_size=PIECE)
+def _values(stream: IO[bytes], prefix: str) -> Iterator[Any]:
+    """Yield the values below ``prefix`` of JSON."""
+    yield from ijson.items(stream, prefix, use_float=True, buf_size=_PIECE)
 
 
 def records(path: Path) -> Iterator[dict[str, Any]]:
@@ -70,7 +68,7 @@ def records(path: Path) -> Iterator[dict[str, Any]]:
 def _records(path: Path) -> Iterator[dict[str, Any]]:
     count = 0
     with _errors_at(lambda: f"{path}, record {count}"), open_bytes(path) as stream:
-        for record in _values(stream, path, "item"):
+        for record in _values(stream, "item"):
             if type(record) is not dict:
                 raise MemlabError(f"expected an object, got {_KINDS.get(type(record), 'something else')}",
                                   where=f"{path}, record {count}", fix="give the official file")
@@ -87,7 +85,7 @@ def whole(path: Path, kind: type) -> Any:
     """Return the one value of a JSON file, of type ``kind``; raise MemlabError naming the file where it is not."""
     try:
         with _errors_at(lambda: str(path)), open_bytes(path) as stream:
-            value = next(_values(stream, path, ""))
+            value = next(_values(stream, ""))
         if type(value) is not kind:
             got = _KINDS.get(type(value), "something else")
             raise MemlabError(f"expected {_KINDS[kind]}, got {got}", where=str(path))

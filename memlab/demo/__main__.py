@@ -32,7 +32,6 @@ from memlab.harness.sweep import Sweep, read
 from memlab.live.results import RESULT
 from memlab.runtime.console import Console
 from memlab.runtime.help_text import page
-from memlab.runtime.machine import one_interrupt
 from memlab.runtime.terminal import print
 from memlab.tables import Tables, with_text
 from memlab.text.display import sanitise
@@ -157,12 +156,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     settings = [word for word in words if word != "--no-open"]
     try:
-        with one_interrupt():
-            status = launch([EXPERIMENT, *settings], False, _out)
-            if status:
-                return status
-            sweep = read([EXPERIMENT, *settings])
-            _print_question(list(answers(sweep)))
+        status = launch([EXPERIMENT, *settings], False, _out)
+        if status:
+            return status
+        sweep = read([EXPERIMENT, *settings])
+        _print_question(list(answers(sweep)))
     except MemlabError as error:
         _out.print(f"[red]memlab:[/red] {escape(str(error))}")
         return 2 if isinstance(error, Faults) else 1

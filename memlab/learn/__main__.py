@@ -5,8 +5,10 @@
     memlab train merge         no training: several updates of one encoder as one
     memlab train ranker        trees over the signals of all retrievers
     memlab train pairs         no model: the examples of a data set, as a file
-    memlab train coverage      for every K, the probability that the first K results hold all evidence
-    memlab train probability   for every result, the probability that it is evidence
+    memlab train coverage      for every K, the probability that the first K
+                               results hold all evidence
+    memlab train probability   for every result, the probability that it is
+                               evidence
 
 ``memlab train NAME --help`` has the settings of each.
 """

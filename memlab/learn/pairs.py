@@ -234,7 +234,7 @@ def read_examples(file: Path) -> tuple[pl.DataFrame, dict[str, Any]]:
             for number, line in enumerate(lines, start=1):
                 where = f"{file}, line {number}"
                 step(len(line))
-                entry = load_json(line.decode(), where)
+                entry = load_json(line.decode())
                 if number > 1:
                     row = _EXAMPLE.validate_python(entry)
                     "".join([row.query, row.positive, *row.negatives]).encode()  # raises for half a character

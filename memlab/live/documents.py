@@ -68,4 +68,4 @@ def _document(name: str, text: object, max_mb: float) -> Document:
     raw = text.encode("utf-8", "replace")
     if len(raw) > max_mb * 1e6:
         raise MemlabError(f"it has {len(raw) / 1e6:,.1f} MB, the limit is {max_mb:g}", fix="split it, or raise max_mb")
-    return parse(raw, blocks.text if loader in (office.pdf, office.docx) else loader, max_mb)
+    return parse(raw, blocks.text if loader in (office.pdf, office.docx) else loader)

@@ -1,4 +1,4 @@
-"""The machine that this process runs on: cores, packages, memory and its lack, Python's garbage, and interrupts."""
+"""The machine that this process runs on: cores, packages, memory and its lack, and Python's garbage."""
 
 from __future__ import annotations
 
@@ -7,13 +7,9 @@ import gc
 import os
 import re
 import resource
-import signal
-import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import metadata
-from types import FrameType
 
 from memlab.errors import MemlabError
 
@@ -93,36 +89,3 @@ def is_lack(error: BaseException) -> bool:
         return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
     named = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
     return named or isinstance(error, RuntimeError) and bool(_TORCH.search(str(error)))
-
-
-@contextmanager
-def one_interrupt() -> Iterator[None]:
-    """Drop the echo of a KeyboardInterrupt that other code raised in the block; every other Ctrl-C counts.
-
-    If Ctrl-C comes while polars works, polars raises KeyboardInterrupt, and Python, which got the signal too, may raise
-    a second one as soon as the first is handled: in the middle of saving finished work, or of printing how to continue
-    (83 of 611 interrupts in a loop of polars operations, version 2.1; with this guard, none of 579). Does nothing
-    outside the main thread, or if other code handles the signal.
-    """
-    if threading.current_thread() is not threading.main_thread() or \
-            signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield
-        return
-    counted: list[BaseException] = []  # interrupts raised here, and those whose echo was dropped
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        del number, frame
-        handled = sys.exc_info()[1]
-        while handled is not None and not isinstance(handled, KeyboardInterrupt):
-            handled = handled.__context__
-        if handled is not None and not any(handled is one for one in counted):
-            counted.append(handled)
-            return
-        counted.append(KeyboardInterrupt())
-        raise counted[-1]
-
-    signal.signal(signal.SIGINT, handle)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import tempfile
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -90,12 +89,11 @@ def test_every_fault_is_named_by_file_line_and_field(tmp_path):
         ("questions.jsonl, line 1, field text", "missing"),
         ("questions.jsonl, line 2, field asked", "did you mean 'asked_on'?"),
         ("questions.jsonl, line 4, field abstain", "boolean"),
-        ("questions.jsonl, line 5, field corpus", "no session has the corpus 'nobody'"),
         ("questions.jsonl, line 5, field question", "'q2' was there before"),
     ]:
         assert any(f.startswith(f"{place}:") and words in f for f in faults), (place, faults)
-    assert len(faults) == 14
-    with pytest.raises(Faults, match="14 faults"):
+    assert len(faults) == 13
+    with pytest.raises(Faults, match="13 faults"):
         Custom(path=path).load()
     assert validate(path / "sessions.jsonl") == faults
 
@@ -141,14 +139,6 @@ def test_a_line_separator_inside_a_text_ends_no_line(tmp_path, separator):
     (tmp_path / "questions.jsonl").unlink()
     assert validate(tmp_path) == []
     assert turn["text"] in Custom(path=tmp_path).load()["texts"]["text"].to_list()
-
-
-def test_a_line_that_is_nested_too_deeply_is_named(tmp_path):
-    """The parser's own end would be a RecursionError at 200 levels or more."""
-    good = json.dumps({"corpus": "ann", "session": "s1", "said_on": None, "turns": []})
-    (tmp_path / "sessions.jsonl").write_text(good + "\n" + "[" * 200_000 + "\n")
-    (fault,) = validate(tmp_path)
-    assert fault.startswith("sessions.jsonl, line 2: lists and objects are nested more than 100 levels deep")
 
 
 def test_missing_empty_and_undecodable_files(tmp_path):
@@ -197,50 +187,6 @@ def test_faults_between_lines_are_as_few(tmp_path, kind):
     faults = validate(folder(tmp_path, SESSIONS, [question] * (1 if kind == "evidence" else 1500)))
     assert len(faults) == 1001
     assert faults[-1] == STOP
-
-
-@pytest.mark.slow
-def test_a_line_of_too_many_values_is_named(tmp_path):
-    turn = '{"role": "user", "text": "x"}'  # 3 values: an object, a comma in it and one after it
-
-    def line(session: str, turns: int) -> str:
-        inner = ", ".join([turn] * turns)
-        return f'{{"corpus": "ann", "session": "{session}", "said_on": null, "turns": [{inner}]}}'
-
-    folder(tmp_path, [line("s1", 166_665), line("s2", 166_665)], [])
-    (tmp_path / "questions.jsonl").unlink()
-    assert validate(tmp_path) == []  # 5 + 3 x 166,665 - 1 = 499,999 values: the limit is for each line
-    folder(tmp_path, [line("s1", 1), line("s2", 166_667)], [])
-    (fault,) = [fault for fault in validate(tmp_path) if fault.startswith("sessions")]
-    assert fault.startswith("sessions.jsonl, line 2: it holds more than 500,000 values")
-    assert "Fix: write it as several sessions" in fault
-
-
-def calls(sessions: int, folder_: Path) -> int:
-    """Return the calls of Python functions, and the values that generators yield, while a folder is loaded."""
-    count = 0
-
-    def profile(frame: object, event: str, argument: object) -> None:
-        nonlocal count
-        count += event == "call"
-
-    folder_.mkdir()
-    lines = [{"corpus": f"c{n % 3}", "session": f"s{n}", "said_on": "2023-05-20",
-              "turns": [{"role": "user", "text": f"t{n}"}]} for n in range(sessions)]
-    asked = [{"question": f"q{n}", "corpus": f"c{n % 3}", "text": "Which?",
-              "evidence": [{"session": f"s{n}", "turn": 0}]} for n in range(sessions)]
-    data = Custom(path=folder(folder_, lines, asked))
-    sys.setprofile(profile)
-    try:
-        data.load()
-    finally:
-        sys.setprofile(None)
-    return count
-
-
-def test_the_work_grows_as_the_folder_does(tmp_path):
-    few, many = calls(150, tmp_path / "few"), calls(600, tmp_path / "many")
-    assert 2 < many / few < 5
 
 
 def at(session: str, said_on: str | None) -> dict:

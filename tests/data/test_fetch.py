@@ -101,28 +101,18 @@ def left(folder: Path) -> set[str]:
     return {file.name for file in folder.iterdir()}
 
 
-def test_a_whole_download_is_verified_and_leaves_nothing_else(server: Server, known: str, tmp_path: Path) -> None:
-    path = fetch(known, base=server.base, folder=tmp_path / "new", quiet=True)
-    assert path.read_bytes() == BODY
-    assert left(path.parent) == {"made.json"}
-    assert server.asked == [("/files/made.json", None)]
-
-
-def test_a_file_that_is_there_is_verified_and_not_fetched_again(server: Server, known: str, tmp_path: Path) -> None:
-    fetch(known, base=server.base, folder=tmp_path, quiet=True)
-    fetch(known, base=server.base, folder=tmp_path, quiet=True)
-    assert len(server.asked) == 1
-    (tmp_path / "made.json").write_bytes(b"changed")
-    with pytest.raises(MemlabError, match="the checksum is"):
-        fetch(known, base=server.base, folder=tmp_path, quiet=True)
-    assert (tmp_path / "made.json").read_bytes() == b"changed"  # the user's file is never removed
-
-
-def test_the_default_folder_and_the_address_in_the_environment(
-    server: Server, known: str, memlab_home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_download_is_verified_and_not_fetched_again(server: Server, known: str, memlab_home: Path,
+                                                      monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMLAB_DATA_BASE", server.base + "/")
-    assert fetch(known, quiet=True) == memlab_home / "data" / "made.json"
+    path = fetch(known, quiet=True)
+    assert (path, path.read_bytes()) == (memlab_home / "data" / "made.json", BODY)
+    assert left(path.parent) == {"made.json"}
+    fetch(known, quiet=True)
+    assert server.asked == [("/files/made.json", None)]
+    path.write_bytes(b"changed")
+    with pytest.raises(MemlabError, match="the checksum is"):
+        fetch(known, quiet=True)
+    assert path.read_bytes() == b"changed"  # the user's file is never removed
 
 
 def test_a_broken_download_is_kept_and_resumed(server: Server, known: str, tmp_path: Path) -> None:
@@ -139,29 +129,17 @@ def test_a_broken_download_is_kept_and_resumed(server: Server, known: str, tmp_p
     assert left(tmp_path) == {"made.json"}
 
 
-def test_a_server_without_ranges_makes_it_start_over(server: Server, known: str, tmp_path: Path) -> None:
-    server.ranges = False
-    (tmp_path / "made.json.part").write_bytes(b"x" * 1000)
+@pytest.mark.parametrize(("part", "tag", "ranges"), [
+    (b"x" * 1000, "", False), (b"x" * 1000, '"v0"', True), (BODY, "", True), (BODY + b"x", "", True)],
+    ids=["no ranges", "changed in between", "complete", "too long"])
+def test_an_unfinished_download_is_never_patched_together(server: Server, known: str, tmp_path: Path, part: bytes,
+                                                          tag: str, ranges: bool) -> None:
+    server.ranges = ranges
+    (tmp_path / "made.json.part").write_bytes(part)
+    if tag:
+        (tmp_path / "made.json.part.etag").write_text(tag)
     assert fetch(known, base=server.base, folder=tmp_path, quiet=True).read_bytes() == BODY
-
-
-def test_a_file_that_changed_in_between_is_not_patched_together(server: Server, known: str, tmp_path: Path) -> None:
-    (tmp_path / "made.json.part").write_bytes(b"x" * 1000)
-    (tmp_path / "made.json.part.etag").write_text('"v0"')
-    assert fetch(known, base=server.base, folder=tmp_path, quiet=True).read_bytes() == BODY
-    assert server.asked == [("/files/made.json", "bytes=1000-")]
-
-
-def test_a_complete_part_is_only_verified(server: Server, known: str, tmp_path: Path) -> None:
-    (tmp_path / "made.json.part").write_bytes(BODY)
-    assert fetch(known, base=server.base, folder=tmp_path, quiet=True).read_bytes() == BODY
-
-
-def test_a_part_that_is_too_long_is_removed(server: Server, known: str, tmp_path: Path) -> None:
-    (tmp_path / "made.json.part").write_bytes(BODY + b"x")
-    with pytest.raises(MemlabError, match="it was removed"):
-        fetch(known, base=server.base, folder=tmp_path, quiet=True)
-    assert fetch(known, base=server.base, folder=tmp_path, quiet=True).read_bytes() == BODY
+    assert left(tmp_path) == {"made.json"}
 
 
 def test_a_wrong_checksum_is_named_and_a_retry_starts_over(server: Server, known: str, tmp_path: Path) -> None:
@@ -226,18 +204,6 @@ def test_a_folder_with_known_checksums_refuses_other_files(server: Server, tmp_p
     (tmp_path / "made" / "a.json").write_bytes(b"changed here")
     with pytest.raises(MemlabError, match=f"expected {digests['a.json']}"):
         fetch("made", base=server.base, folder=tmp_path, quiet=True)
-
-
-def test_a_folder_is_checked_and_shown_as_one(
-        server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    server.bodies = {"questions/val/a.csv": b"first", "section-stories/val/a.csv": b"second"}
-    known = {path: hashlib.sha256(body).hexdigest() for path, body in server.bodies.items()}
-    monkeypatch.setitem(benchmarks.FOLDERS, "made", benchmarks.OfficialFolder(
-        "made", "made", "http://unused.invalid", tuple((path,) for path in known), "MIT", known))
-    assert files_below(fetch("made", base=server.base, folder=tmp_path)) == server.bodies
-    printed = capsys.readouterr()
-    assert "made, 2 files" in printed.out
-    assert ".csv" not in printed.out + printed.err
 
 
 def test_a_chat_of_beam_is_the_shortened_file_where_there_is_one(server: Server, tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from memlab.data.longmemeval import LongMemEval
 from memlab.errors import MemlabError
 from memlab.tables import Tables, text_hash
 from tests.data.official_records import record, turn, write
-from tests.memory_growth import measured
 
 
 @pytest.fixture
@@ -105,41 +104,6 @@ def test_the_whole_file_is_never_parsed_at_once(tmp_path: Path) -> None:
 
 def broken(**changes: Any) -> list[dict[str, Any]]:
     return [record(), {k: v for k, v in record("q2", **changes).items() if v is not ...}]
-
-
-def haystacks_of_m(path: Path, records: int, slots: int = 500) -> Path:
-    """Write a file in the form of M, record by record: 500 sessions for each question, of 600 distinct ones."""
-    sessions = [[turn("user", f"request {n} " * 200), *(turn("assistant", f"reply {n} {i}") for i in range(5))]
-                for n in range(600)]
-    with path.open("w") as out:
-        for number in range(records):
-            others = [(number * 7 + n) % 600 for n in range(slots - 1)]
-            out.write("[,"[number > 0])
-            json.dump(record(
-                f"q{number}", answer_session_ids=["answer_1"],
-                haystack_dates=[f"2023/05/{1 + n % 29:02d} (Sat) 02:21" for n in range(slots)],
-                haystack_session_ids=["answer_1", *(f"sharegpt_{n}" for n in others)],
-                haystack_sessions=[[turn("user", f"I bought {number}", has_answer=True), turn("assistant", "Fine")],
-                                   *(sessions[n] for n in others)]), out)
-        out.write("]")
-    return path
-
-
-@pytest.mark.slow
-def test_haystacks_of_500_sessions_take_memory_by_the_turn_and_not_by_the_file(tmp_path: Path) -> None:
-    growth = {}
-    for records in (12, 72):
-        path = haystacks_of_m(tmp_path / f"{records}.json", records)
-        message, growth[records], _ = measured("from memlab.data.longmemeval import LongMemEval",
-                                               'LongMemEval(variant="m", path=path).load()', path)
-        assert message == "read"
-    further_turns = 60 * (499 * 6 + 2)
-    assert path.stat().st_size - (tmp_path / "12.json").stat().st_size > 70e6
-    assert growth[72] - growth[12] < 280 * further_turns / 1e6
-    tables = LongMemEval(variant="m", path=tmp_path / "12.json").load()
-    assert tables["sessions"].height == 12 * 500
-    assert tables["evidence"].height == 12
-    assert tables["turns"].height == 12 * (499 * 6 + 2)
 
 
 @pytest.mark.parametrize(("changes", "message"), [

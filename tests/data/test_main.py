@@ -60,7 +60,8 @@ def test_check_tells_the_benchmark_and_counts(tmp_path: Path, capsys: pytest.Cap
     assert main(["check", path]) == 0
     printed = capsys.readouterr().out
     assert "7 questions over 1 corpus, 3 sessions, 5 turns" in printed
-    assert "not scored: 2 (conv-1:3, conv-1:5)" in printed
+    assert "questions not scored in retrieval" in printed
+    assert ": 2 (conv-1:3, conv-1:5)" in printed
     assert "no problem found" in printed
 
 

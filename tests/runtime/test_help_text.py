@@ -1,3 +1,5 @@
+"""Help pages: prose is filled, what is indented stays as it is."""
+
 from __future__ import annotations
 
 import contextlib
@@ -29,15 +31,6 @@ def test_prose_is_filled_and_examples_stay_lines_to_paste() -> None:
     that goes on.
 
         memlab ask system=best "What did Caroline research in the year before last?"
-        k=N    how many, in words that
-               go on
     """
     assert page(text, 40) == ("Ask memlab, a question that goes on.\n\n"
-                              '    memlab ask system=best "What did Caroline research in the year before last?"\n'
-                              "    k=N    how many, in words that go on")
-
-
-def test_a_description_without_room_stands_below() -> None:
-    text = "Words:\n\n    memlab train reranker data=locomo   keeps one part of the questions\nEnd."
-    assert page(text, 50) == ("Words:\n\n    memlab train reranker data=locomo\n"
-                              "        keeps one part of the questions\nEnd.")
+                              '    memlab ask system=best "What did Caroline research in the year before last?"')

@@ -11,13 +11,7 @@ from typing import Any, NamedTuple
 
 from memlab.errors import MemlabError
 from memlab.runtime.clock import read_moment
-from memlab.runtime.foreign import MOST_BYTES, load_json
-
-TIMES = 20
-"""Times the size of a JSON file that its values may take with the keys before each of them."""
-
-MOST_PATH = 100_000
-"""Characters of the keys before a value of JSON."""
+from memlab.runtime.foreign import load_json
 
 _FRONT = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _DATE = re.compile(r"^(?:date|said_on)[ \t]*:[ \t]*([^#\n]*)", re.MULTILINE)
@@ -97,25 +91,14 @@ def json_file(raw: bytes) -> Document:
     """
     try:
         value = load_json(decode(raw))
-    except ValueError as fault:
+        entries = list(_children("", value)) if isinstance(value, dict | list) else [("", value)]
+        named = isinstance(value, dict)
+        texts = [(place, "\n".join(_lines(entry, place if named else ""))) for place, entry in entries]
+    except (ValueError, RecursionError) as fault:
         raise MemlabError(f"it is not JSON ({str(fault)[:80]})", fix="correct it") from fault
     stated = next((value[k] for k in ("date", "said_on") if isinstance(value, dict) and value.get(k)), None)
-    entries = ([(f"[{i}]", v) for i, v in enumerate(value)] if isinstance(value, list)
-               else [(str(k), v) for k, v in value.items()] if isinstance(value, dict) else [("", value)])
-    parts: list[tuple[str, str]] = []
-    size, most = 0, max(MOST_BYTES, TIMES * len(raw))
-    for place, entry in entries:
-        label = place if isinstance(value, dict) else ""
-        lines = []
-        for path, leaf in _leaves(entry, label):
-            lines.append(f"{path}: {leaf}" if path else leaf)
-            size += len(lines[-1])
-            if size > most:
-                raise MemlabError(f"its keys, repeated before each value, make more than {most / 1e6:,.0f} MB of text",
-                                  fix="shorten the keys, or split it")
-        text = "\n".join(lines)
-        parts += [(place, text)] if text.strip() else []
-    return Document(None if stated is None else str(stated), in_a_row(parts))
+    return Document(None if stated is None else str(stated),
+                    in_a_row((place, text) for place, text in texts if text.strip()))
 
 
 def in_a_row(parts: Iterable[tuple[str, str]]) -> list[DocumentBlock]:
@@ -181,27 +164,18 @@ def _is_mapping(lines: list[str]) -> bool:
     return (first is None or _KEY.match(first) is not None) and all(map(_YAML.match, lines))
 
 
-def _leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
-    """Yield (path, text) of every value that is neither list nor object nor null.
-
-    Raises MemlabError for a path of more than ``MOST_PATH`` characters.
-    """
-    pending = [iter([(path, value)])]
-    while pending:  # not by recursion: JSON may be nested deeper than Python calls
-        path, value = next(pending[-1], ("", pending))
-        if value is pending:
-            pending.pop()
-        elif isinstance(value, dict | list):
-            if len(path) > MOST_PATH:
-                raise MemlabError(f"the keys before a value have more than {MOST_PATH:,} characters",
-                                  fix="shorten them")
-            pending.append(_children(path, value))
-        elif value is not None:
-            yield path, value if isinstance(value, str) else json.dumps(value)
+def _lines(value: Any, path: str) -> Iterator[str]:
+    """Yield a line "path: value" for every value that is neither list nor object nor null."""
+    if isinstance(value, dict | list):
+        for inner_path, inner in _children(path, value):
+            yield from _lines(inner, inner_path)
+    elif value is not None:
+        text = value if isinstance(value, str) else json.dumps(value)
+        yield f"{path}: {text}" if path else text
 
 
 def _children(path: str, value: dict[str, Any] | list[Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the values of an object or a list with their paths, each when it is needed: paths may be long."""
+    """Yield the values of an object or a list with their paths."""
     if isinstance(value, dict):
         yield from ((f"{path}.{key}" if path else str(key), inner) for key, inner in value.items())
     else:

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -39,14 +38,12 @@ from memlab.data.readers import sha256
 from memlab.errors import Faults, MemlabError
 from memlab.runtime.clock import Clock, order
 from memlab.runtime.foreign import MOST_BYTES, read_bytes
+from memlab.runtime.machine import package_version
 from memlab.stage import stage
 from memlab.tables import Tables
 from memlab.text.display import replace_surrogates, sanitise
 
-UNPACKED = 20
-"""Times its limit that a Word document may unpack to: text packs to a tenth, a bomb to a thousandth."""
-
-LOADERS: dict[str, Callable[..., Document]] = {
+LOADERS: dict[str, Callable[[bytes], Document]] = {
     ".md": blocks.markdown, ".markdown": blocks.markdown, ".txt": blocks.text,
     ".json": blocks.json_file, ".pdf": office.pdf, ".docx": office.docx,
 }
@@ -99,8 +96,8 @@ class Documents(jsonl.FolderDataset):
         sums = {path.relative_to(self.folder).as_posix(): sha256(path)
                 for path in [*documents, *([questions] if questions.is_file() else [])]}
         endings = {path.suffix.lower() for path in documents}
-        libraries = {package: _version(package) for ending, package in ((".pdf", "pypdf"), (".docx", "python-docx"))
-                     if ending in endings}
+        libraries = {package: package_version(package) or "not installed"
+                     for ending, package in ((".pdf", "pypdf"), (".docx", "python-docx")) if ending in endings}
         return {"benchmark": "documents", "files": sums, "libraries": libraries, **self.options()}
 
     def notes(self) -> list[str]:
@@ -174,13 +171,12 @@ def load(path: Path, max_mb: float) -> Document:
                                                               fix="split it, or raise data.max_mb (in Python max_mb)"))
     except OSError as fault:
         raise MemlabError(f"it cannot be read ({fault.strerror or fault})", fix="check its permissions") from fault
-    return parse(raw, loader, max_mb)
+    return parse(raw, loader)
 
 
-def parse(raw: bytes, loader: Callable[..., Document], max_mb: float) -> Document:
+def parse(raw: bytes, loader: Callable[[bytes], Document]) -> Document:
     """Read the bytes of a file by its loader; raise MemlabError with what is wrong and how to correct it."""
-    unpacked = {"max_bytes": int(max_mb * 1e6) * UNPACKED} if loader is office.docx else {}
-    document = loader(raw, **unpacked) if raw else None
+    document = loader(raw) if raw else None
     if document is None or not document.blocks:
         raise MemlabError("it is empty", fix="add text to it, or delete it")
     if max(len(block.text) for block in document.blocks) > MOST_BYTES:
@@ -188,10 +184,3 @@ def parse(raw: bytes, loader: Callable[..., Document], max_mb: float) -> Documen
                           fix="split it by blank lines, or remove it")
     return document._replace(blocks=[block._replace(place=replace_surrogates(block.place),
                                                     text=replace_surrogates(block.text)) for block in document.blocks])
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"
