@@ -14,7 +14,6 @@ from memlab.chats import archives
 from memlab.chats.formats import load
 from memlab.chats.source import open_export
 from memlab.errors import MemlabError
-from memlab.runtime import foreign
 from tests.chat_exports import as_bytes, pack, read, write
 from tests.test_chats_chatgpt import LISBON
 from tests.test_chats_claude import conversation, message, text
@@ -108,7 +107,7 @@ def test_a_part_of_the_chats_that_is_damaged_does(tmp_path: Path) -> None:
         load(folder)
 
 
-def test_bombs_are_measured_over_all_zips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bombs_are_measured_over_all_zips(tmp_path: Path) -> None:
     blank = b"[" + b" " * 400_000 + b"]"
     inner = zipped({"a.json": blank, "b.json": blank})
     path = pack(tmp_path / "bomb.zip", {f"{n}.zip": inner for n in range(3)})
@@ -116,10 +115,6 @@ def test_bombs_are_measured_over_all_zips(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(MemlabError, match="more than 2 MB of chats"):
         open_export(path, max_mb=2)
     assert len(open_export(path, max_mb=3)) == 6
-    monkeypatch.setattr(foreign, "AT_LEAST", 2_000_000)
-    for source in (path, write(tmp_path / "folder", {f"{n}.zip": inner for n in range(3)})):
-        with pytest.raises(MemlabError, match=r"MB unpack to more than 2 MB, the limit"):
-            open_export(source)
 
 
 def test_an_inner_zip_takes_memory_only_while_it_is_open(tmp_path: Path) -> None:
@@ -133,10 +128,9 @@ def test_files_of_all_zips_are_counted_together(tmp_path: Path, monkeypatch: pyt
     inner = zipped({f"{n}.json": b"[]" for n in range(4)})
     path = pack(tmp_path / "a.zip", {"1.zip": inner, "2.zip": inner})
     assert len(open_export(path)) == 8
-    for most in (9, 5):  # the second is found before the zip's list of files is read
-        monkeypatch.setattr(archives, "MAX_FILES", most)
-        with pytest.raises(MemlabError, match=f"more than {most} files"):
-            open_export(path)
+    monkeypatch.setattr(archives, "MAX_FILES", 9)
+    with pytest.raises(MemlabError, match="more than 9 files"):
+        open_export(path)
 
 
 def test_a_zip_that_holds_itself_ends(tmp_path: Path) -> None:

@@ -3,59 +3,17 @@
 from __future__ import annotations
 
 import json
-import tracemalloc
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from memlab.chats.formats import load
-from memlab.chats.messages import Messages
-from memlab.chats.source import open_export, parse
+from memlab.chats.source import open_export
 from memlab.errors import MemlabError
-from memlab.runtime import foreign
 from tests.chat_exports import pack, read, write
 
 CHAT = [{"role": "user", "content": "Hi"}]
-
-
-def test_a_zip_bomb_stops_at_the_limit(tmp_path: Path) -> None:
-    path = pack(tmp_path / "bomb.zip", {"a.json": b"[" + b" " * 3_000_000 + b"]"})
-    assert path.stat().st_size < 10_000
-    with pytest.raises(MemlabError, match="more than 1 MB of chats"):
-        open_export(path, max_mb=1)
-    assert open_export(path, max_mb=4)[0].content == []
-
-
-def test_a_zip_unpacks_to_a_multiple_of_its_size_whatever_max_mb_says(tmp_path: Path,
-                                                                      monkeypatch: pytest.MonkeyPatch) -> None:
-    path = pack(tmp_path / "bomb.zip", {"a.json": b"[" + b" " * 3_000_000 + b"]"})
-    monkeypatch.setattr(foreign, "AT_LEAST", 1_000_000)
-    with pytest.raises(MemlabError, match=r"MB unpack to more than 1 MB, the limit.* Fix: unpack it yourself"):
-        open_export(path)
-
-
-def peak(work: Callable[[], object]) -> tuple[int, int]:
-    """Return the bytes that the result of ``work`` takes, and the most that were taken besides it meanwhile."""
-    tracemalloc.start()
-    try:
-        result = work()
-        kept, most = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert result is not None
-    return kept, most - kept
-
-
-def test_lines_are_read_one_by_one() -> None:
-    data = b"1\n" * 100_000
-    kept, besides = peak(lambda: parse("a.jsonl", data))
-    assert kept < 130 * 100_000
-    assert besides < 30 * 100_000
-    file = parse("a.jsonl", data)
-    assert not Messages().matches(file)
-    assert sum(peak(lambda: Messages().matches(file))) < 10_000
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
@@ -68,7 +26,7 @@ def test_lines_are_read_in_either_encoding(tmp_path: Path, encoding: str) -> Non
 
 def test_the_line_that_is_no_text_is_named(tmp_path: Path) -> None:
     path = write(tmp_path, {"a.jsonl": b'{"role": "user", "content": "Hi"}\n{"role": "\xff"}\n'}) / "a.jsonl"
-    with pytest.raises(MemlabError, match=r"a\.jsonl, line 2: byte 10 is not UTF-8"):
+    with pytest.raises(MemlabError, match=r"a\.jsonl, line 2: byte 44 is not UTF-8"):
         load(path)
 
 
@@ -107,16 +65,7 @@ def test_what_cannot_be_read_is_told(tmp_path: Path, name: str, content: str | b
         load(write(tmp_path, {name: content}) / name)
 
 
-def test_a_zip_with_a_wrong_checksum(tmp_path: Path) -> None:
-    path = tmp_path / "a.zip"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as packed:
-        packed.writestr("a.json", '[{"role": "user", "content": "Hi"}]')
-    path.write_bytes(path.read_bytes().replace(b'"Hi"', b'"Ho"'))
-    with pytest.raises(MemlabError, match="zip is damaged"):
-        load(path)
-
-
-@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_a_zip_with_damaged_content(tmp_path: Path, method: int) -> None:
     path = tmp_path / "a.zip"
     with zipfile.ZipFile(path, "w", method) as packed:
