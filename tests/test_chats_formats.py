@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from memlab.chats.conversation import Tally
 from memlab.chats.folder import ImportSettings, update_folder
 from memlab.chats.formats import FORMATS
-from memlab.chats.sessions import parse_cut, to_sessions
+from memlab.chats.sessions import to_sessions
 from memlab.chats.source import parse
 from memlab.data.jsonl import read as read_folder
 from memlab.errors import MemlabError
@@ -56,7 +56,7 @@ def examine(name: str, data: bytes) -> None:
         try:
             if not form.matches(file):
                 continue
-            sessions = to_sessions(form.read([file], tally), parse_cut("auto"), ZoneInfo("Europe/Rome"), tally)
+            sessions = to_sessions(form.read([file], tally), "auto", ZoneInfo("Europe/Rome"), tally)
         except MemlabError:
             continue
         assert len({s.name for s in sessions}) == len(sessions)

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from memlab.chats.conversation import ChatMessage, Conversation, Tally
-from memlab.chats.sessions import parse_cut, to_sessions
+from memlab.chats.sessions import to_sessions
 from tests.chat_exports import read, write
 
 ROME = ZoneInfo("Europe/Rome")
@@ -20,7 +20,7 @@ ROME = ZoneInfo("Europe/Rome")
 def test_silence_is_measured_in_time_that_passes(day: str, hour: int, minutes: int, parts: int) -> None:
     start = datetime.fromisoformat(day).replace(hour=hour, minute=40, tzinfo=UTC)  # clocks in Rome change at 01:00 UTC
     said = [ChatMessage("user", "x", None, at) for at in (start, start + timedelta(minutes=minutes))]
-    sessions = to_sessions([Conversation("x", said)], parse_cut("1h"), ROME, Tally())
+    sessions = to_sessions([Conversation("x", said)], "1h", ROME, Tally())
     assert len(sessions) == parts
 
 

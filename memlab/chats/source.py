@@ -78,8 +78,8 @@ def parse(name: str, data: bytes) -> ExportFile:
             return _lines(name, text)
         return ExportFile(name, text if ending in (".txt", ".html") else load_json(text))
     except UnicodeDecodeError as fault:
-        line = data[:fault.start].count(b"\n") + 1
-        return _damage(f"{name}, line {line}", f"byte {fault.start} is not {fault.encoding.upper()}", "save it as UTF-8")
+        place = f"{name}, line {data[:fault.start].count(10) + 1}"
+        return _damage(place, f"byte {fault.start} is not {fault.encoding.upper()}", "save it as UTF-8")
     except ValueError as fault:
         if ending == ".json" or not text.strip():
             return _damage(name, f"this is not JSON, or it is cut off ({str(fault)[:80]})", "copy the export again")

@@ -19,7 +19,7 @@ from memlab.chats.content import placeholder
 from memlab.chats.conversation import ChatMessage, Conversation, Tally
 from memlab.chats.source import ExportFile
 from memlab.chats.whatsapp_cldr import plain
-from memlab.chats.whatsapp_dates import ISLAMIC, read_moments
+from memlab.chats.whatsapp_dates import OTHER_CALENDARS, read_moments
 from memlab.chats.whatsapp_patterns import DateOrder as DateOrder
 from memlab.chats.whatsapp_patterns import Stamp, begins_with_stamp
 from memlab.chats.whatsapp_words import (
@@ -121,8 +121,8 @@ class WhatsApp:
             opened, body = (line, at), [line.text, *rest]
         messages += _message(opened, body, tally)
         if opened is None:
-            islamic = any(part.isdecimal() and int(part) in ISLAMIC for part in blocks[0][0].stamp.date)
-            fix = "set the phone to the Gregorian calendar and export again" if islamic else "give --dates"
+            other = any(part.isdecimal() and int(part) in OTHER_CALENDARS for part in blocks[0][0].stamp.date)
+            fix = "set the phone to the Gregorian calendar and export again" if other else "give --dates"
             raise MemlabError(f"no date can be read as {reading.order.value}", where=file.name, fix=fix)
         return Conversation(_title(file), messages, endless=True)
 

@@ -22,27 +22,19 @@ class LocaleWords(NamedTuple):
     months: dict[str, int]
 
 
-class _Plain(dict[int, str | None]):
-    """Table for ``str.translate``: digits of any script, spaces of any kind, and no marks of direction."""
-
-    def __missing__(self, code: int) -> str | None:
-        char = chr(code)
-        kind = unicodedata.category(char)
-        self[code] = (str(unicodedata.decimal(char)) if kind == "Nd" else " " if kind == "Zs" else None if kind == "Cf"
-                      else char)
-        return self[code]
-
-
-_PLAIN = _Plain()
-
-
 def plain(text: str) -> str:
-    """Return a text with ASCII digits and plain spaces, without marks of direction.
+    """Return a text with ASCII digits for those of any script, and plain spaces, without marks of direction.
 
     >>> plain("\\u200f٥/٣/٢٠٢٤\\u202f8")
     '5/3/2024 8'
     """
-    return text if text.isascii() else text.translate(_PLAIN)
+    return text if text.isascii() else "".join(map(_plain, text))
+
+
+@cache
+def _plain(char: str) -> str:
+    kind = unicodedata.category(char)
+    return str(unicodedata.decimal(char)) if kind == "Nd" else {"Zs": " ", "Cf": ""}.get(kind, char)
 
 
 def key(word: str) -> str:

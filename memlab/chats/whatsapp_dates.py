@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -18,8 +18,8 @@ _FIELDS = {DateOrder.DAY_FIRST: "dMy", DateOrder.MONTH_FIRST: "Mdy", DateOrder.Y
 FIRST_YEAR = 2009
 """WhatsApp began; a reading with an earlier year is wrong."""
 
-ISLAMIC = range(1430, 1500)
-"""Years of the Islamic calendar since 2009; its days differ by country."""
+OTHER_CALENDARS = range(1388, 1500)
+"""Years of the Persian and the Islamic calendar since 2009, which are refused."""
 
 
 class DateReading(NamedTuple):
@@ -119,17 +119,15 @@ def _day_of(written: tuple[str, str, str], month: str, order: DateOrder, months:
 
 
 def _day(year: str, month: int, day: int) -> date | None:
-    """Return the day of a date of the Gregorian, the Buddhist, the Japanese or the Persian calendar.
+    """Return the day of a date of the Gregorian, the Buddhist or the Japanese calendar.
 
-    WhatsApp began in 2009, which was 2552 and 1388. So no year of one calendar is one of another.
+    WhatsApp began in 2009, which was 2552. So no year of one calendar is one of another.
 
-    >>> _day("2567", 3, 5), _day("67", 3, 5), _day("R6", 3, 5), _day("1402", 12, 15), _day("24", 2, 30)
-    (datetime.date(2024, 3, 5), datetime.date(2024, 3, 5), datetime.date(2024, 3, 5), datetime.date(2024, 3, 5), None)
+    >>> _day("2567", 3, 5), _day("67", 3, 5), _day("R6", 3, 5), _day("24", 2, 30)
+    (datetime.date(2024, 3, 5), datetime.date(2024, 3, 5), datetime.date(2024, 3, 5), None)
     """
     era = {"R": 2018, "令和": 2018, "H": 1988, "平成": 1988}.get(year.rstrip("0123456789").strip(), 0)
     number = int(re.sub(r"\D", "", year) or 0)
-    if not era and len(year) == 4 and 1388 <= number < ISLAMIC[0]:
-        return _persian(number, month, day)
     if era:
         number += era
     elif len(year) == 4 and number >= 2400:
@@ -140,19 +138,3 @@ def _day(year: str, month: int, day: int) -> date | None:
         return date(number, month, day) if number >= FIRST_YEAR else None
     except ValueError:
         return None
-
-
-def _persian(year: int, month: int, day: int) -> date | None:
-    """Return the Gregorian day of a date of the Persian calendar, by its leap years in 33 (right from 1343 to 1472).
-
-    >>> _persian(1403, 1, 1), _persian(1403, 12, 30), _persian(1404, 1, 1), _persian(1404, 12, 30)
-    (datetime.date(2024, 3, 20), datetime.date(2025, 3, 20), datetime.date(2025, 3, 21), None)
-    """
-
-    def leap(year: int) -> bool:
-        return year % 33 in (1, 5, 9, 13, 17, 22, 26, 30)
-
-    if not 1 <= month <= 12 or not 1 <= day <= (31 if month < 7 else 30 if month < 12 else 29 + leap(year)):
-        return None
-    days = sum(365 + leap(earlier) for earlier in range(1388, year)) + 31 * min(month - 1, 6) + 30 * max(month - 7, 0)
-    return date(2009, 3, 21) + timedelta(days + day - 1)

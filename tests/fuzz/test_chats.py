@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from memlab.chats.folder import ImportSettings, update_folder
 from memlab.chats.formats import load
-from memlab.chats.sessions import parse_cut, to_sessions
+from memlab.chats.sessions import to_sessions
 from memlab.chats.times import UnreadTime, said_on
 from memlab.data.custom import Custom
 from tests.chat_exports import as_bytes
@@ -89,7 +89,7 @@ def imported(folder: Path, files: Mapping[str, bytes], split: str = "day") -> ob
 def written(folder: Path, path: Path, split: str = "day") -> object:
     def run() -> int:
         export = load(path)
-        sessions = to_sessions(export.conversations, parse_cut(split), ZoneInfo("Europe/Rome"), export.tally)
+        sessions = to_sessions(export.conversations, split, ZoneInfo("Europe/Rome"), export.tally)
         if sessions:
             update_folder(folder / "out", ImportSettings("chat", split, "Europe/Rome"), sessions, fresh=True)
         return len(sessions)
@@ -102,7 +102,7 @@ def written(folder: Path, path: Path, split: str = "day") -> object:
 
 
 
-SPLITS = st.sampled_from(("day", "4h", "conversation", "auto"))
+SPLITS = st.sampled_from(("day", "conversation", "auto"))
 
 
 @fuzz
@@ -236,7 +236,7 @@ def test_later_exports(tmp_path: Path, first: bytes, second: bytes, split: str) 
     def add(content: bytes) -> int:
         (tmp_path / "conversations.json").write_bytes(content)
         export = load(tmp_path / "conversations.json")
-        sessions = to_sessions(export.conversations, parse_cut(split), ZoneInfo("Europe/Rome"), export.tally)
+        sessions = to_sessions(export.conversations, split, ZoneInfo("Europe/Rome"), export.tally)
         return update_folder(folder, ImportSettings("chat", split, "Europe/Rome"), sessions).stored if sessions else 0
 
     folder = tmp_path / hashlib.sha256(first + b"," + second + split.encode()).hexdigest()
@@ -255,6 +255,6 @@ def test_stored_sessions(tmp_path: Path, content: bytes) -> None:
     settings = ImportSettings("chat", "day", "UTC")
     (tmp_path / "conversations.json").write_bytes(as_bytes([LISBON]))
     export = load(tmp_path / "conversations.json")
-    sessions = to_sessions(export.conversations, parse_cut("day"), ZoneInfo("UTC"), export.tally)
+    sessions = to_sessions(export.conversations, "day", ZoneInfo("UTC"), export.tally)
     (tmp_path / "sessions.jsonl").write_bytes(content)
     outcome(lambda: update_folder(tmp_path, settings, sessions).stored)
