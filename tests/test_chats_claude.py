@@ -37,7 +37,8 @@ def test_turn_by_turn(tmp_path: Path) -> None:
                 text("Basil, oil, nuts.\n```\nThis block is not supported on your current device yet.\n```")),
         message("3", "human", ""),
         message("4", "human", "Thanks."))
-    files = {"conversations.json": [chat, conversation("Nothing")], "users.json": [], "projects.json": {}}
+    design = {"uuid": "d", "title": "Logo", "messages": [{"role": "user", "content": {"content": "A logo, please."}}]}
+    files = {"conversations.json": [chat, conversation("Nothing")], "users.json": [], "design_chats/d.json": design}
     rows, counts, _ = read(pack(tmp_path / "data-2024-batch-0000.zip", files))
     assert rows == [("2024-05-02 A recipe", "2024-05-02 23:10", [
         ("user", None, "How do I make pesto? 🌿\n[file: notes.txt]\n[image: basil.jpg]\n[file]"),
@@ -45,7 +46,8 @@ def test_turn_by_turn(tmp_path: Path) -> None:
         ("user", None, "Thanks."),
     ])]
     assert counts == {"thoughts of the assistant left out": 1, "results of tools left out": 1,
-                      "texts of attached files left out": 1, "conversations without a message left out": 1}
+                      "texts of attached files left out": 1, "chats about designs left out": 1,
+                      "conversations without a message left out": 1}
 
 
 def test_a_message_whose_parent_is_missing_follows_the_one_before_it(tmp_path: Path) -> None:

@@ -54,21 +54,6 @@ def test_moments_and_local_times_are_not_mixed(tmp_path: Path) -> None:
         read(tmp_path / "mixed.jsonl")
 
 
-def test_a_moment_beyond_all_days_is_no_date(tmp_path: Path) -> None:
-    odd = {"role": "user", "content": "Hi", "timestamp": "0001-01-01T00:00:00+14:00"}
-    rows, counts, _ = read(write(tmp_path, {"a.json": [odd]}) / "a.json")
-    assert rows[0][1] is None
-    assert counts["sessions without a date, which every question may see"] == 1
-
-
-def test_parts_are_named(tmp_path: Path) -> None:
-    parts = [{"type": "text", "text": "See"}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}},
-             {"type": "input_image", "image_url": "https://x.org/a/cat.png?b=1"}, {"type": "input_audio"},
-             {"type": "file", "file": {"filename": "a.pdf", "file_data": "AA"}}, {"type": "refusal", "refusal": "No."}]
-    rows, *_ = read(write(tmp_path, {"a.json": [{"role": "user", "content": parts}]}))
-    assert rows[0][2][0][2] == "See\n[image]\n[image: cat.png]\n[audio]\n[file: a.pdf]\nNo."
-
-
 def test_all_that_an_assistant_says_beside_its_content_is_read(tmp_path: Path) -> None:
     answers = [{"role": "assistant", "content": None, "refusal": "I cannot."},
                {"role": "assistant", "content": None, "function_call": {"name": "search", "arguments": "{}"}},
@@ -79,11 +64,6 @@ def test_all_that_an_assistant_says_beside_its_content_is_read(tmp_path: Path) -
     assert [text for *_, text in rows[0][2]] == [
         "Hi", "I cannot.", "[tool: search]", "[tool: old]", "[audio]\nHello there.", "Yes."]
     assert counts["thoughts of the assistant left out"] == 1
-
-
-def test_a_line_separator_inside_a_text_ends_no_line(tmp_path: Path) -> None:
-    line = '{"role": "user", "content": "one\u2028two"}\n'
-    assert read(write(tmp_path, {"a.jsonl": line}))[0][0][2] == [("user", None, "one\u2028two")]
 
 
 @pytest.mark.parametrize(("lines", "where"), [

@@ -81,9 +81,7 @@ def test_words_for_parts_of_the_day_are_read_by_the_hours_of_the_language() -> N
 @pytest.mark.parametrize(("date", "moment"), [
     ("5/3/2567", datetime(2024, 3, 5)), ("29/2/2567", datetime(2024, 2, 29)), ("5/3/R1", datetime(2019, 3, 5)),
     ("5/3/H31", datetime(2019, 3, 5)), ("5/3/51", datetime(2051, 3, 5)), ("5/3/52", datetime(2009, 3, 5)),
-    ("1/1/1388", datetime(2009, 3, 21)), ("30/12/1399", datetime(2021, 3, 20)), ("1/1/1400", datetime(2021, 3, 21)),
-    ("31/6/1403", datetime(2024, 9, 21)), ("30/12/1403", datetime(2025, 3, 20)), ("30/12/1404", None),
-    ("31/7/1403", None), ("5/3/1445", None), ("5/3/2008", None), ("30/2/2024", None), ("0/1/2024", None),
+    ("1/1/1403", None), ("5/3/1445", None), ("5/3/2008", None), ("30/2/2024", None), ("0/1/2024", None),
 ])
 def test_years_of_other_calendars(date: str, moment: datetime | None) -> None:
     assert read_back([f"{date}, 00:00 - Ann: x"], DateOrder.DAY_FIRST) == [moment]

@@ -95,7 +95,6 @@ def test_changes_are_saved_and_two_windows_do_not_overwrite_each_other(site: Sit
     assert ask(site, "change", change(site)).status == 200
     late = ask(site, "change", {**change(site), "answer": "Tim"})
     assert late.status == 409
-    assert "another window" in json.loads(late.content)["error"]
     (line,) = read(site.marking.folder).questions
     assert line.answer == "Tom"
     state = json.loads(ask(site, "state").content)
