@@ -68,7 +68,7 @@ def test_every_kind_of_line_is_read_or_counted(tmp_path: Path) -> None:
     rows, counts, _ = read(write(tmp_path, {"rollout-1.jsonl": json_lines(*log)}))
     assert [turn[::2] for turn in rows[0][2]] == [
         ("user", "<p>Is this HTML?</p>"), ("assistant", "[tool: request_user_input]"),
-        ("user", "Which base? Postgres, 16"), ("assistant", "[image]\n[tool: tool_search]\nReady.")]
+        ("user", "Which base? Postgres, 16"), ("assistant", "[tool: image_generation]\n[tool: tool_search]\nReady.")]
     assert counts == {
         "context added by the program left out": 1, "results of tools left out": 1,
         "messages of sub-agents left out": 1, "summaries of earlier messages left out": 2,

@@ -59,7 +59,6 @@ BLOCKS: tuple[tuple[Any, list[str]], ...] = (
      ["on *main*", "owner:", "@Ann 🐈", "red"]),
     ({"type": "image", "title": plain("Graph"), "alt_text": "load", "image_url": "u"}, ["[image: Graph, load]"]),
     ({"type": "file", "external_id": "E", "file": {"name": "a.pdf"}}, ["[file: a.pdf]"]),
-    ({"type": "call", "call_id": "R", "call": {"v1": {"name": "Standup"}}}, ["[call: Standup]"]),
     ({"type": "input", "label": plain("Why?"), "element": {"type": "plain_text_input"}}, ["Why?"]),
     (CARD, ["Ticket 9", "open", "by @Bob Jones", "[image: a map]"]),
     ({"type": "table", "rows": [[{"type": "raw_text", "text": "host"}, {"type": "raw_text", "text": "load"}],

@@ -85,8 +85,6 @@ class _Log:
             elif text:
                 self.turns += [len(self.messages)] * (role == "user")
                 self.messages.append(ChatMessage("user" if role == "user" else "assistant", text, None, time))
-        elif kind == "image_generation_call":
-            self.messages.append(ChatMessage("assistant", placeholder("image"), None, time))
         elif kind.endswith("_call"):
             name = placeholder("tool", item.get("name") or kind.removesuffix("_call"))
             self.messages.append(ChatMessage("assistant", name, None, time))

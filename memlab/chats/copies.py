@@ -32,8 +32,8 @@ def _identity(conversation: Conversation) -> object:
         return "id", conversation.key
     if conversation.endless:
         return "title", conversation.title
-    first = conversation.messages[0] if conversation.messages else None
-    return ("first", _content(first)) if first and isinstance(first.said_on, datetime) else None
+    dated = any(isinstance(message.said_on, datetime) for message in conversation.messages)
+    return ("messages", *map(_content, conversation.messages)) if dated else None
 
 
 def _single(group: list[Conversation]) -> list[Conversation]:
@@ -42,7 +42,7 @@ def _single(group: list[Conversation]) -> list[Conversation]:
                                           len(c.messages)))]
     if group[0].endless:
         return _join(group)
-    return list({tuple(map(_content, conversation.messages)): conversation for conversation in group}.values())
+    return group[:1]
 
 
 def _join(group: list[Conversation]) -> list[Conversation]:

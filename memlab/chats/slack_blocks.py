@@ -89,7 +89,7 @@ class Cards:
             lines = self._rich(block)
         elif kind in ("table", "data_table"):
             lines = [*self.blocks(block.get("caption")), *self._rows(block.get("rows"))]
-        elif kind in ("image", "video", "file", "call"):
+        elif kind in ("image", "video", "file"):
             lines = self._named(kind, block)
         else:
             lines = self._parts(block)
@@ -109,8 +109,7 @@ class Cards:
     def _named(self, kind: str, block: dict[str, Any]) -> list[str]:
         if kind == "file" and object_of(block.get("file")):
             return _lines(file_text(object_of(block.get("file"))))
-        call = object_of(object_of(block.get("call")).get("v1"))
-        names = [*self.blocks(block.get("title")), *self.blocks(block.get("alt_text")), *self.blocks(call.get("name"))]
+        names = [*self.blocks(block.get("title")), *self.blocks(block.get("alt_text"))]
         return [placeholder(kind, ", ".join(dict.fromkeys(names))), *self.blocks(block.get("description"))]
 
     def _rows(self, rows: object) -> list[str]:

@@ -8,7 +8,6 @@ behind it; it follows the date, or stands before it as in Vietnamese. All repeti
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from enum import Enum
 from typing import NamedTuple
 
@@ -70,20 +69,17 @@ def read_stamp(text: str) -> Stamp | None:
     >>> stamp.date, stamp.time, stamp.skeleton
     (('5', '3', '2024'), ('20', '28', ''), '9.9.9')
     """
-    return next((stamp for match in _matches(_WHOLE, text) if (stamp := _stamp(match))), None)
+    matches = (match for pattern in _WHOLE if (match := pattern.fullmatch(text)))
+    return next(filter(None, map(_stamp, matches)), None)
 
 
 def begins_with_stamp(line: str) -> tuple[Stamp, str, int] | None:
     """Return the date and time at the beginning of a plain line, what ends them, and where; None if there are none."""
-    for match in _matches(_BEGUN, line):
-        if (match["open"] == "[") == (match["end"] == "]") and (stamp := _stamp(match)):
+    for pattern in _BEGUN:
+        match = pattern.match(line)
+        if match and (match["open"] == "[") == (match["end"] == "]") and (stamp := _stamp(match)):
             return stamp, match["end"], match.end()
     return None
-
-
-def _matches(patterns: Iterable[re.Pattern[str]], text: str) -> Iterable[re.Match[str]]:
-    find = re.Pattern.fullmatch if patterns is _WHOLE else re.Pattern.match
-    return (match for pattern in patterns if (match := find(pattern, text)))
 
 
 def _stamp(match: re.Match[str]) -> Stamp | None:

@@ -145,8 +145,7 @@ _LEAD = re.compile(
     r"luckily|fortunately|recently|lately|currently|right now|similarly|personally|did I mention(?: that)?),? +",
     re.IGNORECASE)
 _REFUSED = re.compile(r"(?:if|unless|whether|whenever|until|where|which|who|whom|that|like|than|would|could|should|"
-                      r"might|"
-                      r"not|never)\b", re.IGNORECASE)
+                      r"might|not|never)\b", re.IGNORECASE)
 _TIMED = re.compile(rf"(?P<time>{FIXED}|{RELATIVE}),?(?: |$)", re.IGNORECASE)
 _OTHER_SUBJECT = re.compile(r"(?:he|she|they|it|you|the|there)\b")
 _NO_SUBJECT = re.compile(r"(?:even |just |also |then |recently )?(?P<past>[a-z]+) ")

@@ -62,11 +62,9 @@ RELATIVE = (
     rf"(?:(?:about|around|over|almost|just|nearly) ){{0,2}}{_NUMBER} (?:{UNIT}|{WEEKDAY}s?) ago|"
     rf"(?:on |this ){WEEKDAY}\b{_PART}|(?:over|on) the weekend|{WEEKDAY}{_PART}$|in {_NUMBER} {UNIT}$)")
 CLOCK = (r"(?:(?:at|around|by) (?:around |about )?(?:\d{1,2}(?::\d\d)? ?(?:am|pm|AM|PM|a\.m|p\.m)\b\.?|\d{1,2}:\d\d|"
-          r"noon|"
-          r"midnight|\d{1,2} o'clock)(?: (?:in the (?:morning|afternoon|evening)|sharp))?)")
+          r"noon|midnight|\d{1,2} o'clock)(?: (?:in the (?:morning|afternoon|evening)|sharp))?)")
 OFTEN = (r"(?:(?:about |around )?(?:once|twice|(?:two|three|four|five|\d) times) (?:a|per|every) (?:day|week|month|"
-         r"year)|"
-         rf"every (?:other |two |three |few )?(?:{WEEKDAY}|morning|{UNIT})s?{_PART}|"
+         rf"year)|every (?:other |two |three |few )?(?:{WEEKDAY}|morning|{UNIT})s?{_PART}|"
          rf"(?:on )?{WEEKDAY}s(?: and {WEEKDAY}s)?{_PART})")
 _TIME = rf"(?:{FIXED}|{RELATIVE}|{OFTEN}|{CLOCK})"
 LENGTH = (r"(?:(?:about|around|over|almost|nearly|more than|at least|the past|the last|roughly|only|just) ){0,2}"
@@ -140,8 +138,7 @@ SEGMENTS = tuple(FactRule(kind, re.compile(pattern), question, weight) for kind,
     ("source", rf"from (?P<answer>(?:the |a |an )?(?:{_WORD} ){{0,3}}(?:{_PLACE}|{_NAME}))(?= |$)",
      "Where {did} {core} from?", 2.0),
     ("place", rf"(?P<answer>(?:at|in|near) (?!{_LANGUAGE})(?:the |a |an |my |our )?(?:{_WORD} ){{0,4}}(?:{_PLACE}|"
-              rf"{_NAME})"
-              rf"(?: in {_NAME})?)(?= |$)", "Where {did} {core}?", 2.0),
+              rf"{_NAME})(?: in {_NAME})?)(?= |$)", "Where {did} {core}?", 2.0),
     ("skip", rf"""{_any("skipped")}(?= |$)""", "", 0.0),
     ("occasion", rf"for (?:my|our) {NOUNS}(?: (?:to|in|at) {NOUNS})?", "", 0.0),
     ("other", rf"(?:{'|'.join(_PREPOSITIONS)}) {NOUNS}", "", 0.0)))
@@ -175,8 +172,7 @@ STATES = tuple(FactRule(kind, re.compile(pattern), question, weight) for kind, p
             r"(?P<answer>\d\d)(?: years? old)?(?: now)?$", "How old {am} I?", 3.5),
     ("age", rf"my (?P<answer>\d{{1,2}}[- ](?:year|month|week)[- ]old) (?P<x>{KIN}|{PETS})", "How old is my {x}?", 3.5),
     ("amount", rf"my (?:current |new )?(?P<x>{NOUNS}(?: for {NOUNS})?) (?:is|was|costs?|cost me|went up to|"
-               rf"increased to) "
-               rf"(?:now |currently |set at )?(?P<answer>{MONEY})", "How much is my {x}?", 4.0),
+               rf"increased to) (?:now |currently |set at )?(?P<answer>{MONEY})", "How much is my {x}?", 4.0),
     ("amount", rf"(?P<x>(?:my|the) {NOUNS}) charged (?:me|us) (?P<answer>{MONEY})", "How much did {x} charge me?", 3.5),
     ("amount", rf"(?P<x>(?:my|the) {NOUNS}) costs? (?:(?:me|us) )?(?P<answer>{MONEY})", "How much did {x} cost?", 3.5),
     ("amount", rf"(?:I|we)(?:'ve)? {_ADVERB}(?P<past>paid|spent) (?:a total of )?(?P<answer>{MONEY}) (?P<on>for|on) "
@@ -191,8 +187,7 @@ STATES = tuple(FactRule(kind, re.compile(pattern), question, weight) for kind, p
     ("duration", r"(?:I|we)(?:'ve| have) (?P<x>(?:lived|worked|studied|volunteered|taught) (?:in|at|as|for|near|with) "
                  rf"{NOUNS}) for (?P<answer>{LENGTH})", "How long {have} I {x}?", 3.5),
     ("duration", r"(?:I|we)(?:'ve| have) (?P<x>(?:been (?:an? |at |with |in |on |the )|had my |owned my |known my |"
-                 r"played |"
-                 rf"owned ){NOUNS}) for (?P<answer>{LENGTH})", "How long {have} I {x}?", 3.0),
+                 rf"played |owned ){NOUNS}) for (?P<answer>{LENGTH})", "How long {have} I {x}?", 3.0),
     ("date", rf"my (?P<x>{NOUNS}) (?P<be>is|will be|starts|is coming up|is scheduled for|falls|is happening) "
              rf"(?:on |in |at |for )?(?P<answer>{_TIME}|{_DATE})", "When is my {x}?", 3.5),
     ("date", rf"(?:I|we)(?: have|'ve got| have got) an? (?P<x>(?:{_WORD} ){{1,3}}{_APPOINTMENT}) "
@@ -201,8 +196,7 @@ STATES = tuple(FactRule(kind, re.compile(pattern), question, weight) for kind, p
              rf"{_DATE})",
      "When was my {x}?", 3.5),
     ("place", rf"my (?P<x>{NOUNS}) (?P<be>is|was|is located|was held|will be) (?P<answer>(?:in|at|near) (?:the |a |"
-              rf"an )?"
-              rf"(?:{_WORD} ){{0,4}}(?:{_PLACE}|{_NAME}))(?= |$)", "Where is my {x}?", 2.5),
+              rf"an )?(?:{_WORD} ){{0,4}}(?:{_PLACE}|{_NAME}))(?= |$)", "Where is my {x}?", 2.5),
     ("job", rf"my (?P<x>{KIN}){_NAMED} (?:is|was|works as) an? (?P<answer>{_JOB})(?= |$)",
      "What does my {x} do for work?", 3.0),
     ("job", rf"I(?:'m| am|'ve been) (?:currently |now |working as )?an? (?P<answer>{_JOB})(?= |$)(?! in progress)",
@@ -225,8 +219,7 @@ STATES = tuple(FactRule(kind, re.compile(pattern), question, weight) for kind, p
                r"graduate )?degree|"
                rf"PhD|major|minor|certification) in (?P<answer>{NOUNS})", "What {do} I have a {x} in?", 3.5),
     ("favourite", rf"my (?P<x>{_FAVOURITE} {NOUNS}(?: (?:in|at|for|from) {NOUNS})?) (?:{_BE}|has to be|would be|"
-                  rf"has been) "
-                  rf"(?:actually |probably |definitely |still |always |the |a )?(?P<answer>(?!to ){NOUNS})",
+                  rf"has been) (?:actually |probably |definitely |still |always |the |a )?(?P<answer>(?!to ){NOUNS})",
      "What is my {x}?", 3.5),
     ("favourite", rf"(?P<answer>{TITLE}) (?:is|was) (?:probably |definitely |still )?my (?P<x>{_FAVOURITE} {NOUNS})",
      "What is my {x}?", 3.0),
@@ -240,22 +233,16 @@ STATES = tuple(FactRule(kind, re.compile(pattern), question, weight) for kind, p
     ("health", rf"my (?P<x>{KIN}|{PETS}){_NAMED} is (?:also |severely )?allergic to (?P<answer>{NOUNS})",
      "What is my {x} allergic to?", 3.5),
     ("possession", r"(?:I|we)(?: currently| now| also| already)? (?:have|own|'ve got) (?:about |around |over |"
-                   r"at least )?"
-                   rf"(?P<answer>{COUNT}) (?P<x>(?!{UNIT}\b|(?:more|other|options|of|main|question|thing|"
+                   rf"at least )?(?P<answer>{COUNT}) (?P<x>(?!{UNIT}\b|(?:more|other|options|of|main|question|thing|"
                    rf"friend)s?\b){NOUNS})",
      "How many {x} {do} I have?", 3.5),
-    ("possession", rf"(?:I|we)(?: currently| also| still)? (?P<x>drive|own|collect) (?P<answer>(?!{COUNT}){NOUNS})",
-     "What {do} I {x}?", 2.0),
     ("change", rf"{_CHANGES}switched|upgraded|moved|went|changed|transitioned) (?P<o>my {NOUNS} )?from "
                rf"(?P<x>(?!a |the |{COUNT} ?%){NOUNS}) to (?P<answer>{NOUNS})",
      "What did {who} {past} {o}to from {x}?", 4.0),
     ("change", rf"{_CHANGES}replaced|swapped|traded|exchanged)(?: in| out)? (?P<x>my {NOUNS}) (?P<on>with|for) "
                rf"(?P<answer>{NOUNS})", "What did {who} {past} {x} {on}?", 4.0),
     ("change", rf"{_CHANGES}upgraded|changed|switched|increased|extended|renamed|raised|lowered|"
-               rf"reduced) (?P<x>my {NOUNS}) "
-               rf"to (?P<answer>{_NO_VERB}{NOUNS})", "What did {who} {past} {x} to?", 4.0),
-    ("change", rf"{_CHANGES}switched|upgraded|converted) to (?P<answer>{_NO_VERB}{NOUNS})",
-     "What did {who} {past} to?", 2.0)))
+               rf"reduced) (?P<x>my {NOUNS}) to (?P<answer>{_NO_VERB}{NOUNS})", "What did {who} {past} {x} to?", 4.0)))
 
 EMPTY = {"amount": "(?:overall |total )?(?:budget|goal|total|order|order total)", "name": OTHERS, "job": "career",
          "home": "(?:in|near) (?:the|an?|another|my) (?:city|town|area|country)", "change": ".*-",

@@ -8,7 +8,7 @@ import zipfile
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -92,7 +92,7 @@ EXPORTS: dict[str, tuple[str, st.SearchStrategy[bytes]]] = {
     "codex": ("rollout-1.jsonl", as_lines(mutated(CODEX, ASKED))),
     "messages": ("a.json", as_json(mutated(*MESSAGES))),
     "message_lines": ("b.jsonl", as_lines(mutated(list(MESSAGES), MESSAGES[0])))}
-SPLITS = st.sampled_from[Split](("day", "conversation", "auto"))
+SPLITS: st.SearchStrategy[Split] = st.sampled_from(get_args(Split))
 
 
 def imported(folder: Path, path: Path, split: Split = "day", fresh: bool = True) -> object:
