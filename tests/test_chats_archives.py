@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from memlab.chats import archives
 from memlab.chats.formats import load
 from memlab.chats.source import open_export
 from memlab.errors import MemlabError
@@ -88,15 +87,6 @@ def test_bombs_are_measured_over_all_zips(tmp_path: Path) -> None:
     with pytest.raises(MemlabError, match="more than 2 MB of chats"):
         open_export(path, max_mb=2)
     assert len(open_export(path, max_mb=3)) == 6
-
-
-def test_files_of_all_zips_are_counted_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    inner = zipped({f"{n}.json": b"[]" for n in range(4)})
-    path = pack(tmp_path / "a.zip", {"1.zip": inner, "2.zip": inner})
-    assert len(open_export(path)) == 8
-    monkeypatch.setattr(archives, "MAX_FILES", 9)
-    with pytest.raises(MemlabError, match="more than 9 files"):
-        open_export(path)
 
 
 def test_the_name_of_an_inner_zip_is_that_of_a_folder(tmp_path: Path) -> None:

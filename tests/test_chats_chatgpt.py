@@ -108,12 +108,6 @@ def test_voice_and_code_keep_their_words(tmp_path: Path) -> None:
         ("user", None, "Hello there\n[audio]"), ("assistant", None, "print(1)")]
 
 
-def test_a_conversation_without_a_tree_is_named(tmp_path: Path) -> None:
-    path = write(tmp_path, {"conversations.json": [LISBON, {**LISBON, "mapping": 3}]})
-    with pytest.raises(MemlabError, match=r"conversations\.json, conversation 1, field mapping"):
-        read(path)
-
-
 def test_what_is_no_message_is_counted_by_kind_and_parts_are_named(tmp_path: Path) -> None:
     chat = conversation(
         "x", node("q", None, "user", {"content_type": "video_container_asset_pointer"}, {"content_type": "gizmo"},

@@ -5,9 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from memlab.errors import MemlabError
 from tests.chat_exports import pack, read, write
 
 
@@ -50,15 +47,6 @@ def test_turn_by_turn(tmp_path: Path) -> None:
                       "conversations without a message left out": 1}
 
 
-def test_a_message_whose_parent_is_missing_follows_the_one_before_it(tmp_path: Path) -> None:
-    edited = [message(key, sender, text, parent_message_uuid=parent) for key, sender, text, parent in (
-        ("1", "human", "a", "0"), ("2", "assistant", "b", "1"), ("3", "human", "c", "0"), ("4", "assistant", "d", "3"))]
-    for more, texts in (([], ["c", "d"]), ([message("6", "human", "e", parent_message_uuid="5")], ["c", "d", "e"])):
-        rows, counts, _ = read(write(tmp_path, {"conversations.json": [conversation("x", *edited, *more)]}))
-        assert [turn[2] for turn in rows[0][2]] == texts
-        assert counts == {"messages of other branches left out (edited questions, repeated answers)": 2}
-
-
 def test_where_parents_are_named_the_branch_of_the_last_message_is_taken(tmp_path: Path) -> None:
     root = "00000000-0000-4000-8000-000000000000"
     chat = conversation("x", message("1", "human", "one", parent_message_uuid=root),
@@ -70,12 +58,6 @@ def test_where_parents_are_named_the_branch_of_the_last_message_is_taken(tmp_pat
     assert counts == {"messages of other branches left out (edited questions, repeated answers)": 1}
     rows, *_ = read(write(tmp_path, {"conversations.json": [{**chat, "current_leaf_message_uuid": "2b"}]}))
     assert [words for _, _, words in rows[0][2]] == ["one", "an edit"]
-
-
-def test_messages_that_are_no_list_are_named(tmp_path: Path) -> None:
-    path = write(tmp_path, {"conversations.json": [{**conversation("x"), "chat_messages": {}}]})
-    with pytest.raises(MemlabError, match="conversation 0, field chat_messages"):
-        read(path)
 
 
 def test_the_text_stands_before_parts_that_hold_none(tmp_path: Path) -> None:

@@ -33,11 +33,6 @@ def test_two_exports_that_overlap_give_each_conversation_once(tmp_path: Path, or
     assert counts[TWICE] == 1
 
 
-def test_ids_tell_conversations_apart_that_begin_alike(tmp_path: Path) -> None:
-    path = write(tmp_path, {"a.json": [job(START, "a"), job(MORE, "b", key="id-2")]})
-    assert len(read(path)[0]) == 2
-
-
 def line(role: str, text: str, at: int | None) -> dict[str, Any]:
     return {"role": role, "content": text, **({"timestamp": at} if at else {})}
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from memlab.errors import MemlabError
 from tests.chat_exports import pack, read, write
 
 START = 1709286000000  # 2024-03-01 09:40 UTC, in ms
@@ -66,9 +63,3 @@ def test_the_leaf_is_taken_where_it_is_in_the_export(tmp_path: Path) -> None:
         chat = conversation("x", *turns, leaf_response_id=leaf)
         rows, *_ = read(write(tmp_path, {"a.json": {"conversations": [chat]}}))
         assert [words for *_, words in rows[0][2]] == ["one", last]
-
-
-def test_responses_that_are_no_list_are_named(tmp_path: Path) -> None:
-    path = write(tmp_path, {"a.json": {"conversations": [{"conversation": {}, "responses": {}}]}})
-    with pytest.raises(MemlabError, match="conversation 0, field responses"):
-        read(path)

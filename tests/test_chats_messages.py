@@ -28,17 +28,6 @@ def test_every_arrangement_gives_the_same_turns(tmp_path: Path, name: str, conte
                       "sessions without a date, which every question may see": 1}
 
 
-def test_conversations_have_names_and_dates(tmp_path: Path) -> None:
-    hi = [{"role": "user", "content": "Hi"}]
-    rows, *_ = read(write(tmp_path, {"a.jsonl": json_lines(
-        {"title": "Second", "created_at": 1709286000, "messages": hi},
-        {"id": "First", "messages": [{**hi[0], "timestamp": "2024-02-01T10:00:00+02:00"}]},
-        {"id": "First", "messages": [{**hi[0], "timestamp": "2024-02-01T10:00:30+02:00"}]})}))
-    assert [row[:2] for row in rows] == [("2024-02-01 First", "2024-02-01 08:00"),
-                                         ("2024-02-01 First (2)", "2024-02-01 08:00"),
-                                         ("2024-03-01 Second", "2024-03-01 09:40")]
-
-
 def test_moments_and_local_times_are_not_mixed(tmp_path: Path) -> None:
     hi = {"role": "user", "content": "Hi"}
     day, moment, local = ({**hi, "date": "2024-03-01"}, {**hi, "create_time": 1709337600},

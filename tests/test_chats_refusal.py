@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -13,19 +11,10 @@ from memlab.config.compose import compose
 from memlab.config.instantiate import make_dataset
 from memlab.data.inspect import inspect
 from memlab.errors import MemlabError
-from tests.chat_exports import write
+from tests.chat_exports import pack, write
+from tests.test_chats_chatgpt import LISBON
 
-CHAT = [{"title": "Job", "create_time": 1.7e9, "current_node": "b", "conversation_id": "c", "mapping": {
-    "a": {"id": "a", "message": None, "parent": None, "children": ["b"]},
-    "b": {"id": "b", "parent": "a", "children": [], "message": {
-        "id": "b", "author": {"role": "user"}, "create_time": 1.7e9,
-        "content": {"content_type": "text", "parts": ["I start at Acme on Monday."]}}}}}]
-
-
-def export(place: Path) -> Path:
-    with zipfile.ZipFile(place, "w") as archive:
-        archive.writestr("conversations.json", json.dumps(CHAT))
-    return place
+EXPORT = {"conversations.json": [LISBON]}
 
 
 @pytest.mark.parametrize("name", ["custom", "documents", "locomo", "longmemeval_s", "realtalk", "beam", "beir"])
@@ -34,9 +23,9 @@ def test_each_data_set_names_the_line_that_imports_an_export(name: str, form: st
     place = tmp_path / form
     if form == "folder":
         place.mkdir()
-        export(place / "export.zip")
+        pack(place / "export.zip", EXPORT)
     else:
-        export(place)
+        pack(place, EXPORT)
     with pytest.raises(MemlabError) as error:
         make_dataset(name, path=place).load()
     quoted = f"'{place}'" if " " in str(place) else place
@@ -82,7 +71,7 @@ def test_a_path_without_data_says_which_data_are_chosen_and_how_to_choose(tmp_pa
     assert "data=synthetic is chosen, which reads no file; name the data set of this path: data=custom data.path=x" in (
         fault("x"))
     assert "data= beam, beir, documents, locomo" in fault("x")
-    zipped = export(tmp_path / "export.zip")
+    zipped = pack(tmp_path / "export.zip", EXPORT)
     assert f"this is a ChatGPT export: memlab import {zipped}" in fault(zipped)
     (tmp_path / "sessions.jsonl").write_text("")
     assert f"did you mean data=custom data.path={tmp_path}?" in fault(f"{tmp_path}x")
@@ -94,7 +83,7 @@ def test_a_path_without_data_says_which_data_are_chosen_and_how_to_choose(tmp_pa
 @pytest.mark.parametrize("words", [["questions"], ["data", "check"]])
 def test_commands_that_take_a_folder_name_the_import(words: list[str], tmp_path: Path,
                                                      capsys: pytest.CaptureFixture[str]) -> None:
-    place = export(tmp_path / "export.zip")
+    place = pack(tmp_path / "export.zip", EXPORT)
     assert main([*words, str(place)]) == 1
     out, err = capsys.readouterr()
     assert f"import it: memlab import {place}" in out + err

@@ -41,12 +41,6 @@ to all of you:
 [31.12.23, 21:19:00] \u202a+39\u00a0333\u00a01234567\u202c: \u200eThis message was deleted.
 [01.01.24, 00:05:59] Ann: See https://x.org: it is open \u200e<This message was edited>
 """
-ELSEWHERE = (
-    "\u200f٥/٣/٢٠٢٤، ٨:٢٨ م - علي: <تم استبعاد الوسائط>\n", "2024년 3월 5일 오후 8:28, 지은: 반가워요 <b>\n",
-    "5/3/2567 20:28 - มาลี: a.vcf (ไฟล์ที่แนบ)\n", "28/3/2025, 9:29 p.\u00a0m. - A: hola <Se editó este mensaje.>\n",
-    "\u200f[\u200f18\u200f/3\u200f/2022، 2:56:01\u00a0م] A: \u200fلم يتم إدراج الصورة\n",
-    "[14:56:01, 18/3/22] A: plan.pdf • \u200e2 trang \u200eb\n")
-"""One line of other languages, from Android and iPhones."""
 NEW_YEAR = ("user", "Ann", "Happy new year 🎉\nto all of you:\n\n- Bob\n- 12:30 at the lake")
 OPEN = ("2024-01-01", "2024-01-01 00:05", [("user", "Ann", "See https://x.org: it is open")])
 
@@ -93,13 +87,11 @@ def reading(lines: list[str], order: DateOrder | None = None) -> DateReading:
 @pytest.mark.parametrize(("lines", "order", "reason"), [
     (["13/1/24, 10:00 - A: x"], DateOrder.DAY_FIRST, "do not exist"),
     (["1/13/24, 10:00 - A: x"], DateOrder.MONTH_FIRST, "do not exist"),
-    (["5/6/08, 10:00 - A: x"], DateOrder.DAY_FIRST, "assumed"),
     (["1/2/24, 10:00 - A: x", "12/2/24, 10:00 - A: x", "1/3/24, 10:00 - A: x"], DateOrder.DAY_FIRST, "before earlier"),
     (["2/1/24, 10:00 - A: x", "2/12/24, 10:00 - A: x", "3/1/24, 10:00 - A: x"], DateOrder.MONTH_FIRST, "before"),
     (["5/9/24, 10:00 - A: x", "5/10/24, 10:00 - A: x"], DateOrder.MONTH_FIRST, "closest together"),
     (["1/2/24, 10:00 - A: x"], DateOrder.DAY_FIRST, "several orders"),
     (["1/2/24, 10:00 AM - A: x"], DateOrder.MONTH_FIRST, "several orders"),
-    (["1/2/24, 10:00 a. m. - A: x"], DateOrder.DAY_FIRST, "several orders"),
     (["2024-02-01, 10:00 - A: x"], DateOrder.YEAR_FIRST, "year stands first"),
     (["2024-13-01, 10:00 - A: x"], DateOrder.YEAR_DAY_FIRST, "do not exist"),
     (["24. 2. 1. 오전 10:00 - A: x", "24. 2. 2. 오전 10:00 - A: x"], DateOrder.YEAR_FIRST, "do not exist"),
@@ -166,10 +158,8 @@ def test_a_chat_that_no_pattern_fits_is_refused_in_words(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(("body", "text"), [
     ("<Multimedia omitido>", "[media]"), ("<Без медиафайлов>", "[media]"),
-    ("<Média vynechány>\nPraha", "[media]\nPraha"),
     ("PTT-20250328-WA0014.opus (archivo adjunto)", "[audio: PTT-20250328-WA0014.opus]"),
     ("\u200eIMG-20250328-WA0014.jpg (words of another language)\nZürich", "[image: IMG-20250328-WA0014.jpg]\nZürich"),
-    ("\u200eAlex.vcf (soubor byl přiložen)", "[file: Alex.vcf]"), ("Alex.vcf (файл добавлен)", "[file: Alex.vcf]"),
     ("Alex.vcf (my cousin)", "Alex.vcf (my cousin)"), ("me mudo a Lima <Se editó este mensaje.>", "me mudo a Lima"),
     ("tak <Ta wiadomość została zmieniona>", "tak"), ("I <3 <b>", "I <3 <b>"), ("media omitted", "media omitted"),
     ("Se eliminó este mensaje", None), ("삭제된 메시지입니다.", None), ("Данное сообщение удалено", None),
@@ -182,7 +172,6 @@ def test_words_of_the_app_on_android(tmp_path: Path, body: str, text: str | None
 
 @pytest.mark.parametrize(("lead", "body", "text"), [
     ("\u200e", "\u200eBild weggelassen", "[image]"), ("\u200e", "\u200eзображення відсутнє", "[image]"),
-    ("\u200f", "\u200fلم يتم إدراج الفيديوهات", "[video]"), ("\u200e", "\u200ewords of another language", "[media]"),
     ("\u200f", " \u200f<المُرفق: 00000035-PHOTO-2022-03-27.jpg>", "[image: 00000035-PHOTO-2022-03-27.jpg]"),
     ("", "\u200eLocation: https://maps.google.com/?q=51.5,-0.1", "Location: https://maps.google.com/?q=51.5,-0.1"),
     ("", "so \u200e<words of another language>", "so"), ("", "\u200eIhr Sicherheitscode ist neu.", None),

@@ -32,11 +32,12 @@ from tests.test_chats_codex import LOG as CODEX
 from tests.test_chats_codex import item
 from tests.test_chats_gemini import ENGLISH, KOREAN, SLOVENE
 from tests.test_chats_grok import EXPORT as GROK
+from tests.test_chats_messages import HELLO
 from tests.test_chats_perplexity import SITE, VENDOR
 from tests.test_chats_slack import DAY1, said
 from tests.test_chats_slack import EXPORT as SLACK
 from tests.test_chats_slack_blocks import BLOCKS
-from tests.test_chats_whatsapp import ANDROID_12, ANDROID_24, ELSEWHERE, IOS
+from tests.test_chats_whatsapp import ANDROID_12, ANDROID_24, IOS
 
 pytestmark = pytest.mark.slow
 
@@ -47,12 +48,6 @@ CLAUDE = [
                  message("2", "assistant", "", {"type": "thinking", "thinking": "hm"}, text("Basil."),
                          {"type": "tool_use", "name": "search"}, parent_message_uuid="1")),
     conversation("Nothing")]
-MESSAGES: tuple[Any, ...] = (
-    [{"role": "user", "content": "Hi", "created_at": 1709286000}, {"role": "assistant", "content": [
-        {"type": "text", "text": "Look:"}, {"type": "image_url", "image_url": {"url": "http://x/cat.png"}}]}],
-    {"title": "One", "messages": [
-        {"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi", "name": "Ann"},
-        {"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "f"}}]}]})
 CARDS = [said(DAY1 + number, "U1", "Hi", blocks=[block], attachments=[
     {"is_share": True, "author_id": "U1", "title": "T", "fields": [{"title": "a", "value": "b"}], "blocks": [block],
      "message_blocks": [{"message": {"text": "x", "blocks": [block], "attachments": [{"fallback": "f"}]}}]}],
@@ -70,7 +65,7 @@ ASKED = [*CODEX[:1], item(type="function_call", name="request_user_input", call_
                           arguments='{"questions":[{"id":"q","question":"Q?"}]}'),
          item(type="function_call_output", call_id="c", output='{"answers":{"q":{"answers":["A"]}}}'), *CODEX[-5:]]
 DAY = "general/2024-03-01.json"
-PHONES = [text.encode() for text in (ANDROID_24, ANDROID_12, IOS, *ELSEWHERE)]
+PHONES = [text.encode() for text in (ANDROID_24, ANDROID_12, IOS)]
 DATED = st.text(alphabet="0123456789٥२/.-:,،[]<>() apmAPM年월下午م•\"\u202f\u200e\u200f\n", max_size=40)
 PIECES = st.lists(st.sampled_from((
     "<", "<br>", "</div>", '<div class="outer-cell', '<div class="content-cell', '<a href="x">', "<li>", "&#", "<pre>",
@@ -90,8 +85,8 @@ EXPORTS: dict[str, tuple[str, st.SearchStrategy[bytes]]] = {
         lambda chat, end: chat + end.encode(), damaged(st.sampled_from(PHONES)), DATED)),
     "claude_code": ("a.jsonl", as_lines(mutated(CLAUDE_CODE, QUEUE))),
     "codex": ("rollout-1.jsonl", as_lines(mutated(CODEX, ASKED))),
-    "messages": ("a.json", as_json(mutated(*MESSAGES))),
-    "message_lines": ("b.jsonl", as_lines(mutated(list(MESSAGES), MESSAGES[0])))}
+    "messages": ("a.json", as_json(mutated(HELLO, {"title": "One", "messages": HELLO}))),
+    "message_lines": ("b.jsonl", as_lines(mutated([{"messages": HELLO}], HELLO)))}
 SPLITS: st.SearchStrategy[Split] = st.sampled_from(get_args(Split))
 
 
@@ -168,16 +163,3 @@ def test_later_exports(tmp_path: Path, first: bytes, second: bytes, split: Split
         count = imported(folder, tmp_path / "conversations.json", split, fresh=False)
         stored += [count] if isinstance(count, int) and count else []
     assert stored == sorted(stored)
-
-
-SESSION = {"corpus": "chat", "session": "a", "said_on": None, "turns": [{"role": "user", "text": "x"}]}
-
-
-@fuzz
-@given(as_lines(mutated([SESSION])))
-def test_stored_sessions(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "conversations.json").write_bytes(as_bytes([LISBON]))
-    export = load(tmp_path / "conversations.json")
-    sessions = to_sessions(export.conversations, "day", ZoneInfo("UTC"), export.tally)
-    (tmp_path / "sessions.jsonl").write_bytes(content)
-    outcome(lambda: update_folder(tmp_path, ImportSettings("chat", "day", "UTC"), sessions).stored)

@@ -17,8 +17,7 @@ from tests.questions.test_propose import LINES
 
 
 @pytest.mark.parametrize(("files", "path", "hints"), [
-    ({"chats-chatgpt/sessions.jsonl": json_lines(*LINES)}, "chats-nope", ("no such folder", "memlab import EXPORT")),
-    ({"chats-chatgpt/sessions.jsonl": json_lines(*LINES)}, "chats-chatgtp", ("did you mean 'chats-chatgpt'?",)),
+    ({"chats/sessions.jsonl": json_lines(*LINES)}, "chat", ("no such folder", "did you mean 'chats'?")),
     ({"empty/a.txt": "x"}, "empty", ("there is no sessions.jsonl in it", "memlab import EXPORT --out empty")),
     ({"export.zip": "x"}, "export.zip", ("it is a file", "memlab import export.zip")),
     ({"c/sessions.jsonl": json_lines(*LINES)}, "c/sessions.jsonl", ("memlab questions c",)),

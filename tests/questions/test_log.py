@@ -27,13 +27,6 @@ def test_copies_are_what_the_same_person_says_in_the_same_corpus() -> None:
     assert LOG.merged([TurnPlace(1, 1), TurnPlace(1, 0), TurnPlace(0, 0)]) == [TurnPlace(0, 0), TurnPlace(1, 0)]
 
 
-def test_a_turn_is_shown_with_date_speaker_neighbours_and_copies() -> None:
-    shown = LOG.shown(TurnPlace(0, 0))
-    assert (shown["said_on"], shown["speaker"], shown["before"]) == ("2024-03-01 18:30", "user", None)
-    assert shown["after"] == {"speaker": "assistant", "text": "Lovely!"}
-    assert [(copy["session"], copy["turn"]) for copy in shown["copies"]] == [("s1", 0), ("s2", 1)]
-
-
 def test_search_ranks_words_before_parts_of_words_in_one_corpus() -> None:
     assert LOG.search("ann", "cats", 10) == ([TurnPlace(0, 0), TurnPlace(2, 0)], 2)
     assert LOG.search("ann", "LIGHTH", 10) == ([TurnPlace(1, 0)], 1)

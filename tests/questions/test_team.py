@@ -9,14 +9,11 @@ from memlab.questions.facts import facts_of
 
 @pytest.mark.parametrize(("text", "kind", "question", "answer"), [
     ("Heads up: the launch moved to 12 May because of the audit.", "deadline", "When is the launch?", "12 May"),
-    ("Kickoff notes: the launch is on 12 April. Copy is due before.", "deadline", "When is the launch?", "12 April"),
     ("Demo with Ostsee Energie is scheduled for 21 March at 10:00.", "deadline",
      "When is the demo with Ostsee Energie?", "21 March at 10:00"),
     ("The deadline for abstracts is 10 May, and the deadline for posters is 24 May.", "deadline",
      "When is the deadline for posters?", "24 May"),
     ("Reminder: the tax filing is due on 31 July.", "deadline", "When is the tax filing due?", "31 July"),
-    ("The security audit starts on 4 March and takes three weeks.", "deadline", "When does the security audit start?",
-     "4 March"),
     ("Deploys are frozen from 20 February until 25 February.", "deadline", "When are deploys frozen?",
      "20 February until 25 February"),
     ("I'm on vacation from 4 March to 15 March.", "deadline", "When is Ann on vacation?", "4 March to 15 March"),
@@ -25,8 +22,6 @@ from memlab.questions.facts import facts_of
      "Priya Nair"),
     ("The Pro plan costs 49 euros per month, the Team plan costs 199 euros.", "price",
      "How much does the Pro plan cost?", "49 euros per month"),
-    ("The price of the Pro plan goes up to 55 euros on 1 April.", "price", "How much does the Pro plan cost?",
-     "55 euros"),
     ("Flights to Lisbon cost 240 euros.", "price", "How much do the flights to Lisbon cost?", "240 euros"),
     ("The budget for the launch is 18,000 euros.", "price", "How much is the budget for the launch?", "18,000 euros"),
     ("We decided to use Postgres instead of MongoDB for billing.", "decision",
