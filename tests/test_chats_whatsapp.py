@@ -92,6 +92,7 @@ def reading(lines: list[str], order: DateOrder | None = None) -> DateReading:
     (["5/9/24, 10:00 - A: x", "5/10/24, 10:00 - A: x"], DateOrder.MONTH_FIRST, "closest together"),
     (["1/2/24, 10:00 - A: x"], DateOrder.DAY_FIRST, "several orders"),
     (["1/2/24, 10:00 AM - A: x"], DateOrder.MONTH_FIRST, "several orders"),
+    (["01/02/2024, 10:00 AM - A: x"], DateOrder.DAY_FIRST, "several orders"),
     (["2024-02-01, 10:00 - A: x"], DateOrder.YEAR_FIRST, "year stands first"),
     (["2024-13-01, 10:00 - A: x"], DateOrder.YEAR_DAY_FIRST, "do not exist"),
     (["24. 2. 1. 오전 10:00 - A: x", "24. 2. 2. 오전 10:00 - A: x"], DateOrder.YEAR_FIRST, "do not exist"),

@@ -37,7 +37,7 @@ def read_moments(stamps: Sequence[Stamp], order: DateOrder | None = None) -> Dat
     """Read the dates of a chat in an order, or in the one that fits.
 
     Impossible days decide (there is no month 13), then the order of time (messages are sorted), then the shorter chat,
-    then the style: the month stands first only beside slashes and AM or PM.
+    then the style: the month stands first only beside slashes and AM or PM, without zeros before numbers.
     """
     hours = _meanings(stamps, lambda stamp: stamp.period, lambda words: words.hours)
     months = _meanings(stamps, lambda stamp: stamp.month, lambda words: words.months)
@@ -61,7 +61,7 @@ def read_moments(stamps: Sequence[Stamp], order: DateOrder | None = None) -> Dat
         if len(common) < len(orders):
             orders, reason = common, why
     if len(orders) > 1:
-        usual = DateOrder.MONTH_FIRST if stamps[0].american else DateOrder.DAY_FIRST
+        usual = DateOrder.MONTH_FIRST if all(stamp.american for stamp in stamps) else DateOrder.DAY_FIRST
         orders.sort(key=lambda known: known != usual)
         reason = "assumed from the style, since the file allows several orders; --dates changes it"
     if orders[0] == DateOrder.YEAR_FIRST and len(stamps[0].date[0]) == 4:

@@ -92,7 +92,8 @@ def _stamp(match: re.Match[str]) -> Stamp | None:
     if (month and key(month) not in months) or (period and key(period) not in periods):
         return None
     skeleton = re.sub(r"\d+", "9", part["date"].replace(month, "M") if month else part["date"])
-    american = period in ("AM", "PM") and "/" in part["date"]
+    padded = any(number.startswith("0") for number in (*fields[:2], part["hour"]))
+    american = period in ("AM", "PM") and "/" in part["date"] and ":" in match[0] and not padded
     return Stamp(fields, (part["hour"], part["minute"], part["seconds"]), key(month), key(period),
                  _orders(fields, month), skeleton, american)
 
