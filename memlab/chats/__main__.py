@@ -77,8 +77,8 @@ def _import(options: argparse.Namespace) -> None:
     given = {"corpus": options.corpus, "split": options.split, "timezone": options.timezone}
     default = ImportSettings(export.format.name, "day", "UTC")
     settings = common_settings(folder, given, default, fresh=options.replace)
-    split = next((known for known in get_args(Split) if known == settings.split), "day")
-    sessions = to_sessions(export.conversations, split, time_zone(settings.timezone, "--timezone"), export.tally)
+    zone = time_zone(settings.timezone, "--timezone")
+    sessions = to_sessions(export.conversations, settings.split, zone, export.tally)
     if not sessions:
         raise MemlabError("there is no message in it", where=str(options.path))
     changes = update_folder(folder, settings, sessions, fresh=options.replace)
