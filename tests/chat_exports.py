@@ -10,7 +10,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from memlab.chats.formats import load
-from memlab.chats.sessions import parse_cut, to_sessions
+from memlab.chats.sessions import Split, to_sessions
 
 Rows = list[tuple[str, str | None, list[tuple[str, str | None, str]]]]
 """Name, date and turns (role, speaker, text) of each session."""
@@ -42,11 +42,11 @@ def as_bytes(content: Any) -> bytes:
     return (content if isinstance(content, str) else json.dumps(content)).encode()
 
 
-def read(path: Path, *, split: str = "auto", zone: str = "UTC",
+def read(path: Path, *, split: Split = "auto", zone: str = "UTC",
          **options: Any) -> tuple[Rows, dict[str, int], list[str]]:
     """Return the sessions of an export, the counts of what was left out, and the remarks."""
     export = load(path, **options)
-    sessions = to_sessions(export.conversations, parse_cut(split), ZoneInfo(zone), export.tally)
+    sessions = to_sessions(export.conversations, split, ZoneInfo(zone), export.tally)
     rows: Rows = [(s.name, s.said_on and s.said_on.isoformat(" ", "minutes"),
                    [(t.role, t.speaker, t.text) for t in s.turns]) for s in sessions]
     return rows, dict(export.tally.counts), export.tally.remarks

@@ -5,9 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from memlab.errors import MemlabError
 from tests.chat_exports import pack, read, write
 
 
@@ -37,7 +34,8 @@ def test_turn_by_turn(tmp_path: Path) -> None:
                 text("Basil, oil, nuts.\n```\nThis block is not supported on your current device yet.\n```")),
         message("3", "human", ""),
         message("4", "human", "Thanks."))
-    files = {"conversations.json": [chat, conversation("Nothing")], "users.json": [], "projects.json": {}}
+    design = {"uuid": "d", "title": "Logo", "messages": [{"role": "user", "content": {"content": "A logo, please."}}]}
+    files = {"conversations.json": [chat, conversation("Nothing")], "users.json": [], "design_chats/d.json": design}
     rows, counts, _ = read(pack(tmp_path / "data-2024-batch-0000.zip", files))
     assert rows == [("2024-05-02 A recipe", "2024-05-02 23:10", [
         ("user", None, "How do I make pesto? 🌿\n[file: notes.txt]\n[image: basil.jpg]\n[file]"),
@@ -45,16 +43,8 @@ def test_turn_by_turn(tmp_path: Path) -> None:
         ("user", None, "Thanks."),
     ])]
     assert counts == {"thoughts of the assistant left out": 1, "results of tools left out": 1,
-                      "texts of attached files left out": 1, "conversations without a message left out": 1}
-
-
-def test_a_message_whose_parent_is_missing_follows_the_one_before_it(tmp_path: Path) -> None:
-    edited = [message(key, sender, text, parent_message_uuid=parent) for key, sender, text, parent in (
-        ("1", "human", "a", "0"), ("2", "assistant", "b", "1"), ("3", "human", "c", "0"), ("4", "assistant", "d", "3"))]
-    for more, texts in (([], ["c", "d"]), ([message("6", "human", "e", parent_message_uuid="5")], ["c", "d", "e"])):
-        rows, counts, _ = read(write(tmp_path, {"conversations.json": [conversation("x", *edited, *more)]}))
-        assert [turn[2] for turn in rows[0][2]] == texts
-        assert counts == {"messages of other branches left out (edited questions, repeated answers)": 2}
+                      "texts of attached files left out": 1, "chats about designs left out": 1,
+                      "conversations without a message left out": 1}
 
 
 def test_where_parents_are_named_the_branch_of_the_last_message_is_taken(tmp_path: Path) -> None:
@@ -68,12 +58,6 @@ def test_where_parents_are_named_the_branch_of_the_last_message_is_taken(tmp_pat
     assert counts == {"messages of other branches left out (edited questions, repeated answers)": 1}
     rows, *_ = read(write(tmp_path, {"conversations.json": [{**chat, "current_leaf_message_uuid": "2b"}]}))
     assert [words for _, _, words in rows[0][2]] == ["one", "an edit"]
-
-
-def test_messages_that_are_no_list_are_named(tmp_path: Path) -> None:
-    path = write(tmp_path, {"conversations.json": [{**conversation("x"), "chat_messages": {}}]})
-    with pytest.raises(MemlabError, match="conversation 0, field chat_messages"):
-        read(path)
 
 
 def test_the_text_stands_before_parts_that_hold_none(tmp_path: Path) -> None:

@@ -65,13 +65,6 @@ def test_a_resumed_session_repeats_nothing_and_a_cut_off_line_is_counted(tmp_pat
     assert counts["lines repeated from an earlier log left out"] == 17
 
 
-def test_a_log_of_a_sub_agent_has_no_session(tmp_path: Path) -> None:
-    side = [line("1", None, "user", "sub-task", isSidechain=True)]
-    rows, counts, _ = read(write(tmp_path, {"agent-1.jsonl": json_lines(*side)}))
-    assert rows == []
-    assert counts["conversations without a message left out"] == 1
-
-
 def queue(operation: str, content: str | None = None, **fields: Any) -> dict[str, Any]:
     """Return an operation of the queue as Claude Code 2.0 and 2.1 write it."""
     return {"type": "queue-operation", "operation": operation, "sessionId": "s",
@@ -100,15 +93,6 @@ def test_what_is_typed_while_the_assistant_works_is_a_turn(tmp_path: Path) -> No
     assert turns == [("user", "Refactor"), ("assistant", "I work."), ("user", "use tabs"),
                      ("user", "like this\n[image]"), ("assistant", "Done.")]
     assert counts == {}
-
-
-def test_in_the_tree_of_messages_it_goes_with_its_branch(tmp_path: Path) -> None:
-    turns, counts = turns_of(
-        tmp_path, ASKED, WORKING, line("3", "2", "user", "a poem"),
-        {**queued("in Latin"), "uuid": "4", "parentUuid": "3"}, line("5", "4", "assistant", "Rosa"),
-        {**queued("use tabs"), "uuid": "6", "parentUuid": "2"}, {**DONE, "parentUuid": "6"})
-    assert turns == [("user", "Refactor"), ("assistant", "I work."), ("user", "use tabs"), ("assistant", "Done.")]
-    assert counts == {"messages of other branches left out (questions taken back)": 3}
 
 
 def test_the_queue_alone_is_read_and_no_prompt_is_given_twice(tmp_path: Path) -> None:
@@ -158,15 +142,6 @@ def test_answers_reasons_commands_and_notes_are_words_of_the_user(tmp_path: Path
     assert turns == [("user", "Refactor"), ("assistant", "[tool: AskUserQuestion]\n[tool: Edit]"),
                      ("user", "Which base? Postgres 16 or later\nWhich files? a, b"), ("user", "use sqlite"),
                      ("user", "/review the parser"), ("user", "always use tabs")]
-
-
-def test_notes_inside_a_message_are_taken_out_and_counted(tmp_path: Path) -> None:
-    opened = "<ide_opened_file>The user opened a.py.</ide_opened_file>"
-    turns, counts = turns_of(tmp_path, line("1", None, "user", [{"type": "text", "text": opened},
-                                                                {"type": "text", "text": "Fix <system-reminder> it"}]),
-                             queued("ls", commandMode="bash"))
-    assert turns == [("user", "Fix <system-reminder> it")]
-    assert counts == {"notes of the program left out": 2}
 
 
 def test_the_title_is_the_users_then_the_models(tmp_path: Path) -> None:

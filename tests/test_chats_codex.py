@@ -1,4 +1,4 @@
-"""Session logs of Codex: envelopes and the older items without them, context of the program, rolled-back turns."""
+"""Session logs of Codex: envelopes, context of the program, rolled-back turns."""
 
 from __future__ import annotations
 
@@ -53,16 +53,6 @@ def test_turn_by_turn(tmp_path: Path) -> None:
         "messages of other branches left out (questions taken back)": 2, "thoughts of the assistant left out": 1}
 
 
-def test_older_logs_have_items_without_envelopes(tmp_path: Path) -> None:
-    log = [{"id": "1", "timestamp": AT, "instructions": None}, {"record_type": "state"},
-           *(entry["payload"] for entry in LOG if entry["type"] == "response_item")]
-    rows, *_ = read(write(tmp_path, {"rollout-1.jsonl": json_lines(*log)}))
-    assert rows[0][1] == "2025-10-29 00:59"
-    assert [text for *_, text in rows[0][2]] == [
-        "What is in <b>a.py</b>?", "[tool: shell]\nA function.", "Delete it", "Deleted.", "Rename it 🙂",
-        "[tool: web_search]\nRenamed."]
-
-
 def test_every_kind_of_line_is_read_or_counted(tmp_path: Path) -> None:
     questions = '{"questions":[{"id":"q1","question":"Which base?","options":[]}]}'
     log = [LOG[0], said("user", "<p>Is this HTML?</p>"), said("user", "<user_action>review</user_action>"),
@@ -78,7 +68,7 @@ def test_every_kind_of_line_is_read_or_counted(tmp_path: Path) -> None:
     rows, counts, _ = read(write(tmp_path, {"rollout-1.jsonl": json_lines(*log)}))
     assert [turn[::2] for turn in rows[0][2]] == [
         ("user", "<p>Is this HTML?</p>"), ("assistant", "[tool: request_user_input]"),
-        ("user", "Which base? Postgres, 16"), ("assistant", "[image]\n[tool: tool_search]\nReady.")]
+        ("user", "Which base? Postgres, 16"), ("assistant", "[tool: image_generation]\n[tool: tool_search]\nReady.")]
     assert counts == {
         "context added by the program left out": 1, "results of tools left out": 1,
         "messages of sub-agents left out": 1, "summaries of earlier messages left out": 2,

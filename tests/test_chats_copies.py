@@ -33,33 +33,17 @@ def test_two_exports_that_overlap_give_each_conversation_once(tmp_path: Path, or
     assert counts[TWICE] == 1
 
 
-def test_an_edited_question_is_taken_as_it_is_now(tmp_path: Path) -> None:
-    edited = [*START, node("p2", "a", "user", "I stay.", at=T + 40)]
-    folder = write(tmp_path, {"a.json": [job(MORE, "b")], "b.json": [job([*edited, *MORE[2:]], "p2")]})
-    assert texts(read(folder)[0]) == [["I start at Acme.", "Congrats", "I stay."]]
-
-
-def test_ids_tell_conversations_apart_that_begin_alike(tmp_path: Path) -> None:
-    path = write(tmp_path, {"a.json": [job(START, "a"), job(MORE, "b", key="id-2")]})
-    assert len(read(path)[0]) == 2
-
-
 def line(role: str, text: str, at: int | None) -> dict[str, Any]:
     return {"role": role, "content": text, **({"timestamp": at} if at else {})}
 
 
-def test_without_ids_the_beginning_of_another_is_dropped(tmp_path: Path) -> None:
+def test_without_ids_copies_have_the_same_messages_and_times(tmp_path: Path) -> None:
     chat = [line("user", "Hi", T), line("assistant", "Yes?", T + 1), line("user", "Bye", T + 2)]
-    went_on = [chat[0], line("assistant", "Yes?\nSay it.", T + 1)]
-    rows, counts, _ = read(write(tmp_path, {"a.json": {"messages": chat[:2]}, "b.json": {"messages": chat},
-                                            "c.json": {"messages": chat}, "d.json": {"messages": went_on}}))
-    assert sorted(texts(rows)) == [["Hi", "Yes?", "Bye"], ["Hi", "Yes?\nSay it."]]
-    assert counts[TWICE] == 2
-
-
-def test_without_times_nothing_is_taken_for_a_copy(tmp_path: Path) -> None:
-    chat = {"messages": [line("user", "Hi", None)]}
-    assert len(read(write(tmp_path, {"a.json": chat, "b.json": chat}))[0]) == 2
+    undated = [line("user", "Hi", None)]
+    files = {"a.json": chat, "b.json": chat, "c.json": chat[:2], "d.json": undated, "e.json": undated}
+    rows, counts, _ = read(write(tmp_path, {name: {"messages": content} for name, content in files.items()}))
+    assert sorted(texts(rows)) == [["Hi"], ["Hi"], ["Hi", "Yes?"], ["Hi", "Yes?", "Bye"]]
+    assert counts[TWICE] == 1
 
 
 def test_two_exports_of_a_chat_are_joined_where_they_share_messages(tmp_path: Path) -> None:

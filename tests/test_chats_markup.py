@@ -20,7 +20,7 @@ from memlab.chats.markup import MOST_INDENTS, to_text
      "x.org (https://x.org/a) https://y.org up"),
     ('<img src="https://x.org/p/cat.png?v=1"><img alt="A dog" src="d.png"><img src="data:image/png;base64,AAAA">',
      "[image: cat.png][image: A dog][image]"),
-    ("run <code>a &lt;b&gt; </code>now<script>alert(1)</script><style>p{}</style>", "run `a <b>` now"),
+    ("run <code>a &lt;b&gt; </code>now<script>alert(1)</script><style>p{}</style>", "run `a <b> `now"),
     ("<pre>if x:\n    <span>y</span>\n</pre>", "```\nif x:\n    y\n```"),
     ("5 < 6 and <<a&b &#x110000; &#99999999999999;", "5 < 6 and <<a&b \ufffd &#99999999999999;"),
     ("<pre></li></ul></code></td>", "```"),

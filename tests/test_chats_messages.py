@@ -28,17 +28,6 @@ def test_every_arrangement_gives_the_same_turns(tmp_path: Path, name: str, conte
                       "sessions without a date, which every question may see": 1}
 
 
-def test_conversations_have_names_and_dates(tmp_path: Path) -> None:
-    hi = [{"role": "user", "content": "Hi"}]
-    rows, *_ = read(write(tmp_path, {"a.jsonl": json_lines(
-        {"title": "Second", "created_at": 1709286000, "messages": hi},
-        {"id": "First", "messages": [{**hi[0], "timestamp": "2024-02-01T10:00:00+02:00"}]},
-        {"id": "First", "messages": [{**hi[0], "timestamp": "2024-02-01T10:00:30+02:00"}]})}))
-    assert [row[:2] for row in rows] == [("2024-02-01 First", "2024-02-01 08:00"),
-                                         ("2024-02-01 First (2)", "2024-02-01 08:00"),
-                                         ("2024-03-01 Second", "2024-03-01 09:40")]
-
-
 def test_moments_and_local_times_are_not_mixed(tmp_path: Path) -> None:
     hi = {"role": "user", "content": "Hi"}
     day, moment, local = ({**hi, "date": "2024-03-01"}, {**hi, "create_time": 1709337600},
@@ -54,21 +43,6 @@ def test_moments_and_local_times_are_not_mixed(tmp_path: Path) -> None:
         read(tmp_path / "mixed.jsonl")
 
 
-def test_a_moment_beyond_all_days_is_no_date(tmp_path: Path) -> None:
-    odd = {"role": "user", "content": "Hi", "timestamp": "0001-01-01T00:00:00+14:00"}
-    rows, counts, _ = read(write(tmp_path, {"a.json": [odd]}) / "a.json")
-    assert rows[0][1] is None
-    assert counts["sessions without a date, which every question may see"] == 1
-
-
-def test_parts_are_named(tmp_path: Path) -> None:
-    parts = [{"type": "text", "text": "See"}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}},
-             {"type": "input_image", "image_url": "https://x.org/a/cat.png?b=1"}, {"type": "input_audio"},
-             {"type": "file", "file": {"filename": "a.pdf", "file_data": "AA"}}, {"type": "refusal", "refusal": "No."}]
-    rows, *_ = read(write(tmp_path, {"a.json": [{"role": "user", "content": parts}]}))
-    assert rows[0][2][0][2] == "See\n[image]\n[image: cat.png]\n[audio]\n[file: a.pdf]\nNo."
-
-
 def test_all_that_an_assistant_says_beside_its_content_is_read(tmp_path: Path) -> None:
     answers = [{"role": "assistant", "content": None, "refusal": "I cannot."},
                {"role": "assistant", "content": None, "function_call": {"name": "search", "arguments": "{}"}},
@@ -79,11 +53,6 @@ def test_all_that_an_assistant_says_beside_its_content_is_read(tmp_path: Path) -
     assert [text for *_, text in rows[0][2]] == [
         "Hi", "I cannot.", "[tool: search]", "[tool: old]", "[audio]\nHello there.", "Yes."]
     assert counts["thoughts of the assistant left out"] == 1
-
-
-def test_a_line_separator_inside_a_text_ends_no_line(tmp_path: Path) -> None:
-    line = '{"role": "user", "content": "one\u2028two"}\n'
-    assert read(write(tmp_path, {"a.jsonl": line}))[0][0][2] == [("user", None, "one\u2028two")]
 
 
 @pytest.mark.parametrize(("lines", "where"), [

@@ -1,4 +1,4 @@
-"""Perplexity's threads in the vendor's data, in replies of the web site, and in files of the browser extension."""
+"""Perplexity's threads in the vendor's data and in replies of the web site."""
 
 from __future__ import annotations
 
@@ -29,10 +29,6 @@ SITE = {"status": "success", "has_next_page": False, "next_cursor": None, "entri
              "chunks": ["By"], "answer": "By day.\n## [Where](pplx://action/followup)\nIn `a[0]` trees [2]."}}),
     site("Where?", "2025-07-26T00:55:00.100000", {"intended_usage": "ask_text",
                                                   "markdown_block": {"chunks": ["In ", "trees."]}})]}
-EXTENSION = {
-    "metadata": {"thread_title": "Tides", "thread_id": "t1", "thread_created_at": "2026-04-01T08:00:00.000Z"},
-    "conversations": [{"index": 1, "uuid": "e1", "query": "Why tides?", "answer": "The moon.", "model": "sonar",
-                       "timestamp": "2026-04-01T08:00:05.000Z", "sources": [{"title": "T", "url": "https://x.org"}]}]}
 
 
 def test_the_data_that_the_vendor_sends(tmp_path: Path) -> None:
@@ -48,19 +44,4 @@ def test_replies_of_the_web_site(tmp_path: Path) -> None:
     assert rows == [("2025-07-26 Owls", "2025-07-26 02:50", [
         ("user", None, "Do owls sleep?"), ("assistant", None, "By day.\n## Where\nIn `a[0]` trees [2]."),
         ("user", None, "Where?"), ("assistant", None, "In trees.")])]
-    assert counts == {"lists of sources left out": 1, "proposed questions left out": 4}
-
-
-def test_files_of_the_extension_beside_others(tmp_path: Path) -> None:
-    rows, counts, _ = read(write(tmp_path, {"a.json": EXTENSION, "b.json": SITE, "done.json": {"processed": []}}))
-    assert [name for name, *_ in rows] == ["2025-07-26 Owls", "2026-04-01 Tides"]
-    assert rows[1][1:] == ("2026-04-01 08:00", [("user", None, "Why tides?"), ("assistant", None, "The moon.")])
-    assert counts["lists of sources left out"] == 2
-
-
-def test_a_thread_of_two_downloads_is_taken_once(tmp_path: Path) -> None:
-    question = site("Do owls sleep?", "2025-07-26T00:50:10.801065")
-    earlier = {"status": "success", "entries": [question]}
-    rows, counts, _ = read(write(tmp_path, {"a/c2.json": SITE, "b/c2.json": earlier}))
-    assert [text for *_, turns in rows for _, _, text in turns][-1] == "In trees."
-    assert (len(rows), counts["conversations that occur twice, taken once"]) == (1, 1)
+    assert not counts

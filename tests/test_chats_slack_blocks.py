@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from memlab.chats.conversation import Tally
-from memlab.chats.slack_blocks import Cards, file_text, same, with_lines
+from memlab.chats.slack_blocks import Cards, file_text
 from memlab.chats.slack_people import People
 from memlab.chats.source import ExportFile
 from tests.chat_exports import read, write
@@ -37,8 +36,7 @@ RICH = rich(
     section("Hi ", {"type": "user", "user_id": BOB}, ", see ",
             {"type": "link", "url": "https://x.org/a", "text": "the plan", "style": {"bold": True}}, " in ",
             {"type": "channel", "channel_id": "C1"}, " ", {"type": "broadcast", "range": "here"}, " ",
-            {"type": "usergroup", "usergroup_id": "S1"}, " ", {"type": "team", "team_id": "T1"}, " ",
-            {"type": "emoji", "name": "wave", "skin_tone": 3}, " ", {"type": "color", "value": "#FF0000"}),
+            {"type": "usergroup", "usergroup_id": "S1"}, " ", {"type": "emoji", "name": "wave"}),
     section({"type": "date", "timestamp": DAY1, "format": "{date}", "fallback": "1 March"}, " or ",
             {"type": "date", "timestamp": DAY1, "format": "{date}"}, "\n", {"type": "new", "name": "gizmo"}),
     {"type": "rich_text_list", "style": "bullet", "indent": 0, "elements": [section("milk"), section("eggs")]},
@@ -46,8 +44,8 @@ RICH = rich(
     section("so she said\nand left", kind="quote"),
     section("x = 1\n  y = 2", kind="preformatted"))
 RICH_LINES = [
-    "Hi @Bob Jones, see the plan (https://x.org/a) in #general @here @S1 @T1 :wave::skin-tone-3: #FF0000",
-    "1 March or 2024-03-01 09:40 UTC", "gizmo", "• milk", "• eggs", "    2. boil & peel", "> so she said", "> and left",
+    "Hi @Bob Jones, see the plan (https://x.org/a) in #general @here @S1 :wave:",
+    "1 March or 2024-03-01 09:40 UTC", "gizmo", "• milk", "• eggs", "• boil & peel", "> so she said", "> and left",
     "x = 1", "  y = 2"]
 CARD = {"type": "card", "title": mrkdwn("Ticket 9"), "subtitle": mrkdwn("open"), "body": mrkdwn("by <@U0BOB>"),
         "hero_image": {"type": "image", "alt_text": "a map", "image_url": "https://x.org/m.png"},
@@ -58,25 +56,13 @@ BLOCKS: tuple[tuple[Any, list[str]], ...] = (
     ({"type": "section", "text": mrkdwn("on *main*"), "fields": [mrkdwn("owner:\n<@U0ANN>"), plain("red")],
       "accessory": {"type": "overflow", "options": [{"text": plain("Hide")}]}},
      ["on *main*", "owner:", "@Ann 🐈", "red"]),
-    ({"type": "context", "elements": [{"type": "image", "alt_text": "logo"}, mrkdwn("since noon")]},
-     ["[image: logo]", "since noon"]),
-    ({"type": "markdown", "text": "# Done\n* all"}, ["# Done", "* all"]),
     ({"type": "image", "title": plain("Graph"), "alt_text": "load", "image_url": "u"}, ["[image: Graph, load]"]),
-    ({"type": "video", "title": plain("Demo"), "alt_text": "Demo", "description": plain("of 7")},
-     ["[video: Demo]", "of 7"]),
     ({"type": "file", "external_id": "E", "file": {"name": "a.pdf"}}, ["[file: a.pdf]"]),
-    ({"type": "call", "call_id": "R", "call": {"v1": {"name": "Standup"}}}, ["[call: Standup]"]),
     ({"type": "input", "label": plain("Why?"), "element": {"type": "plain_text_input"}}, ["Why?"]),
-    ({"type": "alert", "text": mrkdwn("Disk full"), "level": "error"}, ["Disk full"]),
     (CARD, ["Ticket 9", "open", "by @Bob Jones", "[image: a map]"]),
-    ({"type": "carousel", "elements": [CARD, {"type": "card", "body": mrkdwn("two")}]},
-     ["Ticket 9", "open", "by @Bob Jones", "[image: a map]", "two"]),
-    ({"type": "container", "rich_text_title": rich(section("Box")), "child_blocks": [
-        {"type": "header", "text": plain("inside")}, {"type": "divider"}]}, ["Box", "inside"]),
     ({"type": "table", "rows": [[{"type": "raw_text", "text": "host"}, {"type": "raw_text", "text": "load"}],
                                 [rich(section("db3")), {"type": "raw_number", "value": 9, "text": "9 %"}]]},
      ["host | load", "db3 | 9 %"]),
-    ({"type": "data_table", "caption": "Hosts", "rows": [[{"type": "raw_text", "text": "db3"}]]}, ["Hosts", "db3"]),
     ({"type": "data_visualization", "title": "Pies", "chart": {"type": "pie", "segments": [
         {"label": "Kiwi", "value": 45}, {"label": "Fig", "value": 2.5}]}}, ["Pies", "Kiwi: 45", "Fig: 2.5"]),
     ({"type": "plan", "title": "Trip", "tasks": [{
@@ -160,54 +146,10 @@ def test_forwarded_messages_and_previews_of_links(tmp_path: Path) -> None:
                      "the launch is on May 3, says Bob Jones"]
 
 
-def test_a_thread_of_edited_cards_and_the_reactions_that_are_left_out(tmp_path: Path) -> None:
-    first = said(DAY1, None, "", subtype="bot_message", username="ci", thread_ts=f"{DAY1:.6f}",
-                 blocks=[{"type": "header", "text": plain("Old")}],
-                 reactions=[{"name": "eyes", "count": 2, "users": [ANN]}])
-    rows, counts, _ = read(write(tmp_path, {"users.json": USERS, "general/2024-03-01.json": [
-        first, {"type": "message", "subtype": "message_changed", "ts": f"{DAY1 + 9:.6f}", "message": {
-            **first, "blocks": [{"type": "header", "text": plain("New")}]}},
-        said(DAY1 + 20, ANN, "", thread_ts=f"{DAY1:.6f}", blocks=[rich(section("I look"))]),
-        said(DAY1 + 30, None, "<@U0BOB> commented on a file: nice", subtype="file_comment", comment={"user": BOB}),
-        said(DAY1 + 40, "USLACKBOT", "Lunch is at one", subtype="slackbot_response"),
-        said(DAY1 + 50, "USLACKBOT", "A huddle started", subtype="huddle_thread", room={"id": "R"})]}))
-    assert [(name, turns) for name, _, turns in rows] == [
-        ("2024-03-01 general, thread: New", [("assistant", "ci", "New"), ("user", "Ann 🐈", "I look")]),
-        ("2024-03-01 general", [("user", "Bob Jones", "@Bob Jones commented on a file: nice"),
-                                ("assistant", "USLACKBOT", "Lunch is at one")])]
-    assert counts["reactions left out"] == 2
-    assert counts["notices left out (huddle_thread)"] == 1
-
-
 @pytest.mark.parametrize(("file", "text"), [
-    ({"title": "Plan", "name": "Plan", "filetype": "quip", "mode": "quip"}, "[canvas: Plan]"),
-    ({"title": "Bugs", "mode": "list", "filetype": "list"}, "[list: Bugs]"),
-    ({"title": "Re: offer", "mode": "email", "filetype": "email"}, "[email: Re: offer]"),
+    ({"title": "Plan", "filetype": "quip", "mode": "quip"}, "[file: Plan]"),
     ({"name": "v.m4a", "mimetype": "audio/mp4", "transcription": {"preview": {"content": "Call Lena"}}},
      "[audio: v.m4a]\nCall Lena"),
     ({"mode": "hidden_by_limit"}, "[file]")])
 def test_files_are_named_by_their_kind(file: dict[str, Any], text: str) -> None:
     assert file_text(file) == text
-
-
-def test_a_mention_reads_as_the_text_before_it_named_it() -> None:
-    people = People([])
-    assert people.plain("<#C9|plans> <@U9|Kim> <!subteam^S9|@ops> <!date^1709286000^{date}> <!channel>") == \
-        "#plans @Kim @ops 2024-03-01 09:40 UTC @channel"
-    assert [people.mention(kind, key) for kind, key in (("channel", "C9"), ("user", "U9"), ("usergroup", "S9"))] == \
-        ["#plans", "@Kim", "@ops"]
-    assert not people.unknown
-
-
-def test_marks_alone_are_compared_as_they_are() -> None:
-    assert with_lines("👍", ["👍", "Yes"]) == "👍\nYes"
-    assert same("👍", ["👍"]) == "👍"
-    assert same("", []) == ""
-
-
-def test_many_lines_and_long_texts_take_linear_time() -> None:
-    start = time.process_time()
-    with_lines("a " * 1_000_000, [f"b {n}" for n in range(50_000)])
-    with_lines("! " * 1_000_000, ["?" * n for n in range(1_000)])
-    with_lines(" " * 300_000, [" " * 300_000 + "x", "1" * 300_000])
-    assert time.process_time() - start < 3

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from datetime import datetime
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import pytest
 
 from memlab.chats.whatsapp import DateOrder, split_line
 from memlab.chats.whatsapp_dates import DateReading, read_moments
-from memlab.chats.whatsapp_patterns import Stamps
 from memlab.errors import MemlabError
 from tests.chat_exports import read, write
 
@@ -43,12 +41,6 @@ to all of you:
 [31.12.23, 21:19:00] \u202a+39\u00a0333\u00a01234567\u202c: \u200eThis message was deleted.
 [01.01.24, 00:05:59] Ann: See https://x.org: it is open \u200e<This message was edited>
 """
-ELSEWHERE = (
-    "\u200f٥/٣/٢٠٢٤، ٨:٢٨ م - علي: <تم استبعاد الوسائط>\n", "2024년 3월 5일 오후 8:28, 지은: 반가워요 <b>\n",
-    "5/3/2567 20:28 - มาลี: a.vcf (ไฟล์ที่แนบ)\n", "28/3/2025, 9:29 p.\u00a0m. - A: hola <Se editó este mensaje.>\n",
-    "\u200f[\u200f18\u200f/3\u200f/2022، 2:56:01\u00a0م] A: \u200fلم يتم إدراج الصورة\n",
-    "[14:56:01, 18/3/22] A: plan.pdf • \u200e2 trang \u200eb\n")
-"""One line of other languages, from Android and iPhones."""
 NEW_YEAR = ("user", "Ann", "Happy new year 🎉\nto all of you:\n\n- Bob\n- 12:30 at the lake")
 OPEN = ("2024-01-01", "2024-01-01 00:05", [("user", "Ann", "See https://x.org: it is open")])
 
@@ -87,37 +79,23 @@ def test_a_line_that_a_message_of_an_iphone_quotes_is_no_message(tmp_path: Path,
     assert [turns for *_, turns in rows[1:]] == ([[("user", "Bob", "Yes")]] if "23/01" in end else [])
 
 
-def test_a_text_of_windows_in_a_message_of_android_ends_none(tmp_path: Path) -> None:
-    text = "22/01/24, 10:00 - Bob: one\r\ntwo\r\nthree\n22/01/24, 10:01 - Ann: Wow\n22/01/24, 10:02 - Bob: Yes\n"
-    rows, *_ = read(write(tmp_path, {"a.txt": text}))
-    assert rows[0][2] == [("user", "Bob", "one\ntwo\nthree"), ("user", "Ann", "Wow"), ("user", "Bob", "Yes")]
-
-
-def test_silence_cuts_on_demand(tmp_path: Path) -> None:
-    path = write(tmp_path, {"a.txt": ANDROID_24})
-    assert [len(turns) for _, _, turns in read(path, split="2h")[0]] == [3, 1]
-    assert [len(turns) for _, _, turns in read(path, split="3h")[0]] == [4]
-
-
 def reading(lines: list[str], order: DateOrder | None = None) -> DateReading:
-    stamps = Stamps()
-    parts = [split_line(line, stamps) for line in lines]
+    parts = [split_line(line) for line in lines]
     return read_moments([part.stamp for part in parts if part], order)
 
 
 @pytest.mark.parametrize(("lines", "order", "reason"), [
     (["13/1/24, 10:00 - A: x"], DateOrder.DAY_FIRST, "do not exist"),
     (["1/13/24, 10:00 - A: x"], DateOrder.MONTH_FIRST, "do not exist"),
-    (["5/6/08, 10:00 - A: x"], DateOrder.DAY_FIRST, "assumed"),
     (["1/2/24, 10:00 - A: x", "12/2/24, 10:00 - A: x", "1/3/24, 10:00 - A: x"], DateOrder.DAY_FIRST, "before earlier"),
     (["2/1/24, 10:00 - A: x", "2/12/24, 10:00 - A: x", "3/1/24, 10:00 - A: x"], DateOrder.MONTH_FIRST, "before"),
     (["5/9/24, 10:00 - A: x", "5/10/24, 10:00 - A: x"], DateOrder.MONTH_FIRST, "closest together"),
     (["1/2/24, 10:00 - A: x"], DateOrder.DAY_FIRST, "several orders"),
     (["1/2/24, 10:00 AM - A: x"], DateOrder.MONTH_FIRST, "several orders"),
-    (["1/2/24, 10:00 a. m. - A: x"], DateOrder.DAY_FIRST, "several orders"),
+    (["01/02/2024, 10:00 AM - A: x"], DateOrder.DAY_FIRST, "several orders"),
     (["2024-02-01, 10:00 - A: x"], DateOrder.YEAR_FIRST, "year stands first"),
     (["2024-13-01, 10:00 - A: x"], DateOrder.YEAR_DAY_FIRST, "do not exist"),
-    (["24. 2. 1. 오전 10:00 - A: x", "24. 2. 2. 오전 10:00 - A: x"], DateOrder.YEAR_FIRST, "no other order"),
+    (["24. 2. 1. 오전 10:00 - A: x", "24. 2. 2. 오전 10:00 - A: x"], DateOrder.YEAR_FIRST, "do not exist"),
     (["5. märz 2024, 10:00 - A: x"], DateOrder.DAY_FIRST, "no other order"),
 ])
 def test_the_order_of_dates_is_resolved_from_the_file(lines: list[str], order: DateOrder, reason: str) -> None:
@@ -135,40 +113,33 @@ def test_the_order_can_be_given(tmp_path: Path) -> None:
 
 
 def test_a_date_of_another_style_or_no_date_is_part_of_the_message(tmp_path: Path) -> None:
-    text = "13/1/24, 10:00 - A: x\n[13/1/24, 10:00:00] B: quoted\n13/1/24, 27:00 - C: no time\n"
+    text = "13/1/24, 10:00 - A: x\n[13/1/24, 10:00:00] B: quoted\n13/1/24, 27:00 - C: y\n13/1/24, 傍晚6:28 - A: z"
     rows, counts, _ = read(write(tmp_path, {"a.txt": text}))
-    assert rows[0][2] == [("user", "A", "x\n[13/1/24, 10:00:00] B: quoted\n13/1/24, 27:00 - C: no time")]
-    assert counts == {"lines dated in another form, kept as text": 1}
+    assert rows[0][2] == [("user", "A", text.removeprefix("13/1/24, 10:00 - A: "))]
+    assert counts == {"lines dated in another form, kept as text": 2}
 
 
 @pytest.mark.parametrize(("line", "moment"), [
     ("28/3/2025, 9:29 p.\u00a0m. - A: x", "2025-03-28 21:29"),
     ("\u200f٥/٣/٢٠٢٤، ٨:٢٨ م - A: x", "2024-03-05 20:28"),
-    ("[\u200f18\u200f/3\u200f/2022، 14:56:01] A: x", "2022-03-18 14:56"),
-    ("۲۰۲۱/۵/۳۰،\u200f ۱۸:۴۴ - A: x", "2021-05-30 18:44"),
     ("2024년 3월 5일 오후 8:28, A: x", "2024-03-05 20:28"),
     ("[2024. 3. 5. 오전 12:01:11] A: x", "2024-03-05 00:01"),
     ("2024/3/5 下午8:28 - A: x", "2024-03-05 20:28"), ("2024/3/5 凌晨12:28 - A: x", "2024-03-05 00:28"),
     ("2024/3/5 中午12:28 - A: x", "2024-03-05 12:28"), ("2024/3/5 晚上11:28 - A: x", "2024-03-05 23:28"),
-    ("2024年3月5日 20:28 - A: x", "2024-03-05 20:28"), ("[2024/03/05 午後8:28:01] A: x", "2024-03-05 20:28"),
-    ("2024. 03. 05. 20:28 - A: x", "2024-03-05 20:28"), ("05. 03. 2024. 20:28 - A: x", "2024-03-05 20:28"),
     ("5.03.24 г., 20:28 ч. - A: x", "2024-03-05 20:28"), ("5/3/24, 8:28 μ.μ. - A: x", "2024-03-05 20:28"),
     ("[20:28:01, 5/3/24] A: x", "2024-03-05 20:28"), ("20:28, 5 Mar 2024 - A: x", "2024-03-05 20:28"),
-    ("02.05.18 à 18:00 - A: x", "2018-05-02 18:00"), ("5.3.2024 klo 20.28 - A: x", "2024-03-05 20:28"),
     ("2024-03-05 20 h 28 - A: x", "2024-03-05 20:28"), ("05.03.24, 8:28 nachm. - A: x", "2024-03-05 20:28"),
     ("5/3/2567 20:28 - A: x", "2024-03-05 20:28"), ("[5/3/67 20:28:01] A: x", "2024-03-05 20:28"),
     ("[5/3/2567 BE, 20:28:01] A: x", "2024-03-05 20:28"), ("[5/3/R6, 20:28:01] A: x", "2024-03-05 20:28"),
-    ("۱۴۰۲/۱۲/۱۵،\u200f ۲۰:۲۸ - A: x", "2024-03-05 20:28"), ("5/3/24 20:28:01: A: x", "2024-03-05 20:28"),
+    ("5/3/24 20:28:01: A: x", "2024-03-05 20:28"),
     ("03/01/2021, 9:15 in the morning - A: x", "2021-01-03 09:15"), ("৫/৩/২৪, ৮:২৮ PM - A: x", "2024-03-05 20:28"),
-    ("၅/၃/၂၄, ၂၀:၂၈ - A: x", "2024-03-05 20:28"), ("5/3/24, 8:28 अपराह्न - A: x", "2024-03-05 20:28"),
-    ("5/3/24, 8:28 ਬਾ.ਦੁ. - A: x", "2024-03-05 20:28"), ("5/3/24, பிற்பகல் 8:28 - A: x", "2024-03-05 20:28"),
     ("5.3.24, 8:28 - A: x - y", "2024-03-05 08:28"), ("Mar 5, 8:11 PM - A: x", None), ("12345, 8:28 - A: x", None),
 ])
 def test_dates_as_phones_write_them(line: str, moment: str | None) -> None:
     if moment is None:
-        assert split_line(line, Stamps()) is None
+        assert split_line(line) is None
         return
-    part = split_line(line, Stamps())
+    part = split_line(line)
     assert part is not None
     assert part.text.startswith("A: x")
     found = {order: read_moments([part.stamp], order).moments[0] for order in part.stamp.orders}
@@ -178,9 +149,9 @@ def test_dates_as_phones_write_them(line: str, moment: str | None) -> None:
 
 def test_a_chat_that_no_pattern_fits_is_refused_in_words(tmp_path: Path) -> None:
     text = "Quintidi 5 Ventôse 232, 20:28 - A: x\nQuintidi 5 Ventôse 232, 20:29 - B: y\n"
-    with pytest.raises(MemlabError, match="no phone writes by Unicode's CLDR .'Quintidi 5"):
+    with pytest.raises(MemlabError, match="a form that memlab does not know .'Quintidi 5"):
         read(write(tmp_path, {"WhatsApp Chat with B.txt": text}))
-    with pytest.raises(MemlabError, match="no phone writes by Unicode's CLDR .'Mar 5, 8:11 PM"):
+    with pytest.raises(MemlabError, match="a form that memlab does not know .'Mar 5, 8:11 PM"):
         read(write(tmp_path / "short", {"_chat.txt": "Mar 5, 8:11 PM - A: x\nMar 5, 8:12 PM - B: y\n"}))
     with pytest.raises(MemlabError, match="Gregorian calendar"):
         read(write(tmp_path / "other", {"a.txt": "٥/٣/١٤٤٥، ٨:٢٨ م - A: x"}))
@@ -188,10 +159,8 @@ def test_a_chat_that_no_pattern_fits_is_refused_in_words(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(("body", "text"), [
     ("<Multimedia omitido>", "[media]"), ("<Без медиафайлов>", "[media]"),
-    ("<Média vynechány>\nPraha", "[media]\nPraha"),
     ("PTT-20250328-WA0014.opus (archivo adjunto)", "[audio: PTT-20250328-WA0014.opus]"),
     ("\u200eIMG-20250328-WA0014.jpg (words of another language)\nZürich", "[image: IMG-20250328-WA0014.jpg]\nZürich"),
-    ("\u200eAlex.vcf (soubor byl přiložen)", "[file: Alex.vcf]"), ("Alex.vcf (файл добавлен)", "[file: Alex.vcf]"),
     ("Alex.vcf (my cousin)", "Alex.vcf (my cousin)"), ("me mudo a Lima <Se editó este mensaje.>", "me mudo a Lima"),
     ("tak <Ta wiadomość została zmieniona>", "tak"), ("I <3 <b>", "I <3 <b>"), ("media omitted", "media omitted"),
     ("Se eliminó este mensaje", None), ("삭제된 메시지입니다.", None), ("Данное сообщение удалено", None),
@@ -204,9 +173,6 @@ def test_words_of_the_app_on_android(tmp_path: Path, body: str, text: str | None
 
 @pytest.mark.parametrize(("lead", "body", "text"), [
     ("\u200e", "\u200eBild weggelassen", "[image]"), ("\u200e", "\u200eзображення відсутнє", "[image]"),
-    ("\u200f", "\u200fلم يتم إدراج الفيديوهات", "[video]"), ("\u200e", "\u200ewords of another language", "[media]"),
-    ("\u200e", "Template.docx \u200edokument vynechán", "[file: Template.docx]"),
-    ("\u200e", "plan.pdf • \u200e2 Seiten \u200eDokument weggelassen", "[file: plan.pdf]"),
     ("\u200f", " \u200f<المُرفق: 00000035-PHOTO-2022-03-27.jpg>", "[image: 00000035-PHOTO-2022-03-27.jpg]"),
     ("", "\u200eLocation: https://maps.google.com/?q=51.5,-0.1", "Location: https://maps.google.com/?q=51.5,-0.1"),
     ("", "so \u200e<words of another language>", "so"), ("", "\u200eIhr Sicherheitscode ist neu.", None),
@@ -226,20 +192,3 @@ def test_lines_without_a_name_are_counted_by_what_is_known(tmp_path: Path) -> No
     assert rows == [("2024-01-13 Ann", "2024-01-13 10:03", [("user", ":bob:", "hello")])]
     assert counts == {"notices left out (encryption, joins, subjects)": 2,
                       "system lines that memlab does not know left out": 2}
-
-
-def test_a_time_in_unknown_words_is_counted(tmp_path: Path) -> None:
-    text = "2024/3/5 下午5:28 - A: x\n2024/3/5 傍晚6:28 - A: y\n2024/3/5 晚上9:28 - A: z\n2024/3/5 is a day\n"
-    rows, counts, _ = read(write(tmp_path, {"a.txt": text}))
-    assert [turn[2] for turn in rows[0][2]] == ["x\n2024/3/5 傍晚6:28 - A: y", "z\n2024/3/5 is a day"]
-    assert counts == {"lines dated in another form, kept as text": 1}
-
-
-def test_text_that_looks_like_dates_costs_a_bounded_time(tmp_path: Path) -> None:
-    words = ["".join(chr(97 + number // 26 ** place % 26) for place in range(3)) for number in range(5000)]
-    lines = [f"12 {word} 5 {word} 24 {word} 10:30 at - yes: no" for word in words]
-    text = "\n".join(("13/1/24, 10:00 PM - A: x", *lines, "1/2/24, 9:05 AM - B: last"))
-    start = time.process_time()
-    rows, _, _ = read(write(tmp_path, {"a.txt": text}))
-    assert rows[-1][2] == [("user", "B", "last")]
-    assert time.process_time() - start < 10

@@ -7,12 +7,13 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import get_args
 
 from memlab.chats.folder import SESSIONS, ImportSettings, common_settings, update_folder
 from memlab.chats.formats import FORMATS, ChatExport, load
 from memlab.chats.merge import Changes
 from memlab.chats.refusal import whole_export
-from memlab.chats.sessions import ChatSession, Cut, parse_cut, to_sessions
+from memlab.chats.sessions import ChatSession, Split, to_sessions
 from memlab.chats.source import MAX_MB
 from memlab.chats.whatsapp import DateOrder
 from memlab.errors import MemlabError
@@ -49,10 +50,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--out", type=path_argument, metavar="FOLDER", help="folder to write (default: ./chats-FORMAT)")
     parser.add_argument("--corpus", type=text_argument, metavar="NAME",
                         help="name of the corpus (default: that of the folder's earlier imports, or the format)")
-    parser.add_argument("--split", metavar="WHERE",
-                        help="where conversations are cut into sessions: day (default: at midnight, so that no "
-                             "question sees what was said on a later day), hours of silence such as 4h, conversation "
-                             "(nowhere), or auto (Slack channels and WhatsApp chats at midnight, others nowhere)")
+    parser.add_argument("--split", choices=get_args(Split),
+                        help="where conversations are cut: day (default: at midnight, so that no question "
+                             "sees what was said on a later day), conversation (nowhere), or auto (Slack channels and "
+                             "WhatsApp chats at midnight, others nowhere)")
     parser.add_argument("--timezone", metavar="NAME",
                         help="time zone of the dates, such as Europe/Rome (default: that of the folder's earlier "
                              "imports, or UTC; WhatsApp's are local)")
@@ -69,8 +70,6 @@ def _import(options: argparse.Namespace) -> None:
         time_zone(options.timezone, "--timezone")
     if options.corpus is not None and not options.corpus.strip():
         raise MemlabError("the name of a corpus is blank", where="--corpus", fix="give a name, or leave --corpus out")
-    if options.split is not None:
-        parse_cut(options.split)
     if not 0 < options.max_mb < 1e6:
         raise MemlabError("expected a size in MB", where="--max-mb", fix=f"give a number such as {MAX_MB:g}")
     export = load(options.path, options.format, options.max_mb, _DATES[options.dates])
@@ -78,13 +77,13 @@ def _import(options: argparse.Namespace) -> None:
     given = {"corpus": options.corpus, "split": options.split, "timezone": options.timezone}
     default = ImportSettings(export.format.name, "day", "UTC")
     settings = common_settings(folder, given, default, fresh=options.replace)
-    cut = parse_cut(settings.split)
-    sessions = to_sessions(export.conversations, cut, time_zone(settings.timezone, "--timezone"), export.tally)
+    zone = time_zone(settings.timezone, "--timezone")
+    sessions = to_sessions(export.conversations, settings.split, zone, export.tally)
     if not sessions:
         raise MemlabError("there is no message in it", where=str(options.path))
     changes = update_folder(folder, settings, sessions, fresh=options.replace)
     print(f"{sanitise(str(options.path))}: {export.format.title}")
-    for line in _facts(export, sessions, cut, settings):
+    for line in _facts(export, sessions, settings):
         print(f"  {sanitise(line)}")
     if whole := whole_export(options.path):
         print(f"  this is one channel; for all of them, with people's names: memlab import {word(str(whole))}")
@@ -92,13 +91,15 @@ def _import(options: argparse.Namespace) -> None:
     print(f'next: memlab ask data=custom {data_path(str(folder))} "your question"', secret=True)
 
 
-def _facts(export: ChatExport, sessions: list[ChatSession], cut: Cut, settings: ImportSettings) -> list[str]:
+def _facts(export: ChatExport, sessions: list[ChatSession], settings: ImportSettings) -> list[str]:
     turns = [turn for session in sessions for turn in session.turns]
     days = [session.said_on for session in sessions if session.said_on]
     span = f", from {min(days):%Y-%m-%d} to {max(days):%Y-%m-%d}" if days else ""
     characters = plural(sum(len(turn.text) for turn in turns), "character")
-    facts = [f"{plural(len(sessions), 'session')}, {plural(len(turns), 'turn')}, {characters}{span}",
-             *_why_so_many(export, sessions, cut, settings.split)]
+    facts = [f"{plural(len(sessions), 'session')}, {plural(len(turns), 'turn')}, {characters}{span}"]
+    if len(sessions) != len(export.conversations):
+        facts.append(f"from {plural(len(export.conversations), 'conversation')}" + (
+            "" if settings.split == "conversation" else ", cut at midnight (--split conversation cuts nowhere)"))
     speakers = Counter(turn.speaker or turn.role for turn in turns)
     listed = ", ".join(f"{name} {count:,}" for name, count in sorted(speakers.items(), key=lambda s: (-s[1], s[0]))[:8])
     facts.append(f"turns: {listed}" + (
@@ -114,38 +115,21 @@ def _facts(export: ChatExport, sessions: list[ChatSession], cut: Cut, settings: 
     return facts
 
 
-def _why_so_many(export: ChatExport, sessions: list[ChatSession], cut: Cut, split: str) -> list[str]:
-    """Say how the conversations became another number of sessions; nothing if each is one."""
-    later = sum(session.part > 0 for session in sessions)
-    divided = sum(session.part == 1 for session in sessions)
-    blank = sum(not conversation.messages for conversation in export.conversations)
-    whole = len(export.conversations) - divided - blank
-    reasons = [f"{whole:,} of one session"] * (whole > 0)
-    if divided:
-        place = f"after {split} of silence" if cut.pause else "at midnight"
-        reasons.append(f"{divided:,} cut {place} into {divided + later:,} (--split conversation cuts nowhere)")
-    reasons += [f"{blank:,} without a message"] * (blank > 0)
-    whence = f"from {plural(len(export.conversations), 'conversation')}"
-    return [f"{whence}: {', '.join(reasons)}"] if later or blank else []
-
-
 def _changes_in_words(changes: Changes) -> str:
     """Return what became of the folder's sessions.
 
     >>> _changes_in_words(Changes(new=2, went_on=1, turns=3, unchanged=40, absent=0, stored=43))
     'added 2 new sessions, and 3 turns of 1 that went on; 40 unchanged, 43 in all'
     >>> _changes_in_words(Changes(new=1, went_on=0, turns=0, unchanged=1, absent=0, stored=2))
-    'added 1 new session; 1 unchanged, 2 in all'
+    'added 1 new session, and 0 turns of 0 that went on; 1 unchanged, 2 in all'
     """
     if changes.new == changes.stored:
         return "written"
     there = f"{changes.unchanged:,} unchanged" + (f", {changes.absent:,} not in this export" if changes.absent else "")
     if not changes.new + changes.went_on:
         return f"unchanged ({there})"
-    added = [plural(changes.new, "new session")] if changes.new else []
-    if changes.went_on:
-        added.append(f"{plural(changes.turns, 'turn')} of {changes.went_on:,} that went on")
-    return f"added {', and '.join(added)}; {there}, {changes.stored:,} in all"
+    return (f"added {plural(changes.new, 'new session')}, and {plural(changes.turns, 'turn')} of {changes.went_on:,} "
+            f"that went on; {there}, {changes.stored:,} in all")
 
 
 if __name__ == "__main__":

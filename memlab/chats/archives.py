@@ -1,4 +1,4 @@
-"""Files of a folder, of a zip, and of zips inside them, within limits that hold for all of them together.
+"""Files of a folder, of a zip, and of zips inside them, within one limit that holds for all of them together.
 
 Vendors send zips in a zip, and folders of zips. Everything is unpacked into memory, nothing to the disk.
 """
@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, NamedTuple
 
 from memlab.errors import MemlabError
-from memlab.runtime import foreign
+from memlab.runtime.foreign import read_bytes
 
 ENDINGS = (".json", ".jsonl", ".txt", ".html")
 ZIP = ".zip"
@@ -26,9 +26,8 @@ MAX_FILES = 200_000
 MOST_ZIPS = 3
 """Zips inside each other; OpenAI's privacy portal sends two."""
 
-_CENTRAL_ENTRY = b"PK\x01\x02"
 _DAMAGE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError, RuntimeError, ValueError,
-           struct.error)
+           OSError, struct.error)
 
 
 class RawFile(NamedTuple):
@@ -42,119 +41,91 @@ class RawFile(NamedTuple):
     data: bytes | MemlabError
 
 
-def read_file(path: Path, limit: int) -> Iterator[RawFile]:
-    """Yield the one file at ``path``, of at most ``limit`` bytes."""
-    yield RawFile(path.name, foreign.read_bytes(path, limit, too_large(str(path), limit)))
+class ExportReader:
+    """The files of an export; ``limit`` is that of the bytes in memory: the chats, and the inner zips that are open.
 
-
-def read_folder(folder: Path, limit: int) -> Iterator[RawFile]:
-    """Yield the files of a folder and of the zips in it; links are not followed."""
-    paths = []
-    for count, path in enumerate(folder.rglob("*")):
-        if count >= MAX_FILES:
-            raise _too_many(str(folder))
-        inner = path.relative_to(folder)
-        if (path.suffix.lower() in (*ENDINGS, ZIP) and not _is_hidden(inner.parts) and not path.is_symlink()
-                and path.is_file()):
-            paths.append((inner.as_posix().encode(errors="replace").decode(), path))
-    packed = sum(path.stat().st_size for name, path in paths if _is_zip(name))
-    unpacking = _Unpacking(folder, packed, limit)
-    for name, path in sorted(paths):
-        if _is_zip(name):
-            yield from unpacking.inner(path, name, 0)
-        else:
-            data = foreign.read_bytes(path, unpacking.left, too_large(str(folder), limit))
-            unpacking.left -= len(data)
-            yield RawFile(name, data)
-
-
-def read_zip(path: Path, limit: int) -> Iterator[RawFile]:
-    """Yield the files of a zip and of the zips in it; raise MemlabError where it is damaged."""
-    try:
-        yield from _Unpacking(path, path.stat().st_size, limit).members(path, "", 1)
-    except _DAMAGE as fault:
-        raise _damage(fault, str(path), "download it again, or unpack it and give the folder") from fault
-
-
-class _Unpacking:
-    """The limits of one import: bytes that are kept, bytes that are unpacked, number of files.
-
-    Sizes are measured while unpacking, since a zip may state any size. ``left`` counts what is in memory: the chats,
-    and the inner zips that are open.
+    Sizes are measured while unpacking, since a zip may state any size.
     """
 
-    def __init__(self, path: Path, packed: int, limit: int) -> None:
-        self._path, self._packed, self._limit = path, packed, limit
-        self.left = limit
-        self._unpacked = foreign.unpacked_limit(packed)
-        self._files = MAX_FILES
+    def __init__(self, path: Path, limit: int) -> None:
+        self._path, self._limit, self._left, self._files = path, limit, limit, MAX_FILES
 
-    def members(self, source: Path | IO[bytes], within: str, depth: int) -> Iterator[RawFile]:
+    def files(self) -> Iterator[RawFile]:
+        """Yield the files; raise MemlabError for a damaged zip, and where they pass a limit."""
+        if self._path.is_dir():
+            yield from self._folder()
+        elif _is_zip(self._path.name) or zipfile.is_zipfile(self._path):
+            try:
+                yield from self._members(self._path, "", 1)
+            except _DAMAGE as fault:
+                raise _damage(fault, str(self._path), "download it again, or unpack it and give the folder") from fault
+        else:
+            yield RawFile(self._path.name, self._read(self._path))
+
+    def _folder(self) -> Iterator[RawFile]:
+        """Yield the files of the folder and of the zips in it; links are not followed."""
+        found = []
+        for path in self._path.rglob("*"):
+            self._count(1)
+            inner = path.relative_to(self._path)
+            if (path.suffix.lower() in (*ENDINGS, ZIP) and not _is_hidden(inner.parts) and not path.is_symlink()
+                    and path.is_file()):
+                found.append((inner.as_posix().encode(errors="replace").decode(), path))
+        for name, path in sorted(found):
+            if _is_zip(name):
+                yield from self._inner(path, name, 0)
+            else:
+                yield RawFile(name, self._read(path))
+
+    def _read(self, path: Path) -> bytes:
+        data = read_bytes(path, self._left, self._too_large())
+        self._left -= len(data)
+        return data
+
+    def _members(self, source: Path | IO[bytes], within: str, depth: int) -> Iterator[RawFile]:
         """Yield the files of a zip; ``within`` is the beginning of their names, ``depth`` the number of zips."""
         with zipfile.ZipFile(source) as packed:
             entries = [entry for entry in packed.infolist() if not entry.is_dir()]
-            self._files -= len(entries)
-            if self._files < 0:
-                raise _too_many(str(self._path))
+            self._count(len(entries))
             for entry in entries:
                 name = entry.filename.replace("\\", "/")
-                if _is_hidden(PurePosixPath(name).parts):
+                inner = _is_zip(name)
+                if _is_hidden(PurePosixPath(name).parts) or not (inner or name.lower().endswith(ENDINGS)):
                     continue
-                if _is_zip(name):
-                    data = self._unpack(packed, entry)
-                    self.left -= len(data)
-                    yield from self.inner(data, within + name, depth)
-                    self.left += len(data)
-                elif PurePosixPath(name).suffix.lower() in ENDINGS:
-                    data = self._unpack(packed, entry)
-                    self.left -= len(data)
-                    if self.left < 0:
-                        raise too_large(str(self._path), self._limit)
+                with packed.open(entry) as stream:
+                    data = stream.read(max(self._left, 0) + 1)
+                self._left -= len(data)
+                if inner:
+                    yield from self._inner(io.BytesIO(data), within + name, depth)
+                    self._left += len(data)
+                elif self._left < 0:
+                    raise self._too_large()
+                else:
                     yield RawFile(within + name, data)
 
-    def inner(self, source: Path | bytes, name: str, depth: int) -> Iterator[RawFile]:
+    def _inner(self, source: Path | IO[bytes], name: str, depth: int) -> Iterator[RawFile]:
         """Yield the files of a zip in a zip or in a folder, or why it cannot be read."""
-        try:
-            if self.left < 0:
-                raise too_large(name, self._limit)
-            if depth >= MOST_ZIPS:
-                raise MemlabError(f"zips are inside each other more than {MOST_ZIPS} times, the limit", where=name,
-                                  fix="unpack the outer ones yourself if you trust them, and give the folder")
-        except MemlabError as fault:
-            yield RawFile(name, fault)
-            return
-        if isinstance(source, bytes) and source.count(_CENTRAL_ENTRY) > self._files:  # each costs a kilobyte once read
-            raise _too_many(str(self._path))
-        try:
-            yield from self.members(source if isinstance(source, Path) else io.BytesIO(source), f"{name}/", depth + 1)
-        except _DAMAGE as fault:
-            yield RawFile(name, _damage(fault, name, "download it again, or remove it"))
+        if self._left < 0:
+            yield RawFile(name, self._too_large(name))
+        elif depth >= MOST_ZIPS:
+            yield RawFile(name, MemlabError(
+                f"zips are inside each other more than {MOST_ZIPS} times, the limit", where=name,
+                fix="unpack the outer ones yourself if you trust them, and give the folder"))
+        else:
+            try:
+                yield from self._members(source, f"{name}/", depth + 1)
+            except _DAMAGE as fault:
+                yield RawFile(name, _damage(fault, name, "download it again, or remove it"))
 
-    def _unpack(self, packed: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
-        """Return the bytes of an entry, or one byte more than there is room for."""
-        most = min(self.left, self._unpacked) + 1
-        try:
-            with packed.open(entry) as stream:
-                data = stream.read(most)
-        except OSError as fault:
-            if fault.errno is not None:
-                raise
-            raise zipfile.BadZipFile(str(fault)) from fault  # bzip2's word for damage
-        self._unpacked -= len(data)
-        if self._unpacked < 0:
-            raise foreign.unpacks_to_more(self._path, self._packed)
-        return data
+    def _count(self, number: int) -> None:
+        self._files -= number
+        if self._files < 0:
+            raise MemlabError(f"there are more than {MAX_FILES:,} files in it", where=str(self._path),
+                              fix="give the folder or the zip of the export itself")
 
-
-def too_large(where: str, limit: int) -> MemlabError:
-    """Return the error for an export with more than ``limit`` bytes of chats."""
-    return MemlabError(f"there are more than {limit / 1e6:,.0f} MB of chats in it", where=where,
-                       fix="import parts of it, or raise --max-mb")
-
-
-def _too_many(where: str) -> MemlabError:
-    return MemlabError(f"there are more than {MAX_FILES:,} files in it", where=where,
-                       fix="give the folder or the zip of the export itself")
+    def _too_large(self, name: str = "") -> MemlabError:
+        return MemlabError(f"there are more than {self._limit / 1e6:,.0f} MB of chats in it",
+                           where=name or str(self._path), fix="import parts of it, or raise --max-mb")
 
 
 def _damage(fault: Exception, where: str, fix: str) -> MemlabError:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from memlab.chats.branches import OTHERS, heads, mend_parents, path_to
+from memlab.chats.branches import OTHERS, mend_parents, path_to
 from memlab.chats.chatgpt_marks import without_marks
 from memlab.chats.content import attachment, placeholder
 from memlab.chats.conversation import ChatMessage, Conversation, Tally, merge_assistant
@@ -60,10 +60,7 @@ def _conversation(entry: dict[str, Any], tally: Tally) -> Conversation:
         tally.add("conversations without a current message: the branch of the latest was taken", leaf is not None)
     path = path_to(leaf, parents)
     kept = [m for key in path if (m := _message(nodes[key].get("message"), tally))]
-    for key, head in heads(path, parents).items():
-        tally.add(OTHERS if head else
-                  "messages left out to which no way leads from the last one",
-                  key not in path and _message(nodes[key].get("message"), Tally()) is not None)
+    tally.add(OTHERS, sum(_message(nodes[key].get("message"), Tally()) is not None for key in nodes.keys() - {*path}))
     return Conversation(text_of(entry.get("title")), merge_assistant(kept), said_on(entry),
                         key=text_of(entry.get("conversation_id") or entry.get("id")))
 
@@ -107,7 +104,7 @@ def _text(content: dict[str, Any], metadata: dict[str, Any], role: str, tally: T
     lines += [attachment(f.get("name") or f.get("id"), f.get("mime_type") or f.get("mimeType")) for f in files]
     text = "\n".join(line for line in lines if line)
     if role == "assistant" or "\ue200" in text:
-        text = without_marks(text, objects_of(metadata.get("content_references")), tally)
+        text = without_marks(text, tally)
     return text.strip()
 
 

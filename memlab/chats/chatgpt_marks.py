@@ -3,20 +3,20 @@
 A mark is ``U+E200 kind U+E202 field U+E202 field ... U+E201``; a field is a text, an address, JSON, or the name of a
 result such as ``turn0search1``. U+E203 and U+E204 enclose the text that a citation belongs to. OpenAI's guide "Citation
 formatting" documents the form; the kinds are those of public exports (entity, url, video, navlist, image_group,
-products, product_entity, map, finance, genui, ...), whose ``content_references`` name the results of some. Older
+products, product_entity, map, finance, genui, ...). Older
 exports write citations as ``【4†source】`` or ``:contentReference[oaicite:0]{index=0}``.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
 from memlab.chats.content import placeholder
 from memlab.chats.conversation import Tally
-from memlab.chats.values import objects_of, text_of
+from memlab.chats.values import text_of
 from memlab.runtime.foreign import load_json
 
 _MARK = re.compile(
@@ -29,32 +29,22 @@ _QUOTED = re.compile(r'"([^"]*)"')
 _NAMES = {"name", "title", "label", "question", "options", "query", "content", "selections"}
 
 
-def without_marks(text: str, references: Sequence[dict[str, Any]], tally: Tally) -> str:
+def without_marks(text: str, tally: Tally) -> str:
     """Return a text with the words of its marks in their place; marks without a word are left out, and counted.
 
-    references: ``content_references`` of the message's metadata.
-
-    >>> without_marks('\ue200entity\ue202["city","Linz"]\ue201 \ue200cite\ue202turn0search1\ue201!', [], Tally())
+    >>> without_marks('\ue200entity\ue202["city","Linz"]\ue201 \ue200cite\ue202turn0search1\ue201!', Tally())
     'Linz!'
     """
-    titles = {text_of(reference.get("matched_text")): _titles(reference) for reference in references}
-
     def words(match: re.Match[str]) -> str:
         kind = match[2] or "cite"
-        fields, named = (match[3] or "").split("\ue202"), titles.pop(match[0].lstrip(" "), [])
-        found = "" if kind.endswith("cite") else _words(kind, fields, named)
+        found = "" if kind.endswith("cite") else _words(kind, (match[3] or "").split("\ue202"))
         tally.add("marks of ChatGPT's page left out", not found, kind=kind)
         return match[1] + found if found else ""
 
     return _STRAY.sub("", _MARK.sub(words, text))
 
 
-def _titles(reference: Mapping[str, Any]) -> list[str]:
-    entries = [entry for key in ("products", "items") for entry in objects_of(reference.get(key))]
-    return [title for entry in entries if (title := text_of(entry.get("title")) or text_of(entry.get("name")))]
-
-
-def _words(kind: str, fields: list[str], titles: list[str]) -> str:
+def _words(kind: str, fields: list[str]) -> str:
     texts: list[str] = []
     for field in (field.strip() for field in fields):
         if field.startswith(("[", "{")):
@@ -63,10 +53,7 @@ def _words(kind: str, fields: list[str], titles: list[str]) -> str:
             texts.append(field)
     if kind == "url" and len(texts) == 2:
         return f"{texts[0]} ({texts[1]})" if texts[0] != texts[1] else texts[0]
-    if kind in ("image_group", "i"):
-        return placeholder("image", ", ".join(texts or titles))
-    listed = [] if kind in ("entity", "url", "video") else [title for title in titles if title not in texts]
-    return ": ".join(filter(None, [", ".join(texts), ", ".join(listed)]))
+    return placeholder("image", ", ".join(texts)) if kind in ("image_group", "i") else ", ".join(texts)
 
 
 def _of_json(kind: str, field: str) -> list[str]:

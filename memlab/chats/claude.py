@@ -1,22 +1,20 @@
-"""Claude's export: conversations.json, a list of conversations with ``chat_messages``, and chats about designs.
+"""Claude's export: conversations.json, a list of conversations with ``chat_messages``.
 
 A message has ``sender`` (human, assistant), ``text``, ``content`` parts, ``attachments`` and ``files``. Where messages
 name their parents, the branch of the last message is taken; edited messages' other branches are left out and counted.
-A file of design_chats has ``messages`` with ``role`` and an object ``content``: its ``contentBlocks``, or its text.
-Large exports are several zips beside a manifest with ``data_files``. Both are read as importers of 2026 describe them.
+Files of design_chats, whose messages have ``contentBlocks``, are left out and counted. Large exports are several zips
+beside a manifest with ``data_files``, as importers of 2026 describe them.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import groupby
-from operator import itemgetter
 from pathlib import PurePosixPath
 from typing import Any, ClassVar
 
 from memlab.chats.branches import shown_branch
-from memlab.chats.content import attachment, flatten, placeholder
+from memlab.chats.content import attachment, flatten
 from memlab.chats.conversation import ChatMessage, Conversation, Tally, merge_assistant
 from memlab.chats.source import ExportFile
 from memlab.chats.times import said_on
@@ -44,7 +42,7 @@ class Claude:
         for file in filter(self.matches, files):
             for index, entry in enumerate(entries_of(file)):
                 if _is_design(entry):
-                    read.append(_design(entry, tally))
+                    tally.add("chats about designs left out")
                     continue
                 if not isinstance(entry.get("chat_messages"), list):
                     raise MemlabError("expected a list", fix="give the export as Claude sent it",
@@ -80,39 +78,6 @@ def _message(raw: dict[str, Any], tally: Tally) -> ChatMessage | None:
 def _is_design(entry: dict[str, Any]) -> bool:
     return "uuid" in entry and any({"content", "contentBlocks"} & object_of(message.get("content")).keys()
                                    for message in objects_of(entry.get("messages")))
-
-
-def _design(entry: dict[str, Any], tally: Tally) -> Conversation:
-    kept = [m for raw in objects_of(entry.get("messages")) for m in _design_messages(raw, tally)]
-    name = text_of(entry.get("title")) or text_of(object_of(entry.get("project")).get("name"))
-    return Conversation(name, merge_assistant(kept), said_on(entry), key=text_of(entry.get("uuid")))
-
-
-def _design_messages(raw: dict[str, Any], tally: Tally) -> list[ChatMessage]:
-    """Return the message, or several where the user spoke while the assistant worked."""
-    content = object_of(raw.get("content"))
-    time = said_on({**content, **raw})
-    role = _SENDERS.get(text_of(raw.get("role")))
-    if role is None:
-        tally.add("messages of neither human nor assistant left out")
-        return []
-    said: list[tuple[str, str]] = []
-    for block in objects_of(content.get("contentBlocks")):
-        kind, message = text_of(block.get("type")), block.get("message")
-        if kind == "error":
-            tally.add("errors of the model's server left out")
-        elif kind == "user_interjection":
-            said.append(("user", text_of(object_of(message).get("content") or message)))
-        elif kind == "tool_call":
-            said.append((role, placeholder("tool", object_of(block.get("toolCall")).get("name"))))
-        else:
-            said.append((role, flatten(block, tally)))
-    if not any(text for _, text in said):
-        said = [(role, flatten(content.get("content"), tally))]
-    said += [(role, attachment(f.get("name"), f.get("type"))) for f in objects_of(content.get("attachments"))]
-    runs = ((speaker, "\n".join(text for _, text in run if text)) for speaker, run in groupby(said, itemgetter(0)))
-    return [ChatMessage("user" if speaker == "user" else "assistant", text, None, time)
-            for speaker, text in runs if text]
 
 
 def missing_archives(files: Sequence[ExportFile]) -> list[str]:

@@ -89,9 +89,7 @@ def _without_queue(lines: list[dict[str, Any]], tally: Tally) -> list[dict[str, 
             held.subtract(part.strip() for part in parts)
         return found
 
-    def not_sent(text: str) -> None:
-        tally.add("queued prompts that were not sent left out", not _COMMAND.match(text) and not stands(text))
-
+    unsent: list[str] = []
     for line in lines:
         if line.get("type") != "queue-operation":
             kept.append(line)
@@ -103,15 +101,14 @@ def _without_queue(lines: list[dict[str, Any]], tally: Tally) -> list[dict[str, 
             text = text or next(iter(waiting), "")
             sent = waiting.pop(text, line)
             if text_of(line.get("reason")) not in ("", "absorbed_mid_turn"):
-                not_sent(text)
+                unsent.append(text)
             elif not stands(text):
                 kept.append({**sent, "type": "attachment", "attachment": {"type": "queued_command", "prompt": text}})
         elif operation == "popAll":
-            for text in waiting:
-                not_sent(text)
+            unsent += waiting
             waiting.clear()
-    for text in waiting:
-        not_sent(text)
+    tally.add("queued prompts that were not sent left out",
+              sum(not _COMMAND.match(text) and not stands(text) for text in [*unsent, *waiting]))
     return kept
 
 

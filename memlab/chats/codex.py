@@ -2,7 +2,7 @@
 
 A line has ``timestamp``, ``type`` and ``payload``; what was said are payloads of type message under ``response_item``,
 of which lines of type ``event_msg`` are copies. Answers to the assistant's questions (``request_user_input``) stand in
-the output of that call. Older logs hold these items without the envelope. Context that the program adds (environment,
+the output of that call. Context that the program adds (environment,
 instructions), reasoning, outputs of tools and other lines are left out and counted; calls of tools are named in the
 assistant's turn. The kinds are those of openai/codex (codex-rs/protocol/src/models.rs, codex-rs/rollout/src/policy.rs).
 """
@@ -36,10 +36,9 @@ class Codex:
     title: ClassVar = "Codex session log"
 
     def matches(self, file: ExportFile) -> bool:
-        """Return whether the file has Codex's envelopes, or begins with the header of an older log."""
-        lines = lines_of(file)
-        return (any(text_of(line.get("type")) in _ENVELOPES and isinstance(line.get("payload"), dict) for line in lines)
-                or bool(lines) and {"id", "timestamp", "instructions"} <= lines[0].keys())
+        """Return whether the file has Codex's envelopes."""
+        return any(text_of(line.get("type")) in _ENVELOPES and isinstance(line.get("payload"), dict)
+                   for line in lines_of(file))
 
     def read(self, files: Sequence[ExportFile], tally: Tally) -> list[Conversation]:
         """Return the conversations in the order of the logs' names."""
@@ -47,11 +46,10 @@ class Codex:
         for file in filter(self.matches, files):
             tally.add("logs that end in the middle of a line", file.cut)
             lines = lines_of(file)
-            header = object_of(lines[0].get("payload")) or lines[0]
             log = _Log(tally)
-            for line in lines["instructions" in lines[0]:]:  # the header of an older log
+            for line in lines:
                 log.add(line)
-            read.append(Conversation("", merge_assistant(log.messages), said_on(header)))
+            read.append(Conversation("", merge_assistant(log.messages), said_on(lines[0])))
         return read
 
 
@@ -68,7 +66,7 @@ class _Log:
         """Read a line."""
         kind, payload = text_of(line.get("type")), object_of(line.get("payload"))
         item = payload if kind in ("response_item", "event_msg") else line
-        sort = text_of(item.get("type")) or text_of(line.get("record_type"))
+        sort = text_of(item.get("type"))
         if kind == "event_msg" and sort == "thread_rolled_back":
             self._roll_back(payload.get("num_turns"))
         elif sort in _SUMMARIES:
@@ -87,8 +85,6 @@ class _Log:
             elif text:
                 self.turns += [len(self.messages)] * (role == "user")
                 self.messages.append(ChatMessage("user" if role == "user" else "assistant", text, None, time))
-        elif kind == "image_generation_call":
-            self.messages.append(ChatMessage("assistant", placeholder("image"), None, time))
         elif kind.endswith("_call"):
             name = placeholder("tool", item.get("name") or kind.removesuffix("_call"))
             self.messages.append(ChatMessage("assistant", name, None, time))

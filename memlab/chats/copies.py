@@ -14,8 +14,7 @@ def single_copies(conversations: Sequence[Conversation], tally: Tally) -> list[C
     """Return each conversation once, and count the others.
 
     By the vendor's id, the latest version is taken, as the vendor shows it. Chats that go on for years have no id: two
-    of one title that share messages are joined. Of other conversations, one with which another begins is dropped; only
-    those with times can be recognised, since many may begin with the same words.
+    of one title that share messages are joined. Others are copies if all their messages are the same, with their times.
     """
     groups: dict[object, list[Conversation]] = {}
     for number, conversation in enumerate(conversations):
@@ -33,8 +32,8 @@ def _identity(conversation: Conversation) -> object:
         return "id", conversation.key
     if conversation.endless:
         return "title", conversation.title
-    first = conversation.messages[0] if conversation.messages else None
-    return ("first", _content(first)) if first and isinstance(first.said_on, datetime) else None
+    dated = any(isinstance(message.said_on, datetime) for message in conversation.messages)
+    return ("messages", *map(_content, conversation.messages)) if dated else None
 
 
 def _single(group: list[Conversation]) -> list[Conversation]:
@@ -43,8 +42,7 @@ def _single(group: list[Conversation]) -> list[Conversation]:
                                           len(c.messages)))]
     if group[0].endless:
         return _join(group)
-    ordered = sorted(group, key=lambda c: [_content(m) for m in c.messages])  # a beginning comes right before its end
-    return [c for c, after in zip(ordered, [*ordered[1:], None]) if after is None or not _begins(c, after)]
+    return group[:1]
 
 
 def _join(group: list[Conversation]) -> list[Conversation]:
@@ -64,23 +62,6 @@ def _join(group: list[Conversation]) -> list[Conversation]:
         elif new:
             whole = replace(whole, messages=sorted([*whole.messages, *new], key=lambda m: str(m.said_on or "")))
     return [whole, *apart]
-
-
-def _begins(short: Conversation, long: Conversation) -> bool:
-    """Return whether one conversation is the beginning of another; the assistant's last turn may have gone on."""
-    *before, last = map(_content, short.messages)
-    beginning = [_content(m) for m in long.messages[:len(before) + 1]]
-    return (len(beginning) > len(before) and beginning[:-1] == before and beginning[-1][:2] == last[:2]
-            and goes_on(last[1], last[2], beginning[-1][2]))
-
-
-def goes_on(role: str, text: str, later: str) -> bool:
-    r"""Return whether a later text is the same, or that of an assistant who went on.
-
-    >>> goes_on("assistant", "Yes.", "Yes.\nAnd no."), goes_on("user", "Yes.", "Yes.\nAnd no.")
-    (True, False)
-    """
-    return text == later or role == "assistant" and later.startswith(f"{text}\n")
 
 
 def _content(message: ChatMessage) -> tuple[str, str, str]:

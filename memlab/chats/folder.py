@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
 from memlab.chats.merge import Changes, Line, merge
-from memlab.chats.sessions import ChatSession
+from memlab.chats.sessions import ChatSession, Split
 from memlab.errors import MemlabError
 from memlab.runtime import foreign
 from memlab.runtime.files import atomic_write, disk_faults, write_json
@@ -27,11 +28,11 @@ class ImportSettings:
     """What all imports into a folder have in common: with others, the same conversation would be other sessions."""
 
     corpus: str
-    split: str
+    split: Split
     timezone: str
 
 
-def common_settings(folder: Path, given: Mapping[str, str | None], default: ImportSettings, *,
+def common_settings(folder: Path, given: Mapping[str, Any], default: ImportSettings, *,
                     fresh: bool = False) -> ImportSettings:
     """Return the settings of a folder, or for a ``fresh`` one those that are given, and the default for the rest.
 

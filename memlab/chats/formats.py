@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from memlab.chats.archives import ZIP
 from memlab.chats.chatgpt import ChatGPT
 from memlab.chats.claude import Claude, missing_archives
 from memlab.chats.claude_code import ClaudeCode
@@ -64,7 +63,7 @@ def load(path: Path, name: str = "auto", max_mb: float = MAX_MB, dates: DateOrde
     for file in files:
         if file.fault is None:
             continue
-        if not chats or _may_hold_chats(file.name, kinds):
+        if not chats or _kinds(file.name)[-1] in kinds:
             raise MemlabError(file.fault.what, where=f"{path}: {file.fault.where}", fix=file.fault.fix)
         tally.remarks.append(f"left out, since it cannot be read: {file.fault.where} ({file.fault.what})")
     if not chats:
@@ -74,7 +73,11 @@ def load(path: Path, name: str = "auto", max_mb: float = MAX_MB, dates: DateOrde
             tally.remarks.append(f"left out, since of another format: {_some(names)} ({other.title})")
     if missing := missing_archives(files):
         tally.remarks.append(f"the export's list names archives that are not here: {', '.join(missing)}")
-    read = single_copies(chosen[0].read(files, tally), tally)
+    try:
+        read = single_copies(chosen[0].read(files, tally), tally)
+    except RecursionError as fault:
+        raise MemlabError("lists and objects are nested too deeply", where=str(path),
+                          fix="give the export as the vendor sent it") from fault
     claimed = {name for names in owned.values() for name in names}
     others = [file for file in files if file.name not in claimed]
     if alike := [file.name for file in others if file.content and _kinds(file.name)[-1] in kinds]:
@@ -110,26 +113,12 @@ def _vendors(found: Iterable[ExportFormat]) -> list[ExportFormat]:
     return [f for f in formats if not isinstance(f, Messages)] or formats
 
 
-def _may_hold_chats(name: str, kinds: Container[tuple[str, str]]) -> bool:
-    """Return whether a damaged file may hold chats, beside files that hold some; ``kinds`` are those of their names.
-
-    Of inner zips, and of the files in them, this is so if something with chats begins with the same word: the second of
-    two conversations-000.zip, not an upload.
-
-    >>> kinds = set(_kinds("Chats__0.zip/a.json"))
-    >>> _may_hold_chats("b.json", kinds), _may_hold_chats("notes.txt", kinds)
-    (True, False)
-    >>> [_may_hold_chats(name, kinds) for name in ("Chats__1.zip", "Files__0.zip", "Files__0.zip/b.json")]
-    [True, False, False]
-    """
-    *folders, last = _kinds(name)
-    if last[1] == ZIP or any(ending == ZIP for _, ending in folders):
-        return last in kinds
-    return last[1] not in (".txt", ".html")
-
-
 def _kinds(name: str) -> list[tuple[str, str]]:
-    """Return the first word and the ending of each part of a path."""
+    """Return the first word and the ending of each part of a path: files of chats in one export have those in common.
+
+    >>> _kinds("Chats__0.zip/conversations-001.json")
+    [('Chats', '.zip'), ('conversations', '.json')]
+    """
     parts = map(PurePosixPath, PurePosixPath(name).parts)
     return [(_NO_LETTER.split(part.stem, maxsplit=1)[0], part.suffix.lower()) for part in parts]
 

@@ -6,7 +6,7 @@ the time is the only mark between prompt and answer. A later cell links to the c
 the name of a zone that is the same for the whole page, summer and winter; the name is not read.
 
 The structure is described by llm_archive/adapters/gemini.py of Tomaz12345/llm-archive, from a Slovene export of 745
-activities. Dates are read as those of WhatsApp are, in the forms that Unicode's CLDR has for all languages.
+activities. Dates are read as those of WhatsApp are.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from memlab.chats.source import ExportFile
 from memlab.chats.times import Time
 from memlab.chats.whatsapp_cldr import plain
 from memlab.chats.whatsapp_dates import read_moments
-from memlab.chats.whatsapp_patterns import Stamp, Stamps
+from memlab.chats.whatsapp_patterns import Stamp, read_stamp
 from memlab.errors import MemlabError
 
 PAGE = ".html"
@@ -78,12 +78,11 @@ def is_activity_page(content: Any) -> bool:
 
 def activities_of_page(file: ExportFile, tally: Tally) -> Iterator[Activity]:
     """Yield the activities; raise MemlabError naming a time in a form that is not known."""
-    stamps = Stamps()
     dated = []
     for cell in _cells(file.content):
         if not _of_gemini(cell):
             tally.add("activities of other products left out")
-        elif found := _find_time(_LINE.split(cell[1].partition(">")[2]), stamps, file.name):
+        elif found := _find_time(_LINE.split(cell[1].partition(">")[2]), file.name):
             dated.append((*found, links("".join(cell[2:]))))
         else:
             tally.add("activities without a time left out")
@@ -108,13 +107,13 @@ def _of_gemini(cell: list[str]) -> bool:
     return len(cell) > 1 and (is_gemini(to_text(cell[0].partition(">")[2])) or any(map(_CHAT.search, cell[2:])))
 
 
-def _find_time(lines: list[str], stamps: Stamps, where: str) -> tuple[list[str], int, Stamp] | None:
+def _find_time(lines: list[str], where: str) -> tuple[list[str], int, Stamp] | None:
     """Return the lines of an activity, which of them is its time, and that time; None if no line is like one."""
     unknown = ""
     for place, line in enumerate(lines):
         if place and 12 <= len(line.strip()) <= 80 and "<" not in line and _LIKE_A_TIME.search(text := to_text(line)):
             local, *zone = _ZONE.split(plain(text), maxsplit=1)
-            if zone and (stamp := stamps.read(local)):  # the line of a prompt has no zone
+            if zone and (stamp := read_stamp(local)):  # the line of a prompt has no zone
                 return lines, place, stamp
             unknown = unknown or text
     if unknown:

@@ -26,8 +26,6 @@ from memlab.chats.values import entries_of, object_of, objects_of, text_of
 from memlab.errors import MemlabError
 
 _CARD = re.compile(r" ?<grok:render\b[^<>]*+>(?:[^<]++|<(?!/?grok:render\b))*+</grok:render>")
-_BESIDE_CHATS = {"projects": "projects left out (instructions)", "tasks": "tasks left out",
-                 "media_posts": "pictures and videos made outside of chats left out"}
 
 
 class Grok:
@@ -47,8 +45,6 @@ class Grok:
         read = []
         for file in filter(self.matches, files):
             for entry in entries_of(file):
-                for key, what in _BESIDE_CHATS.items():
-                    tally.add(what, len(objects_of(entry.get(key))))
                 for index, pair in enumerate(objects_of(entry.get("conversations"))):
                     if not isinstance(pair.get("responses"), list):
                         raise MemlabError("expected a list", fix="give the export as xAI sent it",
@@ -79,9 +75,7 @@ def _message(response: dict[str, Any], tally: Tally) -> ChatMessage | None:
     lines = [text, *_named("image", response.get("generated_image_urls")),
              *_named("file", response.get("file_attachments"))]
     spoken = "\n".join(filter(None, lines))
-    failed = not spoken and bool(response.get("error"))
-    tally.add("answers that failed left out", failed)
-    tally.add("messages without text left out", not spoken and not failed)
+    tally.add("messages without text left out", not spoken)
     return ChatMessage("user" if role == "user" else "assistant", spoken, None, said_on(response)) if spoken else None
 
 

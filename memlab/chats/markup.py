@@ -22,7 +22,7 @@ _NOT_MARKUP = re.compile(rf"<(?!{_TAG})|&(?=#[xX]?[0-9a-fA-F]{{8}})")
 _ESCAPED = {"<": "&lt;", "&": "&amp;"}
 _HIDDEN = {"script", "style"}
 _PARAGRAPHS = {"p", "h1", "h2", "h3", "h4", "h5", "h6", "pre", "table", "blockquote", "hr"}
-_LINES = {"br", "div", "tr", "ul", "ol", "section", "article", "dt", "dd"}
+_LINES = {"br", "div", "tr", "ul", "ol", "li", "section", "article", "dt", "dd"}
 
 
 def to_text(markup: str) -> str:
@@ -48,14 +48,13 @@ def to_text(markup: str) -> str:
 
 
 class _Writer(HTMLParser):
-    """The pieces of text; line feeds and blanks wait until something follows them."""
+    """The pieces of text; line feeds wait until something follows them."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
         self.pieces: list[str] = []
-        self._feeds = 0
-        self._blank = self._marked = self._in_cell = False  # marked: a list's mark stands before the next text
-        self._hidden = self._pre = self._cells = 0
+        self._feeds = self._hidden = self._pre = self._cells = 0
+        self._marked = self._in_cell = False  # marked: a list's mark stands before the next text
         self._lists: list[int] = []  # the number of the next entry; 0 for bullets
         self._link: tuple[str, int] | None = None  # address, and the piece where its text begins
 
@@ -82,13 +81,12 @@ class _Writer(HTMLParser):
         elif tag == "tr":
             self._cells = 0
         elif tag in ("td", "th"):
-            if self._cells:
-                self._close(" |")
-                self._blank = True
+            self._write(" | " if self._cells else "")
             self._cells += 1
             self._in_cell = True
 
     def handle_endtag(self, tag: str) -> None:
+        self._marked &= tag not in ("li", "ul", "ol")
         if tag in _HIDDEN:
             self._hidden = max(self._hidden - 1, 0)
         elif tag in ("ul", "ol") and self._lists:
@@ -97,57 +95,44 @@ class _Writer(HTMLParser):
             self._pre -= 1
             self._write("```" if "".join(self.pieces[-1:]).endswith("\n") else "\n```")
         elif tag == "code" and not self._pre:
-            self._close("`")
+            self._write("`")
         elif tag == "a" and self._link:
             address, start = self._link
             self._link = None
             if address.startswith(("http://", "https://")) and address not in "".join(self.pieces[start:]):
-                self._close(f" ({address})")
-        self._marked &= tag not in ("li", "ul", "ol")
+                self._write(f" ({address})")
         self._block(tag)
 
     def handle_data(self, data: str) -> None:
-        if self._pre:
-            self._write(data)
-        elif words := data.split():
-            self._blank |= data[0].isspace()
-            self._write(" ".join(words))
-            self._blank = data[-1].isspace()
-        else:
-            self._blank |= bool(data)
+        self._write(data if self._pre else re.sub(r"\s+", " ", data))
 
     def _block(self, tag: str) -> None:
         """Begin or end a block, which stands on lines of its own; in a table's cell a blank stands for it."""
         self._in_cell &= tag not in ("tr", "table")
         outer = tag in ("ul", "ol") and not self._lists
-        feeds = 2 if tag in _PARAGRAPHS or outer else int(tag in _LINES or tag == "li")
-        if feeds:
-            self._blank = self._in_cell
-            if not self._in_cell and not self._marked and not self._pre:
-                self._feeds = max(self._feeds, 1 if self._lists else feeds)
+        feeds = 2 if tag in _PARAGRAPHS or outer else int(tag in _LINES)
+        if self._in_cell:
+            self._write(" " if feeds else "")
+        elif feeds and not self._marked and not self._pre:
+            self._feeds = max(self._feeds, 1 if self._lists else feeds)
 
     def _mark(self) -> None:
         """Begin an entry of a list."""
         number = self._lists[-1] if self._lists else 0
         indent = "  " * min(max(len(self._lists) - 1, 0), MOST_INDENTS)
         self._feeds = self._feeds or 1
-        self._write(f"{indent}{number}. " if number else f"{indent}- ")
+        self._write(f"{indent}{number}. " if number else f"{indent}- ", as_it_is=True)
         self._marked = True
         if number:
             self._lists[-1] += 1
 
-    def _close(self, text: str) -> None:
-        """Write what belongs to the text before it; a blank that waits stays behind it."""
-        blank, self._blank = self._blank, False
-        self._write(text)
-        self._blank = blank
-
-    def _write(self, text: str) -> None:
-        if self._hidden:
+    def _write(self, text: str, as_it_is: bool = False) -> None:
+        last = self.pieces[-1] if self.pieces else " "
+        if not self._pre and not as_it_is and (self._feeds or last.endswith((" ", "\n"))):
+            text = text.lstrip(" ")
+        if self._hidden or not text:
             return
         if self._feeds and self.pieces:
-            self.pieces.append("\n" * self._feeds)
-        elif self._blank and self.pieces and not self._marked and not self._pre:
-            self.pieces.append(" ")
+            self.pieces[-1:] = [last.rstrip(" "), "\n" * self._feeds]
         self.pieces.append(text)
-        self._feeds, self._blank, self._marked = 0, False, False
+        self._feeds, self._marked = 0, False

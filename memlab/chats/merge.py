@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from memlab.chats.copies import goes_on
 from memlab.chats.sessions import distinct
 
 MOST_CANDIDATES = 100
@@ -94,6 +93,15 @@ def _pair(stored: Sequence[Line], new: Sequence[Line], partners: dict[int, int],
         if points:
             partners[number] = best
             free.remove(best)
+
+
+def goes_on(role: str, text: str, later: str) -> bool:
+    r"""Return whether a later text is the same, or that of an assistant who went on.
+
+    >>> goes_on("assistant", "Yes.", "Yes.\nAnd no."), goes_on("user", "Yes.", "Yes.\nAnd no.")
+    (True, False)
+    """
+    return text == later or role == "assistant" and later.startswith(f"{text}\n")
 
 
 def _role_and_text(turn: Line) -> tuple[str, str]:

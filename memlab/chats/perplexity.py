@@ -1,15 +1,12 @@
-"""Perplexity's threads, in the three structures in which people get them.
+"""Perplexity's threads, in the two structures in which people get them.
 
 * The vendor's answer to a request for data (perplexity.typeform.com/datarequest): ``conversations``, each with
   ``context_title`` and ``entries`` of ``query``, ``answer``, ``created_at`` and ``query_status``; as
   perplexity-export-convert.py of FraYoshi/perplexity-export-convert reads it.
 * Replies of the web site, which leonid-shevtsov/perplexport and its forks save, one file for each thread: ``entries``
   of ``query_str`` and ``blocks``, the answer in ``markdown_block``; src/types/conversation.ts there.
-* Files of the browser extension Perplexity Thread Exporter: ``metadata`` with ``thread_title``, and ``conversations``
-  of ``query``, ``answer``, ``timestamp`` and ``sources``; src/providers/perplexity/perplexity-types.ts of
-  Superkikim/nexus-ai-chat-importer.
 
-Times without an offset are taken as UTC. Lists of sources and proposed questions are left out and counted.
+Times without an offset are taken as UTC. Lists of sources and proposed questions are left out.
 """
 
 from __future__ import annotations
@@ -17,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from memlab.chats.conversation import ChatMessage, Conversation, Tally
 from memlab.chats.source import ExportFile
@@ -28,13 +25,6 @@ _FOLLOW_UP = re.compile(r"\[([^\[\]]*+)\]\(pplx://[^()\s]*+\)")
 _ENTRY = {"query", "answer", "query_str", "blocks"}
 
 
-class _Thread(NamedTuple):
-    title: str
-    started_on: Time
-    entries: list[dict[str, Any]]
-    key: str
-
-
 class Perplexity:
     """One session for each thread."""
 
@@ -42,50 +32,34 @@ class Perplexity:
     title: ClassVar = "Perplexity threads"
 
     def matches(self, file: ExportFile) -> bool:
-        """Return whether there is a thread with an entry of one of the three structures in the file."""
+        """Return whether there is a thread with an entry of one of the two structures in the file."""
         return file.ending == ".json" and any(
-            _ENTRY & entry.keys() for thread in _threads(file) for entry in thread.entries)
+            _ENTRY & entry.keys() for thread in _threads(file) for entry in objects_of(thread.get("entries")))
 
     def read(self, files: Sequence[ExportFile], tally: Tally) -> list[Conversation]:
         """Return the conversations."""
         return [_conversation(thread, tally) for file in filter(self.matches, files) for thread in _threads(file)]
 
 
-def _threads(file: ExportFile) -> Iterator[_Thread]:
+def _threads(file: ExportFile) -> Iterator[dict[str, Any]]:
     for holder in entries_of(file):
-        about = object_of(holder.get("metadata")) or object_of(holder.get("thread_metadata"))
-        if isinstance(holder.get("entries"), list):
-            entries = objects_of(holder["entries"])
-            titles = (holder.get("context_title"), about.get("title"), *(e.get("thread_title") for e in entries))
-            yield _Thread(next(filter(None, map(text_of, titles)), ""), _moment(about, holder), entries,
-                          _key(holder, *entries))
-        elif about:
-            yield _Thread(text_of(about.get("thread_title")), _moment(about),
-                          objects_of(holder.get("conversations")), text_of(about.get("thread_id")))
-        else:
-            for thread in objects_of(holder.get("conversations")):
-                yield _Thread(text_of(thread.get("context_title")), _moment(thread),
-                              objects_of(thread.get("entries")), _key(thread))
+        yield from [holder] if isinstance(holder.get("entries"), list) else objects_of(holder.get("conversations"))
 
 
-def _key(*holders: dict[str, Any]) -> str:
-    return next(filter(None, (text_of(holder.get("context_uuid")) for holder in holders)), "")
-
-
-def _conversation(thread: _Thread, tally: Tally) -> Conversation:
+def _conversation(thread: dict[str, Any], tally: Tally) -> Conversation:
+    about = object_of(thread.get("metadata")) or object_of(thread.get("thread_metadata"))
+    entries = objects_of(thread.get("entries"))
     messages: list[ChatMessage] = []
-    for entry in thread.entries:
+    for entry in entries:
         time = _moment(entry)
         question, answer = text_of(entry.get("query")) or text_of(entry.get("query_str")), _answer(entry)
         messages += [ChatMessage("user", question, None, time)] if question else []
         messages += [ChatMessage("assistant", answer, None, time)] if answer else []
-        sources = entry.get("sources")
-        tally.add("lists of sources left out", isinstance(sources, list) and bool(sources) or any(
-            "sources_mode_block" in block or "web_result_block" in block for block in objects_of(entry.get("blocks"))))
-        proposed = entry.get("related_queries") or entry.get("related_query_items")
-        tally.add("proposed questions left out", len(proposed) if isinstance(proposed, list) else 0)
         tally.add("questions without an answer", bool(question) and not answer)
-    return Conversation(thread.title, messages, thread.started_on, key=thread.key)
+    titles = (thread.get("context_title"), about.get("title"), *(entry.get("thread_title") for entry in entries))
+    keys = (holder.get("context_uuid") for holder in (thread, *entries))
+    return Conversation(next(filter(None, map(text_of, titles)), ""), messages, _moment({**about, **thread}),
+                        key=next(filter(None, map(text_of, keys)), ""))
 
 
 def _answer(entry: dict[str, Any]) -> str:
@@ -97,6 +71,6 @@ def _answer(entry: dict[str, Any]) -> str:
     return _FOLLOW_UP.sub(r"\1", next(filter(None, map(text_of, texts)), ""))
 
 
-def _moment(*holders: dict[str, Any]) -> Time:
-    time = said_on({key: value for holder in holders for key, value in holder.items()})
+def _moment(holder: dict[str, Any]) -> Time:
+    time = said_on(holder)
     return time.replace(tzinfo=UTC) if isinstance(time, datetime) else time

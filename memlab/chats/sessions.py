@@ -1,68 +1,43 @@
-"""Sessions made of conversations, named and dated: one for each, or one for each day or stretch without a pause."""
+"""Sessions made of conversations, named and dated: one for each, or one for each day."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta, tzinfo
+from datetime import datetime, tzinfo
 from itertools import pairwise
+from typing import Literal
 
 from memlab.chats.conversation import ChatMessage, Conversation, Tally, first_words
 from memlab.chats.times import FIX, UnreadTime
 from memlab.errors import MemlabError
-from memlab.runtime.clock import Clock, has_offset
+from memlab.runtime.clock import Clock
 from memlab.text.display import printable_line, replace_surrogates, shorten
 
 NAME_WIDTH = 80
 
 
-@dataclass(frozen=True)
-class Cut:
-    """Where a conversation is cut into sessions.
+Split = Literal["day", "conversation", "auto"]
+"""Where conversations are cut into sessions: at midnight, nowhere, or at midnight where they are ``endless``.
 
-    days: at midnight. pause: where nobody wrote for so long. Neither: nowhere. ``endless_only`` leaves conversations
-    that end whole, and cuts channels and chats.
-    """
-
-    days: bool = False
-    pause: timedelta | None = None
-    endless_only: bool = False
-
-
-def parse_cut(text: str) -> Cut:
-    """Read a cut: day, hours of silence, conversation, or auto.
-
-    Only ``day`` keeps the as-of rule, since a session is dated by its first message and days count.
-
-    >>> parse_cut("4h").pause, parse_cut("auto").endless_only
-    (datetime.timedelta(seconds=14400), True)
-    """
-    named = {"auto": Cut(days=True, endless_only=True), "conversation": Cut(), "day": Cut(days=True)}
-    if text in named:
-        return named[text]
-    if re.fullmatch(r"[1-9][0-9]{0,5}h", text):
-        return Cut(pause=timedelta(hours=int(text[:-1])))
-    raise MemlabError(f"'{text:.40}' is no cut", where="--split",
-                      fix="give day, hours of silence such as 4h, conversation, or auto")
+Only ``day`` keeps the as-of rule, since a session is dated by its first message and days count.
+"""
 
 
 @dataclass(frozen=True)
 class ChatSession:
     """A session to write.
 
-    said_on: the local time of its first message, None if the export states no time. part: 0 for the first session of a
-    conversation, counted on where it is cut.
+    said_on: the local time of its first message, None if the export states no time.
     """
 
     name: str
     said_on: datetime | None
     turns: tuple[ChatMessage, ...]
-    part: int = 0
 
 
-def to_sessions(conversations: Iterable[Conversation], cut: Cut, zone: tzinfo, tally: Tally) -> list[ChatSession]:
+def to_sessions(conversations: Iterable[Conversation], split: Split, zone: tzinfo, tally: Tally) -> list[ChatSession]:
     """Return the sessions in the order of time, those without a date first; each name occurs once.
 
     zone: time zone of the dates; times that an export states without a zone stay as they are. Raises MemlabError for an
@@ -81,9 +56,7 @@ def to_sessions(conversations: Iterable[Conversation], cut: Cut, zone: tzinfo, t
         unread = [t for t in (*(m.said_on for m in messages), conversation.started_on) if isinstance(t, UnreadTime)]
         for time in unread:
             tally.add("times that cannot be read left out", kind=f"{time.field} {time.value}")
-        seconds = [(m.said_on if has_offset(m.said_on) else local.replace(tzinfo=zone)).timestamp() if local else None
-                   for m, local in zip(messages, times)]
-        for number, part in enumerate(_cut(times, seconds, cut, conversation.endless)):
+        for part in _parts(times, split == "day" or split == "auto" and conversation.endless):
             said_on = [moment for moment in times[part] if moment]
             start = said_on[0] if said_on else None
             if start is None and conversation.started_on:
@@ -93,7 +66,7 @@ def to_sessions(conversations: Iterable[Conversation], cut: Cut, zone: tzinfo, t
                                   where=place, fix=f"{FIX}, into a field timestamp; or remove the field")
             tally.add("sessions that run over several days, dated by their first message (--split day cuts them)",
                       len({moment.date() for moment in said_on}) > 1)
-            parts.append((title, ChatSession(_name(title, start), start, tuple(messages[part]), number)))
+            parts.append((title, ChatSession(_name(title, start), start, tuple(messages[part]))))
     tally.add("sessions without a date, which every question may see", sum(s.said_on is None for _, s in parts))
     parts.sort(key=lambda part: (str(part[1].said_on or ""), part[0], [m.text for m in part[1].turns]))
     sessions = [session for _, session in parts]
@@ -127,19 +100,12 @@ def _name(title: str, start: datetime | None) -> str:
     return " ".join(filter(None, [f"{start:%Y-%m-%d}" if start else "", label])) or "chat"
 
 
-def _cut(times: Sequence[datetime | None], seconds: Sequence[float | None], cut: Cut, endless: bool
-         ) -> Iterator[slice]:
-    """Yield the places of each part of a conversation; a message without a date stays with the one before it.
-
-    times: of its messages, by the clock of the dates. seconds: the same since 1970, since a clock that is put forward
-    is no silence.
-    """
+def _parts(times: Sequence[datetime | None], by_days: bool) -> Iterator[slice]:
+    """Yield the places of each part of a conversation; a message without a date stays with the one before it."""
     first = 0
-    dated = [(place, local, at) for place, (local, at) in enumerate(zip(times, seconds)) if local and at is not None]
-    for (_, last, before), (place, local, at) in pairwise(dated):
-        if (endless or not cut.endless_only) and (
-                cut.days and local.date() != last.date() or
-                cut.pause is not None and at - before >= cut.pause.total_seconds()):
+    dated = [(place, time.date()) for place, time in enumerate(times) if time]
+    for (_, before), (place, day) in pairwise(dated):
+        if by_days and day != before:
             yield slice(first, place)
             first = place
     if times:

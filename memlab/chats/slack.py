@@ -50,7 +50,6 @@ class Slack:
         read = []
         for name in sorted(channels):
             read += _conversations(people.channel(name), channels[name], people, tally)
-        tally.add("people who are no longer members; they keep their names", people.left())
         tally.add("ids of people whom users.json does not name", len(people.unknown))
         return read
 

@@ -26,9 +26,6 @@ _ORDER = ("title", "name", "rich_text_title", "subtitle", "label", "caption", "t
 _APART = {"confirm", "options", "option_groups", "placeholder", "style"}
 _EMPTY = {"", "actions", "context_actions", "divider"}
 _WORD = re.compile(r"[^\W_]+")
-_NUMBER = re.compile(r"\A\s*+\d++\. ")
-LOOKED_UP = 2_000_000
-"""Characters that are searched for the lines of blocks in the text of a message: its 40,000 at most for 50 lines."""
 
 
 def same(text: str, lines: Sequence[str]) -> str:
@@ -47,16 +44,11 @@ def with_lines(text: str, lines: Sequence[str]) -> str:
     >>> with_lines("I agree", ["Rita: We launch in May", "I _agree_"])
     'I agree\\nRita: We launch in May'
     """
-    words, found = _words(text), [_words(_NUMBER.sub("", line)) for line in lines]
-    whole = " ".join("".join(found).split())
-    if words and f" {whole} " in words:
-        return text
-    held, left, new = {_words(line) or line.strip() for line in text.split("\n")}, LOOKED_UP, []
-    for line, key in zip(lines, found):
-        sought, within = (key, words) if key else (line.strip(), text)
-        stands = sought in held or left > 0 and sought in within
-        left -= len(within)
-        if not stands:
+    words, held = _words(text), {_words(line) or line.strip() for line in text.split("\n")}
+    new = []
+    for line in lines:
+        key = _words(line)
+        if (key or line.strip()) not in held and (key not in words if key else line.strip() not in text):
             new.append(line)
     return "\n".join([text, *new] if text else new)
 
@@ -97,7 +89,7 @@ class Cards:
             lines = self._rich(block)
         elif kind in ("table", "data_table"):
             lines = [*self.blocks(block.get("caption")), *self._rows(block.get("rows"))]
-        elif kind in ("image", "video", "file", "call"):
+        elif kind in ("image", "video", "file"):
             lines = self._named(kind, block)
         else:
             lines = self._parts(block)
@@ -117,8 +109,7 @@ class Cards:
     def _named(self, kind: str, block: dict[str, Any]) -> list[str]:
         if kind == "file" and object_of(block.get("file")):
             return _lines(file_text(object_of(block.get("file"))))
-        call = object_of(object_of(block.get("call")).get("v1"))
-        names = [*self.blocks(block.get("title")), *self.blocks(block.get("alt_text")), *self.blocks(call.get("name"))]
+        names = [*self.blocks(block.get("title")), *self.blocks(block.get("alt_text"))]
         return [placeholder(kind, ", ".join(dict.fromkeys(names))), *self.blocks(block.get("description"))]
 
     def _rows(self, rows: object) -> list[str]:
@@ -132,11 +123,7 @@ class Cards:
         if kind == "rich_text":
             return [line for element in elements for line in self._rich(element)]
         if kind == "rich_text_list":
-            indent, offset = (block.get(key) if isinstance(block.get(key), int) else 0 for key in ("indent", "offset"))
-            mark = "    " * min(max(indent or 0, 0), 8)
-            return [f"{mark}{f'{number}.' if block.get('style') == 'ordered' else '•'} {' '.join(lines)}"
-                    for number, element in enumerate(elements, start=1 + (offset or 0))
-                    if (lines := self._rich(element))]
+            return [f"• {' '.join(lines)}" for element in elements if (lines := self._rich(element))]
         lines = _lines("".join(map(self._element, elements)))
         return [f"> {line}" for line in lines] if kind == "rich_text_quote" else lines
 
@@ -147,8 +134,7 @@ class Cards:
         if kind == "link":
             return link(text_of(element.get("url")), literal(text_of(element.get("text"))))
         if kind == "emoji":
-            tone = element.get("skin_tone")
-            return f":{text_of(element.get('name'))}:" + (f":skin-tone-{tone}:" if isinstance(tone, int) else "")
+            return f":{text_of(element.get('name'))}:"
         if kind in _MENTIONS:
             return self._people.mention(kind, text_of(element.get(_MENTIONS[kind])))
         if kind == "date":
@@ -193,14 +179,10 @@ def file_text(file: dict[str, Any]) -> str:
     """Name a file; what Slack heard in a voice message stands after its name.
 
     >>> file_text({"title": "Plan", "filetype": "quip"}), file_text({"name": "a.png", "mimetype": "image/png"})
-    ('[canvas: Plan]', '[image: a.png]')
+    ('[file: Plan]', '[image: a.png]')
     """
     if file.get("mode") in ("tombstone", "hidden_by_limit"):
         return placeholder("file")
-    title, kinds = file.get("title") or file.get("name"), {text_of(file.get(key)) for key in ("mode", "filetype")}
-    for kind, marks in (("canvas", {"canvas", "quip"}), ("list", {"list"}), ("email", {"email"})):
-        if kinds & marks:
-            return placeholder(kind, title)
     heard = object_of(object_of(file.get("transcription")).get("preview")).get("content")
     named = attachment(file.get("name") or file.get("title"), file.get("mimetype"))
     return "\n".join(filter(None, [named, literal(text_of(heard))]))

@@ -17,9 +17,6 @@ from memlab.chats.source import ExportFile
 from memlab.chats.times import read_time
 from memlab.chats.values import object_of, objects_of, text_of
 
-MOST_NAME = 80
-"""Characters of a name, as in Slack itself: each mention repeats it."""
-
 _MARK = re.compile(r"<([^<>|]+)(?:\|([^<>]*))?>")
 
 
@@ -34,12 +31,11 @@ class People:
                        for user in objects_of(file.content)}
         display = {key: _name(user) for key, user in self._users.items()}
         shared = Counter(display.values())
-        self._names = {key: name if shared[name] == 1 else f"{name} ({_short(self._users[key].get('name')) or key})"
+        self._names = {key: name if shared[name] == 1 else f"{name} ({text_of(self._users[key].get('name')) or key})"
                        for key, name in display.items()}
         self._channels = {text_of(entry.get("id")): entry for file in files
                           if file.stem in ("channels", "groups", "dms", "mpims") for entry in objects_of(file.content)}
         self._labels: dict[str, str] = {}  # of groups and channels, by id, as the texts read so far state them
-        self._spoke: set[str] = set()
         self.unknown: set[str] = set()
 
     def name(self, key: str, otherwise: str = "") -> str:
@@ -59,7 +55,6 @@ class People:
     def speaker(self, message: dict[str, Any]) -> tuple[str | None, bool]:
         """Return who wrote a message, and whether it is a bot."""
         key = text_of(message.get("user")) or text_of(object_of(message.get("comment")).get("user"))
-        self._spoke.add(key)
         user = self._users.get(key, {})
         bot = bool(message.get("subtype") in ("bot_message", "slackbot_response") or user.get("is_bot") is True
                    or key == "USLACKBOT" or message.get("bot_id") and not (user or key))
@@ -72,10 +67,6 @@ class People:
             self._names[key] = name
         return (self.name(key) if key else text_of(message.get("username"))) or None, False
 
-    def left(self) -> int:
-        """Count the people who wrote something and are marked as deleted."""
-        return sum(self._users.get(key, {}).get("deleted") is True for key in self._spoke)
-
     def plain(self, value: object) -> str:
         """Return a marked-up text with names in the place of ids, links as they read, and no HTML entities."""
         return literal(_MARK.sub(self._mark, text_of(value))).strip()
@@ -85,7 +76,7 @@ class People:
         if kind == "user":
             return f"@{self.name(key, self._labels.get(key, ''))}"
         if kind == "channel":
-            return f"#{_short(self._channels.get(key, {}).get('name')) or self._labels.get(key, key)}"
+            return f"#{text_of(self._channels.get(key, {}).get('name')) or self._labels.get(key, key)}"
         return f"@{self._labels.get(key, key)}"
 
     def _mark(self, match: re.Match[str]) -> str:
@@ -97,7 +88,7 @@ class People:
             return label or moment(values[0])
         key = values[0] if values else kind
         if label:
-            self._labels[key] = _short(label.lstrip("@#"))
+            self._labels[key] = label.lstrip("@#")
         return self.mention({"@": "user", "#": "channel"}.get(target[0], "broadcast"), key)
 
 
@@ -131,8 +122,4 @@ def moment(value: object) -> str:
 def _name(user: dict[str, Any]) -> str:
     profile = object_of(user.get("profile"))
     return next((name for holder, key in ((profile, "display_name"), (profile, "real_name"), (user, "real_name"),
-                                          (user, "name"), (user, "id")) if (name := _short(holder.get(key)))), "")
-
-
-def _short(name: object) -> str:
-    return text_of(name)[:MOST_NAME]
+                                          (user, "name"), (user, "id")) if (name := text_of(holder.get(key)))), "")

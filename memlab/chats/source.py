@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import io
-import zipfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from memlab.chats.archives import ENDINGS, ZIP, read_file, read_folder, read_zip
+from memlab.chats.archives import ENDINGS, ZIP, ExportReader
 from memlab.errors import MemlabError
 from memlab.runtime.foreign import load_json
 from memlab.runtime.paths import nearest
@@ -54,18 +51,12 @@ def open_export(path: Path, max_mb: float = MAX_MB) -> list[ExportFile]:
     ``max_mb``: limit of all these files together, unpacked, in MB. A file that cannot be read keeps its fault. Raises
     MemlabError where the export as a whole cannot be read, is too large or holds no such file.
     """
-    limit = int(max_mb * 1e6)
+    if not path.exists():
+        near = nearest(path)
+        raise MemlabError("there is no such file or folder", where=str(path),
+                          fix=f"did you mean {near}?" if near else "")
     try:
-        if path.is_dir():
-            raw = read_folder(path, limit)
-        elif not path.is_file():
-            near = nearest(path)
-            raise MemlabError("there is no such file or folder", where=str(path),
-                              fix=f"did you mean {near}?" if near else "")
-        elif path.suffix.lower() == ZIP or zipfile.is_zipfile(path):
-            raw = read_zip(path, limit)
-        else:
-            raw = read_file(path, limit)
+        raw = ExportReader(path, int(max_mb * 1e6)).files()
         files = [ExportFile(name, fault=data) if isinstance(data, MemlabError) else parse(name, data)
                  for name, data in raw]  # one by one: the bytes of one are held at a time
     except OSError as fault:
@@ -79,53 +70,35 @@ def open_export(path: Path, max_mb: float = MAX_MB) -> list[ExportFile]:
 
 def parse(name: str, data: bytes) -> ExportFile:
     """Return the file with its content, or with its fault."""
-    if name.lower().endswith(".jsonl"):
-        return _lines(name, data)
+    encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    ending = PurePosixPath(name).suffix.lower()
     try:
-        text = data.decode(_encoding(data))
+        text = data.decode(encoding)
+        if ending == ".jsonl":
+            return _lines(name, text)
+        return ExportFile(name, text if ending in (".txt", ".html") else load_json(text))
     except UnicodeDecodeError as fault:
-        return _damage(name, f"byte {fault.start} is not {fault.encoding.upper()}", "save it as UTF-8")
-    if name.lower().endswith((".txt", ".html")):
-        return ExportFile(name, text)
-    try:
-        return ExportFile(name, load_json(text))
+        place = f"{name}, line {data[:fault.start].count(10) + 1}"
+        return _damage(place, f"byte {fault.start} is not {fault.encoding.upper()}", "save it as UTF-8")
     except ValueError as fault:
-        if name.lower().endswith(".json") or not text.strip():
+        if ending == ".json" or not text.strip():
             return _damage(name, f"this is not JSON, or it is cut off ({str(fault)[:80]})", "copy the export again")
         return ExportFile(name, text)
 
 
-def _encoding(data: bytes) -> str:
-    return "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
-
-
-def _text_lines(data: bytes) -> Iterator[str]:
-    """Yield the lines one by one, each with its line feed; raise UnicodeDecodeError where one is no text."""
-    if (encoding := _encoding(data)) == "utf-16":
-        yield from io.TextIOWrapper(io.BytesIO(data), encoding, newline="\n")
-        return
-    for line in io.BytesIO(data):  # decoded each for itself, so that a fault is that of its line
-        yield line.decode(encoding)
-        encoding = "utf-8"  # a mark stands before the first line alone
-
-
-def _lines(name: str, data: bytes) -> ExportFile:
+def _lines(name: str, text: str) -> ExportFile:
     values = []
-    number = 0
-    try:
-        for number, line in enumerate(_text_lines(data), start=1):
-            if not line.strip():
-                continue
-            try:
-                values.append((number, load_json(line)))
-            except ValueError as fault:
-                if number > 1 and not line.endswith("\n"):  # the writer was interrupted
-                    return ExportFile(name, values, cut=True)
-                return _damage(name, f"this is not JSON ({str(fault)[:80]})", "correct or remove the line", number)
-    except UnicodeDecodeError as fault:
-        return _damage(name, f"byte {fault.start} is not {fault.encoding.upper()}", "save it as UTF-8", number + 1)
+    lines = text.split("\n")
+    for number, line in enumerate(lines, start=1):
+        try:
+            values += [(number, load_json(line))] if line.strip() else []
+        except ValueError as fault:
+            if 1 < number == len(lines):  # the writer was interrupted
+                return ExportFile(name, values, cut=True)
+            return _damage(f"{name}, line {number}", f"this is not JSON ({str(fault)[:80]})",
+                           "correct or remove the line")
     return ExportFile(name, values)
 
 
-def _damage(name: str, what: str, fix: str, line: int | None = None) -> ExportFile:
-    return ExportFile(name, fault=MemlabError(what, where=name if line is None else f"{name}, line {line}", fix=fix))
+def _damage(where: str, what: str, fix: str) -> ExportFile:
+    return ExportFile(where.partition(", line ")[0], fault=MemlabError(what, where=where, fix=fix))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, NamedTuple
@@ -18,10 +18,10 @@ from typing import ClassVar, NamedTuple
 from memlab.chats.content import placeholder
 from memlab.chats.conversation import ChatMessage, Conversation, Tally
 from memlab.chats.source import ExportFile
-from memlab.chats.whatsapp_cldr import DateOrder as DateOrder
 from memlab.chats.whatsapp_cldr import plain
-from memlab.chats.whatsapp_dates import ISLAMIC, read_moments
-from memlab.chats.whatsapp_patterns import Stamp, Stamps
+from memlab.chats.whatsapp_dates import OTHER_CALENDARS, read_moments
+from memlab.chats.whatsapp_patterns import DateOrder as DateOrder
+from memlab.chats.whatsapp_patterns import Stamp, begins_with_stamp
 from memlab.chats.whatsapp_words import (
     MARKS,
     drop_edit_mark,
@@ -36,7 +36,6 @@ from memlab.errors import MemlabError
 HEAD = 90
 """Characters at the beginning of a line that may hold a date; the longest of CLDR has some 60."""
 
-_NAMED = re.compile(r"[^:\n]{1,60}: ")
 _SPEAKER = re.compile(r"([^\n]{1,100}?):(?: |$)(.*)", re.DOTALL)
 _MARKS = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
 _ALIKE = re.compile(r"(?:\[[^\]\n]{6,60}\] ?|[^\n]{6,60}? [-–] )[^:\n]{1,60}: ")
@@ -60,40 +59,19 @@ class WhatsAppLine(NamedTuple):
     text: str
 
 
-def split_line(raw: str, stamps: Stamps) -> WhatsAppLine | None:
+def split_line(raw: str) -> WhatsAppLine | None:
     """Return the parts of a line; None if it does not begin with a date.
 
-    >>> line = split_line("[31/12/23, 9:15:04\\u202fPM] Ann: Hi", Stamps())
+    >>> line = split_line("[31/12/23, 9:15:04\\u202fPM] Ann: Hi")
     >>> line.stamp.time, line.stamp.period, line.text, line.layout.brackets
     (('9', '15', '04'), 'pm', 'Ann: Hi', True)
     """
     head = raw[:HEAD]
-    short = plain(head)
-    for date, end, separator in _candidates(short):
-        if stamp := stamps.read(date):
-            text = raw[_place(head, end):].removeprefix(" ")
-            return WhatsAppLine(LineLayout(separator == "]", separator, stamp.skeleton), stamp, raw, text)
-    return None
-
-
-def _candidates(short: str) -> Iterator[tuple[str, int, str]]:
-    """Yield what may be the date of a line, where it ends, and what ends it.
-
-    iPhones of 2016 wrote a colon after the date, and some phones a comma.
-    """
-    if short.startswith("["):
-        if (end := short.find("]")) > 0:
-            yield short[1:end].strip(), end + 1, "]"
-        return
-    for separator in (" - ", " – ", ": ", ", "):
-        end = short.find(separator)
-        for _ in range(3):
-            if end < 0:
-                break
-            after = end + len(separator)
-            if separator in (" - ", " – ") or _NAMED.match(short, after):
-                yield short[:end].strip(), after, separator
-            end = short.find(separator, after)
+    if (found := begins_with_stamp(plain(head))) is None:
+        return None
+    stamp, separator, end = found
+    text = raw[_place(head, end):].removeprefix(" ")
+    return WhatsAppLine(LineLayout(separator == "]", separator, stamp.skeleton), stamp, raw, text)
 
 
 def _place(head: str, end: int) -> int:
@@ -121,9 +99,8 @@ class WhatsApp:
 
     def matches(self, file: ExportFile) -> bool:
         """Return whether one of the first lines begins with a date as phones write it."""
-        stamps = Stamps()
-        lines = _lines(file.content[:5000], stamps)[:8] if isinstance(file.content, str) else []
-        return any(split_line(line, stamps) for line in lines) or _is_alike(file, lines)
+        lines = _lines(file.content[:5000])[:8] if isinstance(file.content, str) else []
+        return any(map(split_line, lines)) or _is_alike(file, lines)
 
     def read(self, files: Sequence[ExportFile], tally: Tally) -> list[Conversation]:
         """Return the chats; raise MemlabError where no date can be read."""
@@ -144,17 +121,17 @@ class WhatsApp:
             opened, body = (line, at), [line.text, *rest]
         messages += _message(opened, body, tally)
         if opened is None:
-            islamic = any(part.isdecimal() and int(part) in ISLAMIC for part in blocks[0][0].stamp.date)
-            fix = "set the phone to the Gregorian calendar and export again" if islamic else "give --dates"
+            other = any(part.isdecimal() and int(part) in OTHER_CALENDARS for part in blocks[0][0].stamp.date)
+            fix = "set the phone to the Gregorian calendar and export again" if other else "give --dates"
             raise MemlabError(f"no date can be read as {reading.order.value}", where=file.name, fix=fix)
         return Conversation(_title(file), messages, endless=True)
 
 
-def _lines(text: str, stamps: Stamps) -> list[str]:
+def _lines(text: str) -> list[str]:
     """Return the lines of a file; where most of what follows a CR LF is dated, a line feed alone ends no line."""
     records = text.split("\r\n")
     filled = [record for record in records[1:] if record.strip()]
-    whole = 2 * sum(split_line(record, stamps) is not None for record in filled) > len(filled)
+    whole = 2 * sum(split_line(record) is not None for record in filled) > len(filled)
     return records if whole else text.replace("\r\n", "\n").split("\n")
 
 
@@ -167,12 +144,11 @@ def _is_alike(file: ExportFile, lines: Sequence[str]) -> bool:
 
 def _blocks(file: ExportFile, tally: Tally) -> list[tuple[WhatsAppLine, list[str]]]:
     """Return each dated line with the lines that follow it; all in the layout that most have."""
-    stamps = Stamps()
-    found = [(raw, split_line(raw, stamps)) for raw in _lines(file.content, stamps)]
+    found = [(raw, split_line(raw)) for raw in _lines(file.content)]
     layouts = Counter(line.layout for _, line in found if line)
     if not layouts:
         first = plain(next((raw for raw, _ in found if raw.strip()), "")[:40])
-        raise MemlabError(f"its dates have a form that no phone writes by Unicode's CLDR ('{first}...')",
+        raise MemlabError(f"its dates have a form that memlab does not know ('{first}...')",
                           where=file.name, fix="set the phone's region to the one of its language and export again")
     usual = layouts.most_common(1)[0][0]
     blocks: list[tuple[WhatsAppLine, list[str]]] = []

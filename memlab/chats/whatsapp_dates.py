@@ -5,22 +5,21 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from datetime import date, datetime, timedelta
-from functools import cache
+from datetime import date, datetime
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from memlab.chats.whatsapp_cldr import ORDERS, DateOrder, LocaleWords, cldr, compile_pattern
-from memlab.chats.whatsapp_patterns import Stamp
+from memlab.chats.whatsapp_cldr import LocaleWords, locale_words
+from memlab.chats.whatsapp_patterns import DateOrder, Stamp
 
-SAMPLE = 50
-"""Lines that are compared with what each locale writes, where a chat allows several orders of dates."""
+_FIELDS = {DateOrder.DAY_FIRST: "dMy", DateOrder.MONTH_FIRST: "Mdy", DateOrder.YEAR_FIRST: "yMd",
+           DateOrder.YEAR_DAY_FIRST: "ydM"}
 
 FIRST_YEAR = 2009
 """WhatsApp began; a reading with an earlier year is wrong."""
 
-ISLAMIC = range(1430, 1500)
-"""Years of the Islamic calendar since 2009; its days differ by country."""
+OTHER_CALENDARS = range(1388, 1500)
+"""Years of the Persian and the Islamic calendar since 2009, which are refused."""
 
 
 class DateReading(NamedTuple):
@@ -38,7 +37,7 @@ def read_moments(stamps: Sequence[Stamp], order: DateOrder | None = None) -> Dat
     """Read the dates of a chat in an order, or in the one that fits.
 
     Impossible days decide (there is no month 13), then the order of time (messages are sorted), then the shorter chat,
-    then what most locales that write such dates and times mean.
+    then the style: the month stands first only beside slashes and AM or PM, without zeros before numbers.
     """
     hours = _meanings(stamps, lambda stamp: stamp.period, lambda words: words.hours)
     months = _meanings(stamps, lambda stamp: stamp.month, lambda words: words.months)
@@ -62,8 +61,8 @@ def read_moments(stamps: Sequence[Stamp], order: DateOrder | None = None) -> Dat
         if len(common) < len(orders):
             orders, reason = common, why
     if len(orders) > 1:
-        votes = usual_orders(stamps[:SAMPLE])
-        orders.sort(key=lambda known: -votes[known])
+        usual = DateOrder.MONTH_FIRST if all(stamp.american for stamp in stamps) else DateOrder.DAY_FIRST
+        orders.sort(key=lambda known: known != usual)
         reason = "assumed from the style, since the file allows several orders; --dates changes it"
     if orders[0] == DateOrder.YEAR_FIRST and len(stamps[0].date[0]) == 4:
         reason = "since the year stands first"
@@ -92,32 +91,11 @@ def _meanings(stamps: Sequence[Stamp], word: Callable[[Stamp], str],
               meanings: Callable[[LocaleWords], dict[str, Any]]) -> dict[str, Any]:
     """Return what each word of a chat means to most of the locales that have all its words, or most of them."""
     used = {word(stamp) for stamp in stamps} - {""}
-    known = [meanings(words) for words in cldr().locales.values()]
+    known = [meanings(words) for words in locale_words()]
     most = max((sum(name in names for name in used) for names in known), default=0)
     known = [names for names in known if sum(name in names for name in used) == most]
     return {name: Counter(names[name] for names in known if name in names).most_common(1)[0][0]
             for name in sorted(used) if any(name in names for names in known)}
-
-
-def usual_orders(stamps: Sequence[Stamp]) -> Counter[DateOrder]:
-    """Count the locales that write these dates and times just so, by the order of their dates."""
-
-    @cache
-    def fits(pattern: str, part: int) -> bool:
-        strict = compile_pattern(pattern, strict=True)
-        return strict is not None and all(strict.regex.fullmatch(stamp.written[part]) for stamp in stamps)
-
-    periods = {stamp.written[1].strip("0123456789:. ") for stamp in stamps} - {""}
-    between = {stamp.written[2] for stamp in stamps}
-    dates = set().union(*(words.dates for words in cldr().locales.values()))
-    orders = {pattern: ORDERS[compiled.letters] for pattern in dates
-              if (compiled := compile_pattern(pattern)) and compiled.letters in ORDERS}
-    votes: Counter[DateOrder] = Counter()
-    for words in cldr().locales.values():
-        spelled = {spelling.strip(". ") for spelling in words.spellings}
-        if between == {words.between} and periods <= spelled and any(fits(pattern, 1) for pattern in words.times):
-            votes.update({orders[pattern] for pattern in words.dates if pattern in orders and fits(pattern, 0)})
-    return votes
 
 
 def _moment(day: date | None, stamp: Stamp, hours: dict[str, tuple[int, ...]]) -> datetime | None:
@@ -132,7 +110,7 @@ def _moment(day: date | None, stamp: Stamp, hours: dict[str, tuple[int, ...]]) -
 
 
 def _day_of(written: tuple[str, str, str], month: str, order: DateOrder, months: dict[str, int]) -> date | None:
-    fields = dict(zip(next(letters for letters, known in ORDERS.items() if known == order), written))
+    fields = dict(zip(_FIELDS[order], written))
     if month:
         fields["M"] = str(months.get(month, 0))
     if not (fields["d"].isdecimal() and fields["M"].isdecimal()):
@@ -141,17 +119,15 @@ def _day_of(written: tuple[str, str, str], month: str, order: DateOrder, months:
 
 
 def _day(year: str, month: int, day: int) -> date | None:
-    """Return the day of a date of the Gregorian, the Buddhist, the Japanese or the Persian calendar.
+    """Return the day of a date of the Gregorian, the Buddhist or the Japanese calendar.
 
-    WhatsApp began in 2009, which was 2552 and 1388. So no year of one calendar is one of another.
+    WhatsApp began in 2009, which was 2552. So no year of one calendar is one of another.
 
-    >>> _day("2567", 3, 5), _day("67", 3, 5), _day("R6", 3, 5), _day("1402", 12, 15), _day("24", 2, 30)
-    (datetime.date(2024, 3, 5), datetime.date(2024, 3, 5), datetime.date(2024, 3, 5), datetime.date(2024, 3, 5), None)
+    >>> _day("2567", 3, 5), _day("67", 3, 5), _day("R6", 3, 5), _day("24", 2, 30)
+    (datetime.date(2024, 3, 5), datetime.date(2024, 3, 5), datetime.date(2024, 3, 5), None)
     """
     era = {"R": 2018, "令和": 2018, "H": 1988, "平成": 1988}.get(year.rstrip("0123456789").strip(), 0)
     number = int(re.sub(r"\D", "", year) or 0)
-    if not era and len(year) == 4 and 1388 <= number < ISLAMIC[0]:
-        return _persian(number, month, day)
     if era:
         number += era
     elif len(year) == 4 and number >= 2400:
@@ -162,19 +138,3 @@ def _day(year: str, month: int, day: int) -> date | None:
         return date(number, month, day) if number >= FIRST_YEAR else None
     except ValueError:
         return None
-
-
-def _persian(year: int, month: int, day: int) -> date | None:
-    """Return the Gregorian day of a date of the Persian calendar, by its leap years in 33 (right from 1343 to 1472).
-
-    >>> _persian(1403, 1, 1), _persian(1403, 12, 30), _persian(1404, 1, 1), _persian(1404, 12, 30)
-    (datetime.date(2024, 3, 20), datetime.date(2025, 3, 20), datetime.date(2025, 3, 21), None)
-    """
-
-    def leap(year: int) -> bool:
-        return year % 33 in (1, 5, 9, 13, 17, 22, 26, 30)
-
-    if not 1 <= month <= 12 or not 1 <= day <= (31 if month < 7 else 30 if month < 12 else 29 + leap(year)):
-        return None
-    days = sum(365 + leap(earlier) for earlier in range(1388, year)) + 31 * min(month - 1, 6) + 30 * max(month - 7, 0)
-    return date(2009, 3, 21) + timedelta(days + day - 1)

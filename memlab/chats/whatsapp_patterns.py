@@ -1,33 +1,56 @@
-"""The date and time of a line: a text is matched against the patterns of CLDR by its shape, each digit replaced by 9.
+"""The date and time of a line, in the forms that phones write.
 
-A shape is matched once, however many lines of a file have it.
+A date is three fields between marks (``5/3/2024``, ``5. 3. 24.``, ``2024-03-05``, ``2024年3月5日``), or has the name of
+a month (``5. Mär 2024``, ``Mar 5, 2024``). A time has 24 hours, or 12 and a word for the part of the day before or
+behind it; it follows the date, or stands before it as in Vietnamese. All repetitions are bounded.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from enum import Enum
 from typing import NamedTuple
 
-from memlab.chats.whatsapp_cldr import ORDERS, DateOrder, cldr, key
+from memlab.chats.whatsapp_cldr import key, known_words
 
-MOST_MISSES = 500
-"""Shapes of one file that are none of a date; each costs a millisecond. After them, only known forms are read."""
 
-_NUMBERS = re.compile(r"\D*(?:(?:9{1,2}|9999)(?:\D+|$)){4,6}")
-"""The numbers of a date and a time: four, if the month is a word and there are no seconds, to six."""
+class DateOrder(Enum):
+    """Order of the fields of a date; the values are what the user reads."""
 
-_NINES = str.maketrans("012345678", "9" * 9)
+    DAY_FIRST = "day/month/year"
+    MONTH_FIRST = "month/day/year"
+    YEAR_FIRST = "year/month/day"
+    YEAR_DAY_FIRST = "year/day/month"
 
-Span = tuple[int, int]
+
+_YEAR = r"(?:(?:R|H|令和|平成) ?)?(?:\d{4}|\d{1,2})"
+"""Also of iPhones set to the Japanese or the Buddhist calendar: github.com/starkdmi/whats_json, test/data/calendars."""
+
+_LETTERS = r"[^\s\d\[\](),،:/-][^\d\[\](),،:/]{0,24}?"
+_BETWEEN = r" ?[-/.,年년月월] ?"
+_AROUND_NAME = r"(?: de |[.,-] ?|ê | ta’ ?| )"
+_NUMBERS = rf"(?P<first>{_YEAR}){_BETWEEN}(?P<second>\d{{1,2}}){_BETWEEN}(?P<third>{_YEAR})"
+_NAME_SECOND = (rf"(?P<first>{_YEAR}){_AROUND_NAME}(?P<second>{_LETTERS}){_AROUND_NAME}(?:del? |do |di )?"
+                rf"(?P<third>{_YEAR})")
+_NAME_FIRST = rf"(?P<first>{_LETTERS})[.]? (?P<second>\d{{1,2}})[.,]? ?(?P<third>{_YEAR})"
+_AFTER_DATE = r"(?:[日일.]| ?(?:BE|พ\.ศ\.|ค\.ศ\.|[гршҫժթ]\.|аз|ел))?"
+_TIME = (rf"(?:(?P<before>{_LETTERS}) ?)?(?P<hour>\d{{1,2}})(?:[:.]| ?h ?)(?P<minute>\d{{2}})"
+         rf"(?:(?:[:.]| min )(?P<seconds>\d{{2}})(?: s\b)?)?(?: ?ч\.| ?น\.|ê)?(?: ?(?P<after>{_LETTERS}))?")
+_GLUE = r"[,،]? ?(?:(?:a las|kl\.|ساعت|klo|às|at|um|de|à|a) )?"
+_STAMPS = tuple(stamp for date in (_NUMBERS, _NAME_SECOND, _NAME_FIRST) for stamp in (
+    f"(?P<date>{date}{_AFTER_DATE}){_GLUE}{_TIME}", f"{_TIME},? (?P<date>{date}{_AFTER_DATE})"))
+_WHOLE = tuple(map(re.compile, _STAMPS))
+_ENDS = r"(?P<end>\]| [-–] |[:,] (?=[^:\n]{1,60}: ))"
+"""What follows the date in a line; iPhones of 2016 wrote a colon, and some phones a comma."""
+_BEGUN = tuple(re.compile(rf"(?P<open>\[?) ?{stamp} ?{_ENDS}") for stamp in _STAMPS)
 
 
 class Stamp(NamedTuple):
     """The date and time of a line.
 
     date: its three fields as they stand. time: hour, minute, and second or "". month and period: their words, or "".
-    orders: those that CLDR has for a date of this shape. written: date, time, and what stands between. skeleton: the
-    date without lengths of numbers and names of months, which all lines of a file share.
+    orders: those that are possible for the date's form. skeleton: the date without its numbers and the name of its
+    month, which all lines of a file share. american: whether it is in the style of the United States.
     """
 
     date: tuple[str, str, str]
@@ -35,98 +58,56 @@ class Stamp(NamedTuple):
     month: str
     period: str
     orders: frozenset[DateOrder]
-    written: tuple[str, str, str]
     skeleton: str
+    american: bool
 
 
-class _Shape(NamedTuple):
-    date: tuple[Span, ...]
-    time: tuple[Span, ...]
-    month: str
-    period: str
-    orders: frozenset[DateOrder]
-    written: tuple[Span, Span, Span]
-    skeleton: str
+def read_stamp(text: str) -> Stamp | None:
+    """Return the date and time that a plain text is, and nothing else; None for any other text.
+
+    >>> stamp = read_stamp("5.3.2024 klo 20.28")
+    >>> stamp.date, stamp.time, stamp.skeleton
+    (('5', '3', '2024'), ('20', '28', ''), '9.9.9')
+    """
+    matches = (match for pattern in _WHOLE if (match := pattern.fullmatch(text)))
+    return next(filter(None, map(_stamp, matches)), None)
 
 
-class Stamps:
-    """The reader of the dates and times of a file; it keeps the shapes that it has seen, so each is matched once."""
-
-    def __init__(self) -> None:
-        self._shapes: dict[str, _Shape | None] = {}
-        self._forms: set[str] = set()  # of shapes that were dates, without lengths and words
-        self._misses = 0
-
-    def read(self, text: str) -> Stamp | None:
-        """Return the date and time that a plain text is, and nothing else; None for any other text.
-
-        >>> stamp = Stamps().read("5.3.2024 klo 20.28")
-        >>> stamp.date, stamp.time, list(stamp.written)
-        (('5', '3', '2024'), ('20', '28', ''), ['5.3.2024', '20.28', ' klo '])
-        """
-        sketch = text.translate(_NINES)
-        if sketch not in self._shapes:
-            if not 8 <= len(text) <= 60 or not _NUMBERS.fullmatch(sketch):
-                return None
-            self._shapes[sketch] = self._match(sketch)
-        if (shape := self._shapes[sketch]) is None:
-            return None
-        first, second, third = (text[start:end] for start, end in shape.date)
-        hour, minute, seconds = (text[start:end] for start, end in shape.time)
-        date, clock, between = (text[start:end] for start, end in shape.written)
-        return Stamp((first, second, third), (hour, minute, seconds), shape.month, shape.period, shape.orders,
-                     (date, clock, between), shape.skeleton)
-
-    def _match(self, sketch: str) -> _Shape | None:
-        form = re.sub(r"[^9/:,،-]+", " ", sketch.replace("99", "9"))
-        if self._misses >= MOST_MISSES and form not in self._forms:
-            return None
-        if shape := _shape(sketch):
-            self._forms.add(form)
-        else:
-            self._misses += 1
-        return shape
-
-
-def _splits(sketch: str) -> Iterator[tuple[Span, Span]]:
-    """Yield where a text may be cut in two, with a comma, a blank or a word between."""
-    for mark in re.finditer(r"[,،] ?| ", sketch):
-        yield (0, mark.start()), (mark.end(), len(sketch))
-        if word := cldr().glue.match(sketch, mark.end()):
-            yield (0, mark.start()), (word.end(), len(sketch))
-
-
-def _shape(sketch: str) -> _Shape | None:
-    cuts = list(_splits(sketch))
-    for date_at, time_at in (*cuts, *((right, left) for left, right in cuts)):  # date first, but in Vietnamese
-        if (date := _date(sketch, *date_at)) and (time := _time(sketch, *time_at)):
-            skeleton = re.sub("9+", "9", sketch[slice(*date_at)].replace(date[1] or "M", "M"))
-            return _Shape(date[0], time[0], key(date[1]), key(time[1]), date[2],
-                          (date_at, time_at, (min(date_at[1], time_at[1]), max(date_at[0], time_at[0]))), skeleton)
+def begins_with_stamp(line: str) -> tuple[Stamp, str, int] | None:
+    """Return the date and time at the beginning of a plain line, what ends them, and where; None if there are none."""
+    for pattern in _BEGUN:
+        match = pattern.match(line)
+        if match and (match["open"] == "[") == (match["end"] == "]") and (stamp := _stamp(match)):
+            return stamp, match["end"], match.end()
     return None
 
 
-def _date(sketch: str, start: int, end: int) -> tuple[tuple[Span, ...], str, frozenset[DateOrder]] | None:
-    """Return the places of a date's fields, its month if that is a word, and the orders that CLDR has for it."""
-    found: dict[str, tuple[tuple[Span, ...], set[DateOrder]]] = {}
-    for pattern in cldr().dates:
-        if match := pattern.regex.fullmatch(sketch, start, end):
-            month = match[1 + pattern.letters.index("M")]
-            word = "" if month.isdecimal() else month
-            if not word or key(word) in cldr().months:
-                found.setdefault(word, (tuple(match.span(n) for n in (1, 2, 3)), set()))[1].add(ORDERS[pattern.letters])
-    if not found:
+def _stamp(match: re.Match[str]) -> Stamp | None:
+    """Return what was matched; None if a word in it is no month or part of the day in any language."""
+    part = match.groupdict("")
+    fields = part["first"], part["second"], part["third"]
+    month = next((field for field in fields[:2] if not re.search(r"\d", field)), "")
+    period = part["before"] or part["after"]
+    periods, months = known_words()
+    if (month and key(month) not in months) or (period and key(period) not in periods):
         return None
-    word = min(found, key=len)
-    return found[word][0], word, frozenset(found[word][1])
+    skeleton = re.sub(r"\d+", "9", part["date"].replace(month, "M") if month else part["date"])
+    padded = any(number.startswith("0") for number in (*fields[:2], part["hour"]))
+    american = period in ("AM", "PM") and "/" in part["date"] and ":" in match[0] and not padded
+    return Stamp(fields, (part["hour"], part["minute"], part["seconds"]), key(month), key(period),
+                 _orders(fields, month), skeleton, american)
 
 
-def _time(sketch: str, start: int, end: int) -> tuple[tuple[Span, ...], str] | None:
-    """Return the places of hour, minute and second, and the word for the part of the day."""
-    for pattern in cldr().times:
-        if match := pattern.regex.fullmatch(sketch, start, end):
-            at = {letter: match.span(n) for n, letter in enumerate(pattern.letters, start=1)}
-            word = sketch[slice(*at["a"])] if "a" in at else ""
-            if not word or key(word) in cldr().periods:
-                return (at["h"], at["m"], at.get("s", (0, 0))), word
-    return None
+def _orders(fields: tuple[str, str, str], month: str) -> frozenset[DateOrder]:
+    first, _, third = fields
+    if month:
+        return frozenset({DateOrder.MONTH_FIRST if first == month else
+                          DateOrder.YEAR_FIRST if _is_year(first) else DateOrder.DAY_FIRST})
+    if _is_year(first):
+        return frozenset({DateOrder.YEAR_FIRST, DateOrder.YEAR_DAY_FIRST})
+    return frozenset({DateOrder.DAY_FIRST, DateOrder.MONTH_FIRST} | (
+        set() if _is_year(third) else {DateOrder.YEAR_FIRST}))
+
+
+def _is_year(field: str) -> bool:
+    return len(field) > 2 or not field.isdecimal()

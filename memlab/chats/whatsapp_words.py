@@ -22,7 +22,6 @@ _PLACEHOLDERS = ("media", "image", "video", "audio", "sticker", "gif", "file", "
 _IPHONE_FILE = re.compile(r"<[^<>:\n]{1,30}?\s?: ?([^<>\n]{1,200}\.\w{2,5})>")
 _ANDROID_FILE = re.compile(r"([^\n]{1,200}\.\w{2,5}) \(([^()\n]{1,40}(?:\([^()\n]{0,9}\))?)\)$")
 _GENERATED = re.compile(r"[A-Z]{3}-\d{8}-WA\d{4}\.")
-_NAMED_FILE = re.compile(r"([^\n•]{1,200}?\.\w{2,5})(?: •|) ([^\n]{1,100})$")
 _QUOTES = (("“", "”"), ("„", "“"), ("«", "»"), ("「", "」"))
 
 
@@ -92,8 +91,8 @@ def name_attachments(text: str) -> str:
 
     >>> name_attachments("IMG-20240101-WA0001.jpg (archivo adjunto)\\nThe lake!"), name_attachments("<Media omitted>")
     ('[image: IMG-20240101-WA0001.jpg]\\nThe lake!', '[media]')
-    >>> name_attachments("plan.pdf • 3 pages document omitted"), name_attachments("Bild weggelassen")
-    ('[file: plan.pdf]', '[image]')
+    >>> name_attachments("Bild weggelassen")
+    '[image]'
     """
     first, newline, caption = text.partition("\n")
     marked = first[:1] in MARKS and first != ""
@@ -104,13 +103,4 @@ def name_attachments(text: str) -> str:
     if (found := _ANDROID_FILE.match(line)) and (
             marked or _GENERATED.match(found[1]) or words().kinds.get(_key(found[2])) == "attached"):
         return attachment(found[1]) + newline + caption
-    if (found := _NAMED_FILE.match(line)) and any(
-            kind_of(tail) == "file" for tail in (found[2], *_tails(found[2]))):
-        return placeholder("file", found[1]) + newline + caption
     return _IPHONE_FILE.sub(lambda match: attachment(match[1]), text)
-
-
-def _tails(text: str) -> list[str]:
-    """Return what follows each blank of a text."""
-    parts = text.split()
-    return [" ".join(parts[start:]) for start in range(1, min(len(parts), 9))]

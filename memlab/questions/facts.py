@@ -145,8 +145,7 @@ _LEAD = re.compile(
     r"luckily|fortunately|recently|lately|currently|right now|similarly|personally|did I mention(?: that)?),? +",
     re.IGNORECASE)
 _REFUSED = re.compile(r"(?:if|unless|whether|whenever|until|where|which|who|whom|that|like|than|would|could|should|"
-                      r"might|"
-                      r"not|never)\b", re.IGNORECASE)
+                      r"might|not|never)\b", re.IGNORECASE)
 _TIMED = re.compile(rf"(?P<time>{FIXED}|{RELATIVE}),?(?: |$)", re.IGNORECASE)
 _OTHER_SUBJECT = re.compile(r"(?:he|she|they|it|you|the|there)\b")
 _NO_SUBJECT = re.compile(r"(?:even |just |also |then |recently )?(?P<past>[a-z]+) ")
@@ -232,25 +231,22 @@ _INFINITIVE = re.compile(
     r"to (?!(?:an?|the|my|our|some)\b)[a-z]+ (?:an?|the|my|our|some|up|off|out|for|in|on|with|more|money|awareness)\b")
 _DETERMINER = re.compile(r"^(?:an?|the|my|our|some) ")
 _MONEY, _FIXED, _OFTEN = re.compile(MONEY), re.compile(FIXED), re.compile(OFTEN)
-_PERFECT = re.compile("'ve|'s| have| has")
 _SPELL = re.compile(LENGTH)
 _WITHIN = re.compile(r"in (?:\d|an?|one|two|three)\b")
 _PERSON = re.compile(rf"my {KIN}$")
 
 _GERUND_OF = {f"{base.removesuffix('e')}ing": base for base in BASE.values()}
-_LIGHT = frozenset(words("""get have become make let find hear tell leave keep take give come put set do see think run
-go use"""))
-_TAKE_GERUND = frozenset(words("start finish begin try stop quit go"))
-_TAKE_RECEIVER = frozenset(words("give get buy send teach lend make"))
-_MOTION = frozenset(words("go travel fly drive move transfer return come walk hike bike head"))
-_BUYING = frozenset(words("score snag buy get purchase order book find reserve rent"))
-_GIVING = frozenset(words("give donate wear bring take send sell lend move"))
-_RECEIVING = frozenset(words("""buy get order purchase pick borrow receive adopt rent download collect earn book inherit
-learn graduate hear find come return"""))
-_TELLING = frozenset(words("adopt cancel inherit order sell lose break"))
-_PREPARING = frozenset(words("prepare practice rehearse revise save study training train"))   # for what has the date
-_STATUS = frozenset(words("married engaged promoted accepted hired"))
-_KEPT = frozenset(words("person source place occasion other"))
+_LIGHT = frozenset(words("light"))
+_TAKE_GERUND = frozenset(words("take_gerund"))
+_TAKE_RECEIVER = frozenset(words("take_receiver"))
+_MOTION = frozenset(words("motion"))
+_BUYING = frozenset(words("buying"))
+_GIVING = frozenset(words("giving"))
+_RECEIVING = frozenset(words("receiving"))
+_TELLING = frozenset(words("telling"))
+_PREPARING = frozenset(words("preparing"))   # for what has the date
+_STATUS = frozenset(words("status"))
+_KEPT = frozenset({"person", "source", "place", "occasion", "other"})
 _BELONGS = {"person": ("other", "source"), "place": ("other",), "source": ("other", "place")}
 
 
@@ -271,7 +267,6 @@ class _Event:
     base: str       # of the last verb: "buy" of "planning to buy"
     verb: str       # as a question has it: "get back", "planning to buy"
     past: str       # "got back"; empty if the clause is not in the past
-    perfect: str    # "have I" where the clause has "I've had"
     thing: str
     called: str     # the words of "called Rex"
     name: str
@@ -322,8 +317,7 @@ def _event(clause: str, time: str, named: bool) -> _Event | None:
     segments = segments[:vague]
     if time:
         segments.append(_Segment("time", time, time, "When {did} {core}?", 2.5, False))
-    perfect = f"{'have' if first else 'has'} {who}" if _PERFECT.match(clause, head.end("who")) else ""
-    return _Event(who, f"{form.first if first else form.other} {who}", base, verb, past, perfect, thing,
+    return _Event(who, f"{form.first if first else form.other} {who}", base, verb, past, thing,
                   called[0] if called else "", called["answer"] if called else "", segments, form.weight)
 
 
@@ -382,17 +376,15 @@ def _about_segment(event: _Event, place: int) -> Iterator[StatedFact]:
         answer, end = f"{answer} {event.segments[end].text}", end + 1
     around = event.around([n for n, one in enumerate(event.segments) if place <= n < end or (
         kind == "person" and n > place and one.kind != "other")])
-    asks, core, nominal = event.auxiliary, _join(event.verb, event.thing, *around), _DETERMINER.sub("the ", event.thing)
+    core, nominal = _join(event.verb, event.thing, *around), _DETERMINER.sub("the ", event.thing)
     if base in _MOTION and segment.text.startswith("to "):
         kind, answer, question, weight = "place", segment.text, "Where {did} {core}?", 2.0
     elif kind == "amount" and event.thing and base in _BUYING:
         question, core = "How much did {who} pay for {core}?", _join(nominal, *around)
     elif kind == "time" and event.past and _WITHIN.match(answer):
         kind, question, answer = "duration", "How long did it take {whom} to {core}?", answer.removeprefix("in ")
-    elif kind in ("duration", "since") and event.past and event.perfect:
-        asks, core = event.perfect, _join(event.past, event.thing, *around)
     misread = {
-        "since": event.past and not event.perfect, "frequency": event.past,
+        "since": event.past, "frequency": event.past,
         "duration": _OFTEN.match(after) or ("been" in event.verb and re.search("minute|hour", answer)),
         "time": base in _PREPARING and before in ("other", "occasion"),
         "place": before in ("source", "place") or event.verb.endswith(" back") or (
@@ -401,7 +393,7 @@ def _about_segment(event: _Event, place: int) -> Iterator[StatedFact]:
             question.startswith("Where") and (base not in _RECEIVING or after.startswith("to ")))}
     if question and answer and (event.thing or around or base == "move") and not misread.get(kind):
         whom = "me" if event.who == "I" else event.who
-        yield StatedFact(question.format(did=asks, who=event.who, whom=whom, core=core), answer, kind,
+        yield StatedFact(question.format(did=event.auxiliary, who=event.who, whom=whom, core=core), answer, kind,
                    event.weight + weight - 2)
 
 
@@ -435,7 +427,7 @@ def _definite(words: str) -> bool:
 
 
 _FORM = re.compile(r"^(?:What is the name of|How long did it|How long does it|How \w+|What)|that (?=I|my)")
-_SMALL = frozenset(words("a an the my our in at on for of to with i"))
+_SMALL = frozenset(words("small"))
 
 
 def _sound(fact: StatedFact) -> bool:

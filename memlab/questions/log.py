@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ import polars as pl
 
 from memlab.data.jsonl import Evidence, Moment, SessionLine, TurnLine
 from memlab.search.bm25 import BM25
-from memlab.search.postings import Corpus, lucene_idf
+from memlab.search.postings import Corpus
 from memlab.text.display import clean, one_line
 from memlab.text.tokenize import LUCENE_STOP_WORDS, count, normalise, words
 
@@ -21,9 +21,6 @@ NEAR = 400
 
 LONGEST = 20_000
 """Characters of a turn that are shown."""
-
-EXCERPT = 400
-"""Characters of a turn that are shown beside the question that it was proposed for."""
 
 COPY = 12
 """Fewest characters of a text that counts once: what "Yes, I do." answers depends on the turn before it."""
@@ -43,18 +40,19 @@ class Log:
         self.sessions = sessions
         self.corpora = list(dict.fromkeys(session.corpus for session in sessions))
         self._numbers = {(session.corpus, session.session): n for n, session in enumerate(sessions)}
+        self._places = [TurnPlace(n, t) for n, session in enumerate(sessions) for t in range(len(session.turns))]
+        self._own = {corpus: np.array([sessions[n].corpus == corpus for n, _ in self._places], bool)
+                     for corpus in self.corpora}
+        texts = pl.Series([self[place].text for place in self._places], dtype=pl.String)
+        self._tokens, self._lower = _tokens(texts), normalise(texts)
         copies: dict[tuple[str, str, str], list[TurnPlace]] = defaultdict(list)
-        places: dict[str, list[TurnPlace]] = {corpus: [] for corpus in self.corpora}
-        for n, session in enumerate(sessions):
-            for t in range(len(session.turns)):
-                places[session.corpus].append(TurnPlace(n, t))
-                copies[self._key(TurnPlace(n, t))].append(TurnPlace(n, t))
+        for place in self._places:
+            copies[self._key(place)].append(place)
         self._copies = {place: group for (*_, text), group in copies.items() if len(text) >= COPY and len(group) > 1
                         for place in group}
-        self._words = dict(zip(places, _indexes(self, places.values())))
 
     def __len__(self) -> int:
-        return sum(len(session.turns) for session in self.sessions)
+        return len(self._places)
 
     def __getitem__(self, place: TurnPlace) -> TurnLine:
         return self.sessions[place.session].turns[place.turn]
@@ -88,7 +86,17 @@ class Log:
         Turns are ranked by BM25; those that hold the text as it is, as a part of a word, come after them. Copies
         count once.
         """
-        found = self.merged(self._words[corpus].search(text)) if corpus in self._words else []
+        if corpus not in self._own:
+            return [], 0
+        own, n = self._own[corpus], len(self._places)
+        counts = count(self._tokens, _tokens(pl.Series([text])), (n, 1), whole=False)
+        scores = np.where(own, Corpus.of(counts.texts, counts.lengths, np.arange(n)).scores(
+            counts.queries[[0]], n, BM25.method, BM25.k1, BM25.b, BM25.delta, IDF[BM25.method]), 0)
+        ranked = np.argsort(-scores, kind="stable")[:np.count_nonzero(scores)]
+        literal = normalise(pl.Series([" ".join(text.split())]))[0]
+        held = self._lower.str.contains(literal, literal=True).to_numpy() if literal else np.zeros(n, bool)
+        parts = np.flatnonzero(held & own & (scores == 0))
+        found = self.merged(self._places[row] for row in np.concatenate([ranked, parts]))
         return found[:most], len(found)
 
     def shown(self, place: TurnPlace, *, near: bool = True) -> dict[str, Any]:
@@ -120,57 +128,9 @@ def day(moment: Moment) -> str:
     return f"{moment:%Y-%m-%d %H:%M}" if isinstance(moment, datetime) else f"{moment:%Y-%m-%d}"
 
 
-def excerpt(text: str, answer: str, most: int = EXCERPT) -> str:
-    """Return a text in one line, or of a long one the words around the answer.
-
-    >>> excerpt("We talked for long. My cat is called Tom. Then we ate.", "Tom", 30)
-    '… is called Tom. Then we …'
-    """
-    line = one_line(text)
-    if len(line) <= most:
-        return line
-    middle = max(line.find(answer), 0) + len(answer) // 2
-    start = min(max(middle - most // 2, 0), len(line) - most)
-    part = line[start:start + most]
-    part = f"… {part.partition(' ')[2] or part}" if start else part
-    return part if start + most == len(line) else f"{part.rpartition(' ')[0] or part} …"
-
-
 def _cut(text: str, most: int) -> str:
     return clean(text if len(text) <= most else f"{text[:most]}… ({len(text):,} characters)")
 
 
-class _Words(NamedTuple):
-    """The turns of a corpus (n,), one row for each of their words (row, term), and their texts in lower case (n,)."""
-
-    places: list[TurnPlace]
-    tokens: pl.DataFrame
-    texts: pl.Series
-
-    def search(self, text: str) -> list[TurnPlace]:
-        """Return the turns with a word of a text, the best first, then those that hold it as a part of a word."""
-        n, asked = len(self.places), _tokens(pl.Series([text]))
-        counts = count(self.tokens, asked, (n, 1), whole=False)
-        scores = Corpus.of(counts.texts, counts.lengths, np.arange(n)).scores(
-            counts.queries[[0]], n, BM25.k1, BM25.b, lucene_idf)
-        ranked = np.argsort(-scores, kind="stable")[:np.count_nonzero(scores)]
-        literal = normalise(pl.Series([" ".join(text.split())]))[0]
-        held = self.texts.str.contains(literal, literal=True).to_numpy() if literal else np.zeros(n, bool)
-        parts = np.flatnonzero(held & (scores == 0))
-        return [self.places[row] for row in np.concatenate([ranked, parts])]
-
-
 def _tokens(texts: pl.Series) -> pl.DataFrame:
     return words(texts, None, LUCENE_STOP_WORDS, "auto")
-
-
-def _indexes(log: Log, corpora: Iterable[list[TurnPlace]]) -> Iterator[_Words]:
-    """Yield the words of each corpus; all are tokenised at once."""
-    listed = list(corpora)
-    texts = pl.Series([log[place].text for places in listed for place in places], dtype=pl.String)
-    tokens, lower, start = _tokens(texts).sort("row"), normalise(texts), 0
-    for places in listed:
-        end = start + len(places)
-        first, last = (tokens["row"].search_sorted(row, side="left") for row in (start, end))
-        yield _Words(places, tokens[first:last].with_columns(pl.col("row") - start), lower[start:end])
-        start = end

@@ -57,15 +57,13 @@ class Change(BaseModel):
 class MarkedQuestion:
     """A question and whether it is kept; each change raises the revision.
 
-    ``first`` is its text before it was edited, ``source`` the turn that it was proposed from, and ``proposed`` the
-    answer there.
+    ``first`` is its text before it was edited, and ``source`` the turn that it was proposed from.
     """
 
     line: QuestionLine
     status: Status
     first: str
     source: TurnPlace | None = None
-    proposed: str = ""
     revision: int = 0
 
 
@@ -117,7 +115,7 @@ class Marking:
                 source = None if one.session is None or one.turn is None else TurnPlace(
                     self.log.number(one.corpus, one.session), one.turn)
                 line = QuestionLine(question=name, corpus=one.corpus, text=one.text, answer=one.answer)
-                entries[name] = MarkedQuestion(line, "proposed", one.text, source, one.answer or "")
+                entries[name] = MarkedQuestion(line, "proposed", one.text, source)
         self.entries = {name: replace(entry, revision=self.entries[name].revision + 1 if name in self.entries else 0)
                         for name, entry in entries.items()}
 

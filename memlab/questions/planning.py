@@ -11,11 +11,8 @@ from math import ceil
 
 import numpy as np
 
-from memlab.data.benchmarks import Builder
-from memlab.data.dataset import groups
 from memlab.data.jsonl import QuestionLine
 from memlab.evaluate.statistics import WANTED, Assumptions, planned_detectable, planned_power
-from memlab.questions.log import Log
 from memlab.text.display import plural
 
 ALPHA = 0.05
@@ -37,24 +34,15 @@ ASSUMPTION = (
     "more, and further questions share no session of evidence with others.")
 
 
-def sizes(log: Log, questions: Sequence[QuestionLine]) -> tuple[int, ...]:
-    """Return the sizes of the groups of questions that depend on one another, as a run forms them."""
-    marked = [question for question in questions if question.evidence]
-    corpora = {name: n for n, name in enumerate(log.corpora)}
-    build, added = Builder(), set[int]()
-    for q, question in enumerate(marked):
-        build.question(question=q, corpus=corpora[question.corpus], text=question.text, asked_on=None, name=str(q),
-                       answer=None, category="all", abstain=False, scored=True)
-        for session in dict.fromkeys(one.session for one in question.evidence):
-            number = log.number(question.corpus, session)
-            build.evidence(question=q, session=number, turn=None)
-            if number not in added:
-                added.add(number)
-                for t, turn in enumerate(log.sessions[number].turns):
-                    build.turn(corpus=corpora[question.corpus], session=number, turn=t, role=turn.role,
-                               speaker=turn.speaker, text=turn.text, name=f"{number}:{t}")
-    tables = build.tables()
-    return tuple(groups(tables["questions"], tables["evidence"], tables["turns"]).group_by("group").len()["len"].sort())
+def sizes(questions: Sequence[QuestionLine]) -> tuple[int, ...]:
+    """Return the sizes of the groups of questions that share sessions of evidence, directly or by others."""
+    groups: list[tuple[set[tuple[str, str]], int]] = []  # sessions, number of questions
+    for question in questions:
+        if cited := {(question.corpus, one.session) for one in question.evidence}:
+            joined = [group for group in groups if group[0] & cited]
+            groups = [group for group in groups if not group[0] & cited]
+            groups.append((cited.union(*(sessions for sessions, _ in joined)), 1 + sum(size for _, size in joined)))
+    return tuple(sorted(size for _, size in groups))
 
 
 @cache

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -65,28 +65,15 @@ def propose(sessions: Iterable[SessionLine], limit: int | None = 50) -> list[Pro
 def _spread(found: Iterable[tuple[ProposedQuestion, float]], limit: int) -> list[ProposedQuestion]:
     """Return the first ``limit`` questions: the kinds in turn, and sessions that gave fewer questions before others.
 
-    A question's rank falls by one for each question of its turn and its session that is taken before it.
+    A question's rank falls with each question of its kind and of its session that is taken before it.
     """
-    kinds = defaultdict[str, list[tuple[float, int, ProposedQuestion]]](list)
-    taken = Counter[tuple[str, str | None]]()
+    taken = Counter[object]()
+    ranked = []
     for place, (question, weight) in enumerate(sorted(found, key=lambda one: -one[1])):
-        level = taken[question.corpus, question.session]
-        taken[question.corpus, question.session] += 1
-        kinds[question.kind or ""].append((weight - level, place, question))
-    rounds = [(.75 * turn - weight, place, question) for entries in kinds.values() for turn, (weight, place, question)
-              in enumerate(sorted(entries, key=lambda entry: (-entry[0], entry[1])))]
-    return [question for _, _, question in sorted(rounds, key=lambda one: one[:2])[:limit]]
-
-
-def questions_of(text: str, speaker: str | None = None) -> list[str]:
-    """Return the questions of one turn of a user; a speaker with a name is asked about by that name.
-
-    >>> questions_of("My cat is called Tom, and I live in Rome.")
-    ['What is my cat called?', 'Where do I live?']
-    >>> questions_of("I bought a bike in May. Tomasz is my manager now.", "Ann")
-    ['When did Ann buy a bike?', 'What did Ann buy in May?', "Who is Ann's manager now?"]
-    """
-    return [fact.question for fact in facts_of(text, speaker)]
+        session = question.corpus, question.session
+        ranked.append((.75 * taken[question.kind] + taken[session] - weight, place, question))
+        taken.update((question.kind, session))
+    return [question for _, _, question in sorted(ranked, key=lambda one: one[:2])[:limit]]
 
 
 MOST = 2

@@ -19,15 +19,19 @@ from pydantic import ValidationError
 
 from memlab.errors import MemlabError, error_message
 from memlab.questions import planning
-from memlab.questions.log import Log, TurnPlace, excerpt
+from memlab.questions.log import Log, TurnPlace
 from memlab.questions.marking import Change, Conflict, MarkedQuestion, Marking, NewQuestion
 from memlab.questions.pool import Asked, Pools
+from memlab.text.display import shorten
 
 MOST = 1_000_000
 """Bytes of a request at most; a question with a thousand pieces of evidence has some 100,000."""
 
 SEARCHED = 500
 """Characters of a search that are read."""
+
+EXCERPT = 400
+"""Characters of a turn that are shown beside the question that it was proposed for."""
 
 FOUND = 30
 """Turns that a search shows."""
@@ -113,7 +117,7 @@ class Site:
         return {**self.about, "corpora": self.log.corpora, "turns": len(self.log),
                 "entries": [{"name": e.line.question, "corpus": e.line.corpus, "text": e.line.text, "status": e.status,
                              "evidence": len(e.line.evidence), "revision": e.revision} for e in entries],
-                "plan": planning.plan(planning.sizes(self.log, self.marking.questions())),
+                "plan": planning.plan(planning.sizes(self.marking.questions())),
                 "assumption": planning.ASSUMPTION,
                 "depth": self.pools.depth, "waiting": self.pools.waiting > 0, "fault": self.pools.fault}
 
@@ -133,12 +137,12 @@ class Site:
                                for place in sorted(places)]}
 
     def _source(self, entry: MarkedQuestion) -> dict[str, str] | None:
-        """Return the turn that a question was proposed from, or of a long turn the words around the answer."""
+        """Return the turn that a question was proposed from, or the beginning of a long one."""
         if entry.source is None:
             return None
         shown = self.log.shown(entry.source, near=False)
         return {**{name: shown[name] for name in ("speaker", "said_on", "title")},
-                "text": excerpt(self.log[entry.source].text, entry.proposed)}
+                "text": shorten(shown["text"], EXCERPT)}
 
 
 def _question_of(entry: MarkedQuestion) -> Asked:

@@ -1,4 +1,4 @@
-"""Statements of a team about things: dates, owners, prices, numbers and decisions, as questions. English only.
+"""Statements of a team about things: dates, owners, prices and decisions, as questions. English only.
 
 "The launch moved to 12 May" is asked about as "When is the launch?". A date that is moved, or a price that is raised,
 gives the same question as the one before it, so that ``memlab.questions.propose`` can take the latest.
@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from memlab.questions.rules import CLOCK, LENGTH, MONEY, MONTH, NOUNS, TITLE, UNIT, VAGUE, WEEKDAY, words
+from memlab.questions.rules import CLOCK, MONEY, MONTH, NOUNS, UNIT, VAGUE, WEEKDAY, words
 
 LABEL = re.compile(
     r"\s*(?:[*_]*(?:update|news|decision|decided|reminder|note|fyi|psa|tl;?dr|heads up|correction|final|recap|summary|"
@@ -30,14 +30,10 @@ _THING = rf"(?P<x>(?:the |our |(?=[A-Z])){NOUNS}{_MORE})"
 _TOPIC = rf"(?P<x>(?!(?:an?|my|all|most|some|any|every|no) )(?:the |our )?{NOUNS}{_MORE})"
 _OVER = rf"(?: (?:instead of|over|rather than) {NOUNS})?"
 _PRICE = rf"(?P<answer>{MONEY}(?: (?:per|a|an|each) (?:{UNIT}|seat|user|person|head|licen[cs]e)|/\w+)?)"
-_VALUE = (r"\d[\d,.]*(?:%| %)?(?: (?!(?:on|in|at|of|to|by|for|from|with|and|again|now|as|per|a)\b)[a-zA-Z]{1,12}){0,2}"
-          r"(?: (?:per|a) [a-z]{3,10})?")
 _OWNER = r"@?(?P<answer>[A-Z][\w'-]{1,24}(?: [A-Z][\w'-]{1,24}){0,2})"
 _NOW = "(?:now |still |currently |already )?"
 _BE = f"(?:is|are) {_NOW}"
 _WE = "(?:we|the team)(?:'ve| have)? (?:just |finally |all )?"
-_MEASURE = ("(?:limit|quota|target|goal|capacity|timeout|threshold|rate|headcount|uptime|latency|discount|margin|"
-            "version|retention|maximum|minimum|size|port)")
 _MOVED = "(?:moved|postponed|pushed back|pushed|delayed|rescheduled|shifted|brought forward)"
 _ENDS = (r"(?:$|,? (?:and|because|due to|since|so|now|instead|again|from now on|on top|already|as|after|at [A-Z]|"
          r"in [A-Z]|but|everyone|all|folks|guys|please|for now|then)\b)")
@@ -81,14 +77,6 @@ _RULES = tuple(TeamRule(kind, re.compile(f"{pattern}(?={_ENDS})"), question) for
     ("price", rf"(?!(?i:my|your|his|her|their|its|this) )(?P<x>(?:the |our )?(?:[\w-]+ ){{0,2}}"
               rf"(?i:budget|rent|fee|salary|invoice|bill){_MORE}) {_BE}{_PRICE}",
      "How much is {x}?"),
-    ("number", rf"(?P<x>(?:the |our |(?=[A-Z]))(?:[\w-]+ ){{0,3}}{_MEASURE}{_MORE}) {_BE}(?P<answer>{_VALUE})",
-     "What is {x}?"),
-    ("number", rf"{_THING} (?:dropped|fell|rose|grew|went up|went down|increased|decreased) from {_VALUE} to "
-               rf"(?P<answer>{_VALUE})", "What is {x}?"),
-    ("duration", rf"{_THING} (?P<verb>took|takes|lasted|lasts) (?P<answer>{LENGTH})(?P<on> (?:on|in|for) {NOUNS})?",
-     "How long {does} {x} {verb}{on}?"),
-    ("place", rf"{_THING} {_BE}(?P<answer>in room \w+|on the \w+ floor|hosted (?:on|at|in) {TITLE})",
-     "Where {be} {x}?"),
     ("decision", rf"{_WE}(?:decided|agreed) to (?P<verb>use|adopt|buy|take|keep|hire|go with|switch to|move to|migrate "
                  rf"to) (?P<answer>{NOUNS})(?P<x>{_OVER}(?: for (?:the |our )?{NOUNS})?)",
      "What did we decide to {verb}{x}?"),
@@ -104,19 +92,13 @@ _LEAD = re.compile(
     r"(?:ok(?:ay)?|so|and|but|also|just|fyi|btw|by the way|please note(?: that)?|note that|reminder(?: that)?|sorry|"
     r"heads up|yes|no|yep|from (?:today|tomorrow|now on)(?: on)?|starting today|as of (?:today|now)|quick update|"
     r"good news|morning all|hi all|hey all|then|@[\w.-]+(?=,? (?:the|our|we|I)\b)),? +", re.IGNORECASE)
-_DOUBTS = words("""if unless whether maybe might could probably perhaps should tentatively hopefully hope wish think
-guess not never suggest propose proposed either""")
+_DOUBTS = words("doubts")
 _UNSURE = re.compile(rf"\b(?:{'|'.join(_DOUBTS)})\b|n't\b|\bwould (?!cost\b)|\?", re.IGNORECASE)
-_NOBODY = frozenset(words("""I We You They He She It Nobody Somebody Someone Everyone Everybody Anyone Who This That
-There These Those What Which Here Please Today Tomorrow Yesterday Monday Tuesday Wednesday Thursday Friday Saturday
-Sunday Let My Your Their His Her"""))
-_COMMON = frozenset(words("""meeting call sync demo release deploy outage build ticket issue bug fix test page file link
-doc docs document thread thing event session task problem change part rest first last next new team price cost answer
-reason cause idea plan date deadline time day week month version number message mail email update review"""))
+_NOBODY = frozenset(words("nobody"))
+_COMMON = frozenset(words("common"))
 """What there are many of: by itself such a noun does not say which."""
-_INFINITIVES = {"closes": "close", "goes live": "go live", "goes out": "go out", "runs out": "run out", "took": "take",
-                "takes": "take", "lasted": "last", "chose": "choose", "picked": "pick", "selected": "select",
-                "launches": "launch"}
+_INFINITIVES = {"goes live": "go live", "goes out": "go out", "runs out": "run out", "chose": "choose",
+                "picked": "pick", "selected": "select", "launches": "launch"}
 
 
 def team_facts(sentence: str, speaker: str) -> Iterator[tuple[str, str, str]]:
@@ -153,7 +135,7 @@ def _fact(rule: TeamRule, match: re.Match[str], speaker: str) -> tuple[str, str,
     question = rule.question.format(**parts | {
         "x": thing if whole or owned else _inside(thing, many), "me": speaker, "be": "are" if many else "is",
         "verb": _INFINITIVES.get(verb) or verb.removesuffix("s") if inflected else verb,
-        "does": "did" if verb in ("took", "lasted") else "do" if many else "does"})
+        "does": "do" if many else "does"})
     return question, speaker if rule.kind == "mine" else answer, "owner" if owned else rule.kind
 
 

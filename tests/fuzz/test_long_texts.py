@@ -18,7 +18,6 @@ from memlab.chats.conversation import Tally
 from memlab.chats.slack_blocks import Cards, with_lines
 from memlab.chats.slack_people import People
 from memlab.chats.whatsapp import split_line
-from memlab.chats.whatsapp_patterns import Stamps
 from memlab.chats.whatsapp_words import drop_edit_mark, is_notice, name_attachments
 from memlab.data.beam import _PLAN
 from memlab.judge import rules
@@ -26,7 +25,7 @@ from memlab.judge.llm import contains_yes, first_word
 from memlab.query.classify import Rules
 from memlab.query.decompose import parts_of
 from memlab.query.expand_rules import inject_synonyms, rewrites, statement
-from memlab.questions.propose import questions_of
+from memlab.questions.facts import facts_of
 from memlab.runtime.redaction import redact
 from memlab.runtime.terminal import printable
 from memlab.search.bm25 import StemmedWords
@@ -58,7 +57,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "window_of": lambda text: window_of(text[:DATED], date(2023, 5, 20)),
     "find_expressions": lambda text: find_expressions(text[:DATED], datetime(2023, 5, 20)),
     "classify": Rules.classify, "parts_of": parts_of, "statement": statement,
-    "rewrites": lambda text: rewrites(text, 3), "inject_synonyms": inject_synonyms, "questions_of": questions_of,
+    "rewrites": lambda text: rewrites(text, 3), "inject_synonyms": inject_synonyms, "facts_of": facts_of,
     "contains_yes": contains_yes, "first_word": first_word, "abstains": rules.abstains,
     "same": lambda text: rules.same(text, "blue"), "within": lambda text: rules.within(text, "blue"),
     "split_notes": split_notes,
@@ -70,13 +69,13 @@ READERS: dict[str, Callable[[str], Any]] = {
     "sentences": extract_rules.sentences, "category": extract_rules.category,
     "states": lambda text: list(contradiction.states(text)),
     "claims": lambda text: list(contradiction.claims(text)), "values": lambda text: list(relations.values(text)),
-    "marks": lambda text: without_marks(text, [{"matched_text": text}], Tally()), "context": codex._is_context,
+    "marks": lambda text: without_marks(text, Tally()), "context": codex._is_context,
     "reminders": lambda text: claude_code._message({"type": "user", "message": {"content": text}}, Tally()),
     "commands": lambda text: claude_code._typed_text(text, Tally()),
     "slack": People([]).plain, "blocks_of_slack": lambda text: with_lines(text, text.split("\n")),
     "kinds_of_slack": lambda text: Cards(People([]), Tally()).blocks({"type": text, "text": text}),
     "attachments": name_attachments, "edited": drop_edit_mark, "notice": is_notice,
-    "dated": lambda text: split_line(text, Stamps()), "plan": lambda text: _PLAN.sub("", text),
+    "dated": split_line, "plan": lambda text: _PLAN.sub("", text),
 }
 """Name -> what reads a text."""
 

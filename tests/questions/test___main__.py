@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import http.client
 import os
-import shlex
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from memlab.questions import __main__ as command
 from tests.chat_exports import json_lines, write
@@ -19,8 +17,7 @@ from tests.questions.test_propose import LINES
 
 
 @pytest.mark.parametrize(("files", "path", "hints"), [
-    ({"chats-chatgpt/sessions.jsonl": json_lines(*LINES)}, "chats-nope", ("no such folder", "memlab import EXPORT")),
-    ({"chats-chatgpt/sessions.jsonl": json_lines(*LINES)}, "chats-chatgtp", ("did you mean 'chats-chatgpt'?",)),
+    ({"chats/sessions.jsonl": json_lines(*LINES)}, "chat", ("no such folder", "did you mean 'chats'?")),
     ({"empty/a.txt": "x"}, "empty", ("there is no sessions.jsonl in it", "memlab import EXPORT --out empty")),
     ({"export.zip": "x"}, "export.zip", ("it is a file", "memlab import export.zip")),
     ({"c/sessions.jsonl": json_lines(*LINES)}, "c/sessions.jsonl", ("memlab questions c",)),
@@ -35,12 +32,6 @@ def test_hints_say_what_to_type(tmp_path: Path, files: dict[str, object], path: 
     for hint in hints:
         assert hint in errors
     assert ".py" not in errors
-
-
-def test_the_next_command_is_read_as_it_is_printed() -> None:
-    words = shlex.split(command._next(Path("my chats, 2024")))
-    parsed = OverridesParser.create().parse_override(words[-1])
-    assert (parsed.key_or_group, parsed.value()) == ("data.path", "my chats, 2024")
 
 
 def test_faults_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

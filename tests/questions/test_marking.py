@@ -11,7 +11,7 @@ from memlab.data.custom import Custom
 from memlab.data.jsonl import QUESTIONS, Evidence, read
 from memlab.errors import MemlabError
 from memlab.questions.log import Log, TurnPlace
-from memlab.questions.marking import SKIPPED, Change, Conflict, Marking, NewQuestion
+from memlab.questions.marking import Change, Conflict, Marking, NewQuestion
 from memlab.questions.propose import propose
 from tests.chat_exports import json_lines, write
 from tests.faults.limits import largest_file
@@ -70,14 +70,6 @@ def test_what_is_skipped_or_reworded_is_not_proposed_again(folder: Path) -> None
         "Name of my pet?": "kept", "What is my cat called?": "skipped", "How much is my rent?": "skipped"}
     again.change(change("q2", text="How much is my rent?", turn=1, answer="$900"))
     assert [one.text for one in read(folder).questions] == ["Name of my pet?", "How much is my rent?"]
-
-
-def test_without_a_kept_question_there_is_no_file(folder: Path) -> None:
-    pages = opened(folder)
-    pages.change(change("q1"))
-    pages.change(change("q1", revision=1, status="proposed"))
-    assert not (folder / QUESTIONS).exists()
-    assert not (folder / SKIPPED).exists()
 
 
 def test_a_change_of_what_changed_meanwhile_is_refused(folder: Path) -> None:

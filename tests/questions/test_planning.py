@@ -7,7 +7,6 @@ import numpy as np
 from memlab.data.jsonl import Evidence, QuestionLine
 from memlab.evaluate.statistics import planned_power
 from memlab.questions.planning import further, plan, sizes
-from tests.questions.test_log import LOG
 
 
 def test_further_questions_are_the_fewest_with_the_power() -> None:
@@ -35,5 +34,5 @@ def test_questions_that_share_a_session_are_one_group() -> None:
         return QuestionLine(question=name, corpus="ann", text="Q?", evidence=[Evidence(session=session, turn=turn)])
 
     bare = QuestionLine(question="q9", corpus="ann", text="Q?")
-    assert sizes(LOG, [line("q1", "s1"), line("q2", "s1", 1), line("q3", "s2"), bare]) == (1, 2)
-    assert sizes(LOG, []) == ()
+    assert sizes([line("q1", "s1"), line("q2", "s1", 1), line("q3", "s2"), bare]) == (1, 2)
+    assert sizes([]) == ()

@@ -7,7 +7,7 @@ import json
 from memlab.data.jsonl import SessionLine
 from memlab.questions.log import TurnPlace
 from memlab.questions.pool import Asked, pool
-from memlab.questions.propose import ProposedQuestion, propose, questions_of
+from memlab.questions.propose import ProposedQuestion, propose
 from memlab.store import Store
 from tests.small import lexical
 
@@ -59,13 +59,6 @@ def test_a_question_names_its_corpus_turn_and_answer_and_is_asked_once_in_each_c
                                  ProposedQuestion("bob", "How much is my rent?", "c", 0, "$100", "amount")]
 
 
-def test_an_assistant_is_read_only_where_it_restates_what_the_user_said() -> None:
-    said = {"role": "assistant", "text": "I bought a boat in May. You mentioned that you bought a lamp at IKEA."}
-    line = SessionLine.model_validate({"corpus": "ann", "session": "s", "said_on": None, "turns": [said]})
-    assert [(one.text, one.answer) for one in propose([line])] == [
-        ("Where did I buy a lamp?", "at IKEA"), ("What did I buy at IKEA?", "a lamp")]
-
-
 def session(name: str, *texts: str, corpus: str = "ann", said_on: str | None = None, speaker: str | None = None
             ) -> SessionLine:
     turns = [{"role": "user", "text": text, "speaker": speaker} for text in texts]
@@ -84,7 +77,3 @@ def test_what_changed_is_asked_about_as_it_was_said_last_and_what_is_repeated_as
     assert (plan.text, plan.answer, plan.session) == ("How much does the Pro plan cost?", "55 euros", "s2")
     managers = propose(said("My manager is Eva.", "My manager is Tomasz now."))
     assert {one.answer for one in managers} == {"Tomasz"}
-
-
-def test_questions_are_those_of_the_facts() -> None:
-    assert questions_of("I bought a bike in May.", "Ann") == ["When did Ann buy a bike?", "What did Ann buy in May?"]

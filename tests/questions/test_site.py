@@ -82,6 +82,7 @@ def test_a_question_has_candidates_with_neighbours_and_its_source(site: Site) ->
     (source,) = [turn for turn in shown["candidates"] if turn["source"]]
     assert source["text"] == "My cat is called Tom </script><b>&"
     assert source["after"] == {"speaker": "assistant", "text": "I live in a cat."}
+    assert [(copy["session"], copy["turn"]) for copy in source["copies"]] == [("s1", 0)]
     assert shown["source"] == {"speaker": "user", "said_on": "2024-03-01", "title": "s1",
                                "text": "My cat is called Tom </script><b>&"}
     own = json.loads(ask(site, "add", {"corpus": "ann", "text": "Does it rain?"}).content)
@@ -95,7 +96,6 @@ def test_changes_are_saved_and_two_windows_do_not_overwrite_each_other(site: Sit
     assert ask(site, "change", change(site)).status == 200
     late = ask(site, "change", {**change(site), "answer": "Tim"})
     assert late.status == 409
-    assert "another window" in json.loads(late.content)["error"]
     (line,) = read(site.marking.folder).questions
     assert line.answer == "Tom"
     state = json.loads(ask(site, "state").content)
