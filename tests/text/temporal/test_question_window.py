@@ -120,11 +120,6 @@ def test_a_window_has_an_order_and_ends_by_the_day_of_the_question(text: str, as
     assert found is None or found[0] <= found[1] <= asked
 
 
-@pytest.mark.parametrize("month", ["Jan", "Feb", "Mar", "Apr", "Jun", "Aug", "Sep", "Sept.", "Oct", "Nov", "Dec"])
-def test_a_short_month_is_not_set_aside(month: str) -> None:
-    assert window(f"Where was I in {month}?")
-
-
 @given(st.lists(words | st.sampled_from(("who", "did", "seven", "night", "autumn", "Sept.")), max_size=4).map(" ".join))
 def test_a_text_that_is_set_aside_at_once_names_no_day(text: str) -> None:
     found = window_of(text, ASKED)
