@@ -16,12 +16,10 @@ from pathlib import Path
 import polars as pl
 
 from memlab.errors import MemlabError
-from memlab.live.database import FILE, Database, is_memory, refuse_inside
+from memlab.live.database import Database, is_memory, refuse_inside
 from memlab.live.feedback import Votes
 from memlab.live.json_lines import lines_of, write
-from memlab.live.pruning import Accesses
 from memlab.live.sessions import SessionRows
-from memlab.live.store import damaged_codes
 from memlab.runtime.clock import Clock
 from memlab.runtime.help_text import Parser
 from memlab.runtime.paths import expand, path_argument
@@ -36,33 +34,21 @@ STDOUT = Path("-")
 class Health:
     """What a memory holds, and what of it is damaged, a line for each part.
 
-    sessions, turns: with earlier versions and deprecated turns. earlier, deprecated: how many of them there are. votes:
-    on how many results there is feedback. stored: rows of the store, by kind and model, as
-    ``memlab.store.__main__.info`` returns them. lost: whether a session is among the damaged parts; all others are made
-    again. cleared: whether all that was forgotten is erased.
+    counts: how many sessions, turns, earlier versions, deprecated turns and votes there are. stored: rows of the store,
+    by kind and model, as ``memlab.store.__main__.info`` returns them. lost: whether a session is damaged; all other
+    parts are made again. cleared: whether all that was forgotten is erased.
     """
 
-    sessions: int
-    turns: int
-    earlier: int
-    deprecated: int
-    votes: int
+    counts: tuple[int, int, int, int, int]
     stored: pl.DataFrame
     damaged: list[str]
     lost: bool
     cleared: bool
 
-    def counts(self) -> tuple[int, ...]:
-        """Return the numbers that a copy must have too."""
-        return self.sessions, self.turns, self.earlier, self.deprecated, self.votes
-
 
 @contextmanager
 def open_database(folder: Path) -> Iterator[Database]:
-    """Hold the database of a memory that is there; raise MemlabError if it cannot be used, or another process does."""
-    if not is_memory(folder):
-        raise MemlabError(f"there is no live memory: the folder has no {FILE}", where=str(folder),
-                          fix="give memory=FOLDER, the folder of a Memory")
+    """Hold the database of a memory; raise MemlabError if it cannot be used, or another process does."""
     database = Database(folder)
     try:
         database.open()
@@ -71,33 +57,22 @@ def open_database(folder: Path) -> Iterator[Database]:
         database.close()
 
 
-def check(folder: Path) -> Health:
+def check(database: Database) -> Health:
     """Read every row, segment and reply of a memory, and compare it with its digest; changes nothing.
 
     Raises MemlabError if the database cannot be read, or if sessions are missing.
     """
-    with open_database(folder) as database:
-        return _check(database)
-
-
-def _check(database: Database) -> Health:
     if database.rows("PRAGMA integrity_check(1)") != [("ok",)]:
         raise database.damage_error()
     entries, lost, _ = SessionRows(database).read()
-    damaged = [f"session {number}: its text does not match its digest; the next use drops it" for number in lost]
-    if Accesses(database).frame().height != database.number("SELECT count(*) FROM accesses"):
-        damaged.append("access counts: some are no numbers, and are not used")
-    votes = Votes(database).frame()
-    if votes.height != database.number("SELECT count(*) FROM votes"):
-        damaged.append("votes: some are no numbers, and are not used")
-    if damaged_codes(database):
-        damaged.append("the index of token vectors: it is made again")
     store = database.folder / "store"
+    damaged = [f"session {number}: its text does not match its digest; the next use drops it" for number in lost]
     damaged += [f"{path.relative_to(database.folder)}: it does not match its digest; what it held is computed again"
                 for path in verify(store)]
-    return Health(len(entries), sum(len(entry.numbers) for entry in entries),
-                  sum(entry.newer is not None for entry in entries), sum(len(entry.deprecated) for entry in entries),
-                  votes["vote"].n_unique(), info(store), damaged, bool(lost), database.is_cleared())
+    counts = (len(entries), sum(len(entry.numbers) for entry in entries),
+              sum(entry.newer is not None for entry in entries), sum(len(entry.deprecated) for entry in entries),
+              Votes(database).frame()["vote"].n_unique())
+    return Health(counts, info(store), damaged, bool(lost), database.is_cleared())
 
 
 def backup(folder: Path, out: Path) -> Health:
@@ -106,13 +81,14 @@ def backup(folder: Path, out: Path) -> Health:
     A memory with a damaged session is not copied: its owner may want to save what is left of it.
     """
     with open_database(folder) as database:
-        before = _check(database)
+        before = check(database)
         if before.lost:
             raise MemlabError("; ".join(before.damaged), where=str(folder),
                               fix="open the memory in Python, which drops damaged sessions; a copy by cp -r keeps them")
         database.backup(out)
-    after = check(out)
-    if after.lost or after.counts() != before.counts():
+    with open_database(out) as copy:
+        after = check(copy)
+    if after.lost or after.counts != before.counts:
         raise MemlabError("the copy is not whole: sessions are missing or damaged", where=str(out),
                           fix="remove it and copy again, to another disk if this repeats")
     return after
@@ -130,9 +106,10 @@ def export(folder: Path) -> tuple[list[str], list[int]]:
 
 
 def _show(folder: Path, health: Health) -> None:
-    print(f"{folder}: {health.sessions:,} sessions, {health.turns:,} turns")
-    if health.earlier or health.deprecated or health.votes:
-        print(f"earlier versions: {health.earlier:,}; deprecated turns: {health.deprecated:,}; votes: {health.votes:,}")
+    sessions, turns, earlier, deprecated, votes = health.counts
+    print(f"{folder}: {sessions:,} sessions, {turns:,} turns")
+    if earlier or deprecated or votes:
+        print(f"earlier versions: {earlier:,}; deprecated turns: {deprecated:,}; votes: {votes:,}")
     for row in health.stored.iter_rows(named=True):
         print(f"{row['kind']} of {row['model']}: {row['rows']:,} rows, {row['bytes']:,} bytes")
     if not health.cleared:
@@ -183,7 +160,11 @@ def _run(command: str, folder: Path, out: Path) -> int:
         for number in lost:
             print(f"memlab: session {number} is damaged and left out", file=sys.stderr)
         return int(bool(lost))
-    health = backup(folder, out) if command == "backup" else check(folder)
+    if command == "backup":
+        health = backup(folder, out)
+    else:
+        with open_database(folder) as database:
+            health = check(database)
     _show(out or folder, health)
     return int(bool(health.damaged))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence, Set
-from contextlib import suppress
 from datetime import date
 from typing import Any
 
@@ -41,7 +40,8 @@ class Votes:
 
     def add(self, results: Iterable[tuple[int, Sequence[int]]], useful: bool, on: date) -> None:
         """Record a vote for each result, its session and turns, in one transaction."""
-        first = self._database.number("SELECT coalesce(max(vote), -1) + 1 FROM votes")
+        ((first,),) = self._database.rows("SELECT coalesce(max(vote), -1) + 1 FROM votes")
+        assert isinstance(first, int), "votes are numbers"
         new = [(vote, session, turn) for vote, (session, turns) in enumerate(results, first) for turn in turns]
         with self._database.transaction():
             self._database.run("INSERT OR REPLACE INTO votes VALUES (?, ?, ?, ?, ?)",
@@ -52,14 +52,11 @@ class Votes:
         self._database.delete_turns("votes", forgotten)
 
     def frame(self) -> pl.DataFrame:
-        """Return (vote, session, turn, useful, on), without damaged rows."""
+        """Return (vote, session, turn, useful, on)."""
         rows: list[tuple[Any, ...]] = self._database.rows("SELECT vote, session, turn, useful, day FROM votes")
-        whole = []
-        for *place, useful, day in rows:
-            with suppress(ValueError, TypeError):  # a damaged day
-                if useful in (0, 1) and all(type(number) is int and 0 <= number < 2**31 for number in place):
-                    whole.append((*place, bool(useful), date.fromisoformat(day)))
-        return pl.DataFrame(sorted(whole), _VOTES, orient="row")
+        with self._database.reading():
+            return pl.DataFrame([(*place, bool(useful), date.fromisoformat(day)) for *place, useful, day in rows],
+                                _VOTES, orient="row")
 
 
 @stage
