@@ -39,7 +39,7 @@ from memlab.live.messages import session_of_messages
 from memlab.live.one_search import read_vector
 from memlab.live.opening import LockedContent
 from memlab.live.questions import Filter, Question, Questions, When, day_of
-from memlab.live.results import Answer, SearchResult
+from memlab.live.results import SearchResult
 from memlab.live.sessions import ALWAYS, Session, Turn
 from memlab.pipeline import Pipeline
 from memlab.query.where import Where
@@ -49,7 +49,7 @@ from memlab.stage import EmptyStage
 from memlab.store import Store
 from memlab.text.display import plural
 
-__all__ = ["Answer", "Memory", "Session", "Turn", "search_texts"]
+__all__ = ["Memory", "Session", "Turn", "search_texts"]
 
 def search_texts(texts: Iterable[str], question: str, k: int = 10, pipeline: Pipeline | None = None) -> Found:
     """Return the best ``k`` texts for a question, as ``Memory.search`` returns results; nothing is saved.
@@ -212,16 +212,12 @@ class Memory:
         with self._opening.side_by_side() as content:
             return Found(self._questions.search(pipeline, content, asked))
 
-    def answer(self, question: str, now: When = None, *, where: Filter | None = None) -> Answer:
-        """Return the reader's answer; raise MemlabError for a pipeline without a reader."""
+    def answer(self, question: str, now: When = None, *, where: Filter | None = None) -> str:
+        """Return the reader's answer, as ``look`` does; raise MemlabError for a pipeline without a reader."""
         if isinstance(self.pipeline.answer, EmptyStage):
             raise MemlabError("this pipeline has no reader", where="answer",
                               fix="give it one: Pipeline(answer=Reader(chat=..., prompt=...)), or read/answer=reader")
-        asked = Question(question, now, None, where)
-        with self._opening.side_by_side() as content:
-            tables = self._questions.run(self._questions.whole, content, asked)
-            results = self._questions.count(content, tables, asked)
-        return Answer(SearchResult.of(tables, results).answer or "", results)
+        return self.look(question, now, where=where).answer or ""
 
     def look(self, question: str, now: When = None, k: int | None = None, *,
              where: Filter | None = None) -> SearchResult:

@@ -73,17 +73,6 @@ def test_the_datas_own_question_knows_its_corpus_and_its_day(capsys: pytest.Capt
     assert "nothing was found" in told
 
 
-def test_the_graph_has_its_own_place(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    with Memory(tmp_path / "ann", lexical()) as memory:
-        memory.add(Session("2023-05-20", [("user", "My sister Ines lives in Lisbon. I visited Ines with Otis.")]))
-    status, told = ask(capsys, f"memory={tmp_path}/ann", "search/dense=none", "write/extract=rules_keys",
-                       "read/graph=block", "now=2023-06-01", "--signals", "Where does Ines live?")
-    assert status == 0
-    graph = told[told.index("Graph"):told.index("Context")]
-    assert "has sister | Ines" in graph
-    assert "has sister | Ines" not in told[told.index("Context"):]
-
-
 @pytest.mark.parametrize(("words", "status", "fault"), [
     (["Which pet do I have?"], 2,
      "the embedded data have 2 corpora.*data=custom data.path=FOLDER.*corpus=NAME: life-0, life-1"),
@@ -161,13 +150,6 @@ def test_what_was_said_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[s
     status, told = ask(capsys, f"memory={folder}", "search/dense=none", f"corpus={NASTY}", "cat")
     assert status == 2
     assert "\x1b[31m" not in told
-
-
-def test_help_says_how(capsys: pytest.CaptureFixture[str]) -> None:
-    for words in ([], ["--help"]):
-        assert main(words) == 0
-        assert 'memlab ask [slot=technique] [slot.setting=value] "question"' in " ".join(
-            capsys.readouterr().out.split())
 
 
 def test_a_model_that_fails_is_told_in_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -255,10 +255,9 @@ def test_answers_come_from_the_reader(tmp_path: Path) -> None:
     template = PromptTemplate(instructions="{history}\nToday is {date}. {question}")
     reader = Reader(chat=ScriptedChat(rule), prompt=template)
     with Memory(tmp_path / "a", lexical(answer=reader, judge=TokenF1())) as memory:
-        assert memory.answer("What is my cat called?", "2023-06-01").text == "I cannot tell."
+        assert memory.answer("What is my cat called?", "2023-06-01") == "I cannot tell."
         memory.add(CAT)
-        answer = memory.answer("What is my cat called?", "2023-06-01")
-        assert (answer.text, answer.results["session"].to_list()) == ("Tom", [0, 0])
+        assert memory.answer("What is my cat called?", "2023-06-01") == "Tom"
         assert memory.look("What is my cat called?", "2023-06-01").answer == "Tom"
     with Memory(tmp_path / "b", lexical()) as memory, pytest.raises(MemlabError, match="has no reader"):
         memory.answer("What is my cat called?")

@@ -100,27 +100,20 @@ def test_a_file_system_without_locks_is_refused(tmp_path: Path, monkeypatch: pyt
 
 
 def test_only_the_owner_can_read_a_memory(tmp_path: Path) -> None:
-    folder = tmp_path / "above" / "memory"
+    folder, shared = tmp_path / "above" / "memory", tmp_path / "shared"
+    shared.mkdir()
+    (shared / "notes.txt").touch()
     before = os.umask(0o022)
     try:
-        with Memory(folder, PIPELINE) as memory:
-            memory.add(CAT)
-            memory.search("cat", "2023-06-01")
-            wide = [path for path in [folder, *folder.rglob("*")] if stat.S_IMODE(path.stat().st_mode) & 0o077]
-            assert len(list(folder.rglob("*"))) > 5
-        (tmp_path / "empty").mkdir()
-        len(Memory(tmp_path / "empty"))
-        (tmp_path / "shared").mkdir()
-        (tmp_path / "shared" / "notes.txt").touch()
-        with Memory(tmp_path / "shared", PIPELINE) as memory:
-            memory.add(CAT)
+        for place in (folder, shared):
+            with Memory(place, PIPELINE) as memory:
+                memory.add(CAT)
+                memory.search("cat", "2023-06-01")
     finally:
         os.umask(before)
-    assert wide == []
-    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in [*tmp_path.iterdir(),
-                                                                       *(tmp_path / "shared").iterdir()]}
-    assert modes == {"above": 0o755, "empty": 0o700, "shared": 0o755, "notes.txt": 0o644, "memory.db": 0o600,
-                     "store": 0o700}
+    assert [path for path in [folder, *folder.rglob("*")] if stat.S_IMODE(path.stat().st_mode) & 0o077] == []
+    assert {path.name: stat.S_IMODE(path.stat().st_mode) for path in [shared, *shared.iterdir()]} == {
+        "shared": 0o755, "notes.txt": 0o644, "memory.db": 0o600, "store": 0o700}
 
 
 def test_a_backup_beside_searches_and_additions_is_whole(tmp_path: Path) -> None:

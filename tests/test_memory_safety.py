@@ -26,7 +26,7 @@ WORDS: Any = "system=best"
     (lambda memory: memory.get("cats"), r"there is no session 'cats'.*did you mean '?cat"),
     (lambda memory: memory.forget(["cat"]), "session: expected a number or a name"),
     (lambda memory: memory.forget("cat", [0, 2]), r"session 0 has no turns \[0, 2\]. Fix: give a list with some of"),
-    (lambda memory: memory.feedback("cat", True), r"expected a result, got str. Fix: .*found\[0\], or several"),
+    (lambda memory: memory.feedback("cat", True), r"expected a result, which has.*found\[0\], or several"),
     (lambda _: Memory("a", WORDS), r"Memory, pipeline: expected a Pipeline, given str. Fix: preset\("),
     (lambda _: Session("2023-05-20", "Hi"), "expected a list of turns, got str. Fix: write turns as"),
     (lambda _: Session("20 May", []), "'20 May' is no date.*write 2023-05-20"),

@@ -79,7 +79,7 @@ def test_a_session_is_added_while_a_model_answers(tmp_path: Path) -> None:
         added = pool.submit(memory.add, session(2))
         later = pool.submit(memory.search, "number2")
         go.set()
-        assert answer.result(30).text == "yes"
+        assert answer.result(30) == "yes"
         assert added.result(30) == 1
         assert later.result(30).height
     assert Memory(tmp_path).search("number2")["session"][0] == 1

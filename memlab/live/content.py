@@ -18,7 +18,7 @@ from memlab.live.database import Database
 from memlab.live.feedback import Votes
 from memlab.live.pruning import Accesses
 from memlab.live.sessions import Entry, Session, SessionRows, said_digest, same_content
-from memlab.live.store import LiveStore, QuestionStore
+from memlab.live.store import LiveStore
 from memlab.live.validity import Validity
 from memlab.live.working_set import WorkingSet
 from memlab.pipeline import Pipeline
@@ -53,7 +53,7 @@ class Content:
         self._database = database
         self._rows = SessionRows(database)
         self.process: int | None = os.getpid()
-        self._turns = threading.RLock()  # of questions, at vectors and models
+        self._lock = threading.Lock()  # of the tables that are cached
         self._filtered = Latest[Tables](FILTERS)  # of what is valid, by filter
         self._first_question = False  # since it was opened or has changed: it reads vectors and makes indexes
         database.open()
@@ -95,19 +95,20 @@ class Content:
             return rows
 
         origin = tables.digest(PLACED)
-        with self._turns:
+        with self._lock:
             passed = self._filtered.get((origin, repr(where)), make)
         return passed.updated({name: tables[name] for name in ("questions", "texts")})
 
     def question_store(self) -> Store:
-        """Return the store for one question; raise MemlabError if its files are cut."""
-        if not isinstance(self.store, LiveStore):
-            return self.store
-        self.store.check_files()
-        return QuestionStore(self.store, self._turns)
+        """Return the store for a question; raise MemlabError if its files are cut."""
+        if isinstance(self.store, LiveStore):
+            self.store.check_files()
+        return self.store
 
     def note_question(self) -> None:
-        """Give the memory back to the system that the first question has needed for reading and indexes."""
+        """Drop the vectors of a question, and give the memory back to the system that the first one has needed."""
+        if isinstance(self.store, LiveStore):
+            self.store.forget_questions()
         if self._first_question:
             self._first_question = False
             release_freed_memory()
@@ -119,8 +120,7 @@ class Content:
 
     def get(self, number: int) -> Session:
         """Return a session, without its forgotten turns."""
-        (entry,) = self._rows.find({number})
-        return entry.session
+        return self._rows.find({number})[0].session
 
     def entries(self) -> list[Entry]:
         """Return all sessions, by number."""

@@ -23,12 +23,10 @@ _VOTES: dict[str, Any] = {"vote": pl.Int64, "session": pl.Int32, "turn": pl.Int3
 
 def results_of(given: Mapping[str, Any] | pl.DataFrame) -> list[tuple[Any, Any]]:
     """Return (session, turns) of a row of results, or of each row of a frame; raise MemlabError for what is none."""
-    rows = [given] if isinstance(given, Mapping) else given.to_dicts() if isinstance(given, pl.DataFrame) else None
-    fix = "give a row of what search returns, found[0], or several, found[:3]"
-    if rows is None:
-        raise MemlabError(f"expected a result, got {type(given).__name__}", where="feedback", fix=fix)
-    if not all(row.get("session") is not None and row.get("turns") is not None for row in rows):
-        raise MemlabError("a result has a session and turns", where="feedback", fix=fix)
+    rows = given.to_dicts() if isinstance(given, pl.DataFrame) else [given]
+    if not all(isinstance(row, Mapping) and {"session", "turns"} <= row.keys() for row in rows):
+        raise MemlabError("expected a result, which has a session and turns", where="feedback",
+                          fix="give a row of what search returns, found[0], or several, found[:3]")
     return [(row["session"], row["turns"]) for row in rows]
 
 

@@ -96,7 +96,10 @@ class Questions:
 
     def search(self, pipeline: Pipeline, content: Content, question: Question) -> pl.DataFrame:
         """Return the results of a question to a pipeline, and count that they were returned."""
-        return self.count(content, self.run(pipeline, content, question), question)
+        tables = self.run(pipeline, content, question)
+        found = self.results(content, tables, question)
+        content.accesses.add(found, day_of(tables))
+        return found
 
     def results(self, content: Content, tables: Tables, question: Question) -> pl.DataFrame:
         """Return the results that a question asks for."""
@@ -104,12 +107,6 @@ class Questions:
             results.results(tables, self.pipeline, question.k, content.sessions.name_at))
         found = content.sessions.with_chunks(found)
         return found if question.threshold is None else found.filter(pl.col("score") >= question.threshold)
-
-    def count(self, content: Content, tables: Tables, question: Question) -> pl.DataFrame:
-        """Return the results that a question asks for, and count that they were returned."""
-        found = self.results(content, tables, question)
-        content.accesses.add(found, day_of(tables))
-        return found
 
     def history(self, content: Content, tables: Tables, question: Question) -> pl.DataFrame:
         """Return the memories behind the results in the order of time (``memlab.live.results.history``)."""

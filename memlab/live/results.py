@@ -104,14 +104,6 @@ def _said_by(units: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
         pl.col("speaker").fill_null(role).first().alias("speaker"))
 
 
-@dataclass(frozen=True)
-class Answer:
-    """A reader's answer, and the results that it read."""
-
-    text: str
-    results: pl.DataFrame
-
-
 @dataclass(frozen=True, repr=False)
 class SearchResult:
     """All results of one question.

@@ -17,7 +17,6 @@ from memlab.data.fields import FIELDS, ROLES, brief, read_metadata, read_name
 from memlab.errors import MemlabError, did_you_mean
 from memlab.live.database import Database
 from memlab.runtime.clock import Clock, midnight, read_moment
-from memlab.runtime.foreign import MOST_BYTES
 from memlab.text.display import plural, replace_surrogates
 
 _TOTAL = "SELECT sessions, digest FROM counter"
@@ -156,9 +155,6 @@ class Turn:
                 raise MemlabError(f"expected text, got {type(value).__name__}", where=f"turn, {what}", fix=_AS_TURNS)
             if isinstance(value, str):
                 object.__setattr__(self, what, replace_surrogates(value))
-        if len(self.text) > MOST_BYTES:
-            raise MemlabError(f"it has {len(self.text):,} characters, the limit is {MOST_BYTES:,}", where="turn, text",
-                              fix="write it as several turns")
 
 
 @dataclass(frozen=True, init=False)

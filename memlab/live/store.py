@@ -1,4 +1,4 @@
-"""The store of one live memory, and that of one question to it.
+"""The store of one live memory.
 
 The vectors and token vectors of documents are segments in the memory's folder, which belongs to one process: additions
 are merged, and what is forgotten is removed. What belongs to a question leaves with it. Completions are lines, as in
@@ -41,14 +41,35 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
+def _in_turn(method: Callable[Concatenate[Any, _P], _R]) -> Callable[Concatenate[Any, _P], _R]:
+    """Run a method while no other question of the memory runs one."""
+    @wraps(method)
+    def locked(self: Any, *args: _P.args, **options: _P.kwargs) -> _R:
+        with self._turns:
+            return method(self, *args, **options)
+    return locked
+
+
 class LiveStore(Store):
-    """The store of a memory. On opening, what a killed process left half written is removed."""
+    """The store of a memory. On opening, what a killed process left half written is removed.
+
+    Questions take turns at the vectors and at the models that make them, since a model's tokenizer serves one thread at
+    a time; chat models answer several.
+    """
 
     shares_results: ClassVar[bool] = False
     caches_indexes: ClassVar[bool] = True
 
+    vectors = _in_turn(Store.vectors)
+    stored_vectors = _in_turn(Store.stored_vectors)
+    dim = _in_turn(Store.dim)
+    truncated = _in_turn(Store.truncated)
+    pair_scores = _in_turn(Store.pair_scores)
+    token_vectors = _in_turn(Store.token_vectors)
+
     def __init__(self, database: Database) -> None:
         super().__init__(database.folder / "store")
+        self._turns = RLock()
         self._cached: dict[Hashable, Any] = {}
         self._made = Latest[Any](CACHED)
         with store_errors(self.root):
@@ -58,12 +79,14 @@ class LiveStore(Store):
                     if path.is_file():
                         path.unlink()
 
+    @_in_turn
     def index(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """Return the index cached under a key while the memory is loaded; ``make`` builds it once."""
         if key not in self._cached:
             self._cached[key] = make()
         return self._cached[key]
 
+    @_in_turn
     def cached(self, tables: Tables, names: Iterable[str], key: Hashable, make: Callable[[], Any]) -> Any:
         """Return what ``make`` makes of some tables, of which the latest are cached until the sessions change."""
         return self._made.get((key, tables.digest(names)), make)
@@ -71,6 +94,11 @@ class LiveStore(Store):
     def codes_file(self, name: str) -> Path | None:
         """Return the file of an index of token vectors; the name says all that its codes depend on."""
         return self.root / CODES / hashlib.blake2b(name.encode(), digest_size=16).hexdigest()
+
+    @_in_turn
+    def forget_questions(self) -> None:
+        """Drop the vectors and pair scores of questions."""
+        self._indexes = {path: index for path, index in self._indexes.items() if index.on_disk}
 
     def check_files(self) -> None:
         """Raise MemlabError if somebody has cut a segment."""
@@ -111,61 +139,3 @@ class LiveStore(Store):
         if role != "document" or kind not in ON_DISK:
             return SegmentIndex(None)
         return SegmentIndex(path, identity, own=True)
-
-
-def _in_turn(method: Callable[Concatenate[Any, _P], _R]) -> Callable[Concatenate[Any, _P], _R]:
-    """Run a method of the store while no other question of the memory runs one."""
-    @wraps(method)
-    def locked(self: Any, *args: _P.args, **options: _P.kwargs) -> _R:
-        with self._turns:
-            return method(self, *args, **options)
-    return locked
-
-
-class QuestionStore(Store):
-    """A memory's store for one question: what belongs to the question leaves with it.
-
-    Vectors of documents, cached indexes and replies are the memory's. Questions take turns at the vectors and
-    at the models that make them, since a model's tokenizer serves one thread at a time; chat models answer several.
-
-    Args:
-        memory: The store of the memory.
-        turns: The lock that all questions of the memory share.
-    """
-
-    shares_results: ClassVar[bool] = False
-    caches_indexes: ClassVar[bool] = True
-
-    def __init__(self, memory: LiveStore, turns: RLock) -> None:
-        super().__init__(memory.root)
-        self._memory, self._turns = memory, turns
-        self.made, self.found, self._completions = memory.made, memory.found, memory._completions
-
-    vectors = _in_turn(Store.vectors)
-    stored_vectors = _in_turn(Store.stored_vectors)
-    dim = _in_turn(Store.dim)
-    truncated = _in_turn(Store.truncated)
-    pair_scores = _in_turn(Store.pair_scores)
-    token_vectors = _in_turn(Store.token_vectors)
-
-    def index(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """Return the index that the memory caches under a key; ``make`` builds it once."""
-        with self._turns:
-            return self._memory.index(key, make)
-
-    def cached(self, tables: Tables, names: Iterable[str], key: Hashable, make: Callable[[], Any]) -> Any:
-        """Return what the memory caches of some tables."""
-        with self._turns:
-            return self._memory.cached(tables, names, key, make)
-
-    def codes_file(self, name: str) -> Path | None:
-        """Return the memory's file of an index of token vectors."""
-        return self._memory.codes_file(name)
-
-    def _open_index(self, kind: str, role: Role | None, path: Path, identity: str) -> SegmentIndex:
-        if role == "document" and kind in ON_DISK:
-            return self._memory._open_index(kind, role, path, identity)
-        return super()._open_index(kind, role, path, identity)
-
-    def _open(self, kind: str, role: Role | None, path: Path, identity: str) -> SegmentIndex:  # noqa: ARG002
-        return SegmentIndex(None)

@@ -15,17 +15,15 @@ from numpy.typing import NDArray
 
 from memlab.data.fields import FIELDS, brief
 from memlab.errors import MemlabError, did_you_mean
-from memlab.live.json_lines import line_of
 from memlab.live.results import RESULT
 from memlab.live.session_tables import chronological, concat, encode, without, write
 from memlab.live.sessions import Entry, Session, said_digest
 from memlab.pipeline import Pipeline
 from memlab.query.where import Where, fitting
 from memlab.runtime.clock import Clock
-from memlab.runtime.foreign import check_session
 from memlab.store import Store
 from memlab.tables import PLACED, Tables
-from memlab.text.display import plural, replace_surrogates, sanitise
+from memlab.text.display import plural, replace_surrogates
 
 LISTED: dict[str, Any] = {"session": pl.Int32, "name": pl.String, "said_on": pl.Datetime("us"), "turns": pl.Int32,
                           **dict.fromkeys((*FIELDS, "metadata"), pl.String), "deprecated": pl.Int32, "newer": pl.Int32}
@@ -55,7 +53,7 @@ class WorkingSet:
         self.ended: dict[int, Entry] = {}
         self._said: dict[bytes, list[int]] = {}  # valid sessions by what they say, and for whom
         self.next = 0
-        self._told_of_cut_texts = False
+        self._warned_of_cut_texts = False
         self._base = write(entries, pipeline, store, self.clock())  # under their own numbers
         self._additions: list[Tables] = []  # the latest
         self._chronological: tuple[Tables, pl.DataFrame] | None = None
@@ -63,19 +61,13 @@ class WorkingSet:
             self._enter(entry)
 
     def write(self, entries: Sequence[Entry]) -> Tables:
-        """Return the tables of sessions and encode their keys at once, without adding them.
-
-        Raises MemlabError for a session that could not be read again from an export.
-        """
-        for entry in entries:
-            name = entry.session.name or f"session {entry.id}"
-            check_session(line_of("", name, entry), sanitise(name, 80))
+        """Return the tables of sessions and encode their keys at once, without adding them."""
         part = write(entries, self._pipeline, self._store, self.clock())
         cut = encode(part, self._pipeline, self._store)
-        if cut and not self._told_of_cut_texts:
+        if cut and not self._warned_of_cut_texts:
             warnings.warn(f"the encoder reads only the beginning of {plural(cut, 'text')} of this addition, so "
                           "searches by vectors do not see what follows there (said once)", stacklevel=5)
-            self._told_of_cut_texts = True
+            self._warned_of_cut_texts = True
         return part
 
     def add(self, entries: Sequence[Entry], part: Tables) -> None:

@@ -8,6 +8,7 @@ user: I adopted a cat.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from datetime import datetime
@@ -101,15 +102,16 @@ class PromptTemplate:
             ``{history}``, each at least once, and no other word in braces. All are filled in one pass, so that braces
             in a question or a memory mean nothing.
         system: The system message; none if it is blank.
-        history: "plain" shows the items one after the other, "numbered" with a number from 1 before each. All stand
-            between a pair of tags that does not occur in them, so that no memory can end the history.
+        history: "plain" shows the items one after the other, "numbered" with a number from 1 before each, "json" an
+            array of {"date", "text"}. All stand between a pair of tags that does not occur in them, so that no memory
+            can end the history.
         answer_mark: The answer is the text after the last occurrence of this mark, or the whole reply without one.
         max_tokens: Maximum tokens of a reply; None for the model's own limit.
     """
 
     instructions: str
     system: str = ""
-    history: Literal["plain", "numbered"] = "plain"  # plain | numbered
+    history: Literal["plain", "numbered", "json"] = "plain"  # plain | numbered | json
     answer_mark: Annotated[str, Field(min_length=1)] | None = None  # null: the whole reply is the answer
     max_tokens: Annotated[int, Field(ge=1)] | None = None  # null: the model's own limit
 
@@ -136,7 +138,7 @@ class PromptTemplate:
         lead = "[{}] " if self.history == "numbered" else ""
         plain = TURN_SEPARATOR.join(lead.format(n) + item.text for n, item in enumerate(items, 1)) or NOTHING
         fills = {"question": question, "date": f"{asked_on:%Y-%m-%d (%A)}" if asked_on else "unknown",
-                 "history": enclose(plain, question)}
+                 "history": enclose(_json(items) if self.history == "json" else plain, question)}
         user = Message("user", _PLACEHOLDER.sub(lambda match: fills[match[1]], self.instructions))
         return (Message("system", self.system), user) if self.system.strip() else (user,)
 
@@ -165,6 +167,15 @@ def enclose(text: str, *beside: str) -> str:
         count += 1
         name = f"history-{count}"
     return f"<{name}>\n{text}\n</{name}>"
+
+
+def _json(items: Sequence[Item]) -> str:
+    """Write the items as a JSON array, one object per line; the day moves from the text's header to its own key."""
+    lines = []
+    for text, day in items:
+        body = text.removeprefix(day.strftime(HEADER) if day else "")
+        lines.append(json.dumps({"date": f"{day:%Y-%m-%d}" if day else None, "text": body}, ensure_ascii=False))
+    return "[" + ",\n".join(lines) + "]"
 
 
 @runtime_checkable

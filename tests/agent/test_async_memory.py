@@ -8,7 +8,6 @@ import threading
 from pathlib import Path
 
 import pytest
-from polars.testing import assert_frame_equal
 
 from memlab import AsyncMemory
 from memlab.errors import MemlabError
@@ -48,9 +47,6 @@ def test_a_hundred_questions_and_additions_at_once(tmp_path: Path) -> None:
             return [*results[:80:2]]
 
     assert sorted(asyncio.run(use())) == [*range(20, 60)]
-    with Memory(tmp_path, lexical()) as memory, Memory(tmp_path.parent / "alone", lexical()) as alone:
-        alone.add_many([memory.get(number) for number in range(60)])  # in the order in which they came
-        assert_frame_equal(memory.search("boat 7", "2023-06-01", 100), alone.search("boat 7", "2023-06-01", 100))
 
 
 def test_a_cancelled_call_leaves_the_memory_whole_and_the_folder_free(tmp_path: Path) -> None:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
-import signal
-import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -139,22 +136,6 @@ def test_the_command_serves_a_client_over_its_pipes_until_it_leaves(tmp_path: Pa
     asyncio.run(run())
     with Memory(tmp_path / "ann", lexical()) as memory:
         assert len(memory) == 1
-
-
-@pytest.mark.slow
-def test_a_signal_ends_it_at_once(tmp_path: Path) -> None:
-    with subprocess.Popen(command(tmp_path / "ann"), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, env=ENVIRONMENT, text=True) as process:
-        assert process.stderr is not None
-        assert process.stdin is not None
-        assert process.stdout is not None
-        hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
-        process.stdin.write(json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}) + "\n")
-        process.stdin.flush()
-        assert '"result"' in process.stdout.readline()
-        process.send_signal(signal.SIGINT)  # while it waits for the next line
-        assert process.wait(30) in (130, -signal.SIGINT)
-        assert "Traceback" not in process.stderr.read()
 
 
 def test_a_wrong_command_line_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str],

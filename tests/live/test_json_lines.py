@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.data.custom import Custom, validate
+from memlab.data.custom import Custom
 from memlab.errors import Faults, MemlabError
 from memlab.memory import Memory, Session, Turn
-from memlab.runtime import foreign
 from memlab.runtime.clock import has_offset
 from tests.examples import fewer
 from tests.small import lexical
@@ -86,19 +85,3 @@ def test_an_import_adds_all_or_nothing(tmp_path: Path) -> None:
         file.write_text(json.dumps(line))
         assert memory.import_sessions(file) == memory.import_sessions(file) == [0]  # names count as in add
         assert not has_offset(memory.get("s1").said_on)
-
-
-def test_what_is_added_can_be_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(foreign, "MOST_OF_SESSION", 100)
-    with Memory(tmp_path / "ann", lexical()) as memory:
-        for turns, numbers in (([("user", "tea")] * 40, []), ([("user", "tea", "Al")] * 28, []), ([], [1] * 100)):
-            with pytest.raises(MemlabError, match="session 0: it holds more than 100 values.* as several sessions"):
-                memory.add(Session("2023-05-20", turns, metadata={"a": numbers}))
-        with pytest.raises(MemlabError, match="it has 10,000,001 characters, the limit is 10,000,000"):
-            Turn("user", "x" * 10_000_001)
-        memory.add(Session("2023-05-20", [("user", "tea")] * 29, metadata={"a": 1}))
-        memory.add(Session("2023-05-20", [("user", "é" * 10_000_000)]))  # 60 MB in the file
-        memory.export(tmp_path / "sessions.jsonl")
-    assert validate(tmp_path) == []
-    with Memory(tmp_path / "ben", lexical()) as memory:
-        assert memory.import_sessions(tmp_path / "sessions.jsonl") == [0, 1]

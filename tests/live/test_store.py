@@ -52,17 +52,6 @@ def test_a_reloaded_memory_ranks_as_before_in_each_number_format(tmp_path: Path,
     assert TokenWords.asked == ["cat Tom"]
 
 
-def test_a_damaged_row_is_encoded_again(tmp_path: Path) -> None:
-    with filled(tmp_path) as memory:
-        before = memory.search("cat Tom", "2023-02-01")
-    path = max(tmp_path.glob("store/tokens/*/*.segment"), key=lambda path: path.stat().st_mtime_ns)  # of the last
-    path.write_bytes(path.read_bytes()[:-1] + b"?")
-    TokenWords.asked.clear()
-    with pytest.warns(UserWarning, match="is damaged"), Memory(tmp_path, pipeline()) as memory:
-        assert memory.search("cat Tom", "2023-02-01").equals(before)
-    assert TokenWords.asked == ["cat Tom", SAID[2][1]]
-
-
 @pytest.mark.filterwarnings("ignore:vectors are not saved")  # those of whole texts
 def test_what_the_disk_cannot_take_is_found_and_computed_again_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
                                                                      ) -> None:

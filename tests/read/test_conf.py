@@ -63,7 +63,7 @@ def test_the_ladder_only_adds() -> None:
 
 def test_no_two_prompts_say_the_same() -> None:
     names = names_of("read/prompt")
-    assert len({repr(prompt(name)) for name in names}) == len(names) == 11
+    assert len({repr(prompt(name)) for name in names}) == len(names) == 13
 
 
 def test_chain_of_note_is_for_complex_questions_alone() -> None:

@@ -104,16 +104,6 @@ def test_no_unit_twice_and_never_above_the_budget(tables: Tables, most: int | No
         assert all(whole.count(line) == 1 for line in {t.removeprefix(D0) for t in texts})
 
 
-@given(worlds(), st.integers(1, 120), st.sampled_from(PACKS))
-def test_what_fits_is_never_lost(tables: Tables, most: int, pack) -> None:
-    free = pack().run(tables, STORE)["context"]
-    bound = pack(max_tokens=most).run(tables, STORE)["context"]
-    if free["tokens"].sum() <= most:
-        assert bound.equals(free)
-    else:
-        assert bound.height < free.height
-
-
 @given(worlds(), st.integers(-1, 6), st.integers(1, 150) | st.none())
 def test_everything_respects_day_and_budget(tables: Tables, day: int, most: int | None) -> None:
     asked = tables["questions"].with_columns(pl.lit(DAY + timedelta(days=day)).alias("asked_on"))

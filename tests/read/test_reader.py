@@ -146,7 +146,7 @@ def test_a_window_without_room_for_the_template_stops_before_a_call(tmp_path: Pa
     assert not chat.asked
 
 
-@given(st.lists(st.integers(1, 60), max_size=6), st.integers(0, 250), st.sampled_from(["plain", "numbered"]))
+@given(st.lists(st.integers(1, 60), max_size=6), st.integers(0, 250), st.sampled_from(["plain", "json"]))
 def test_a_prompt_always_fits_and_one_item_more_would_not(lengths: list[int], spare: int, history: str) -> None:
     template = PromptTemplate(instructions=WORDS, history=history)  # type: ignore[arg-type]
     chat = asking(window=window([]) + 10 + spare, max_tokens=10)

@@ -164,11 +164,3 @@ def test_a_broken_tokenizer_is_told_before_anything_runs(tmp_path: Path) -> None
     with pytest.raises(MemlabError, match="the tokenizer cannot be read"):
         lexical(tokens=broken).run(lives().load(), Store(tmp_path), lambda slot, _: ran.append(slot))
     assert not ran
-
-
-def test_a_manifest_says_what_counted(folder: Path, tmp_path: Path) -> None:
-    for by, said in ((Words(), "words and punctuation marks"), (reader(folder), reader(folder).name)):
-        one = arm(tmp_path, lexical(tokens=by))
-        manifest = json.loads((one.run(Store(tmp_path / "store")) / "manifest.json").read_text())
-        assert manifest["tokens"] == said
-        assert manifest["pipeline"]["tokens"] == by.identity()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from memlab.text.token_counter import TokenCounter, Words, count_tokens, counter, counting, tokens_of
+from memlab.text.token_counter import Words, count_tokens, counter, counting, tokens_of
 
 TEXTS = pl.Series("said", ["It's 7 pm, isn't it?", "", None, "naïve"])
 
@@ -31,12 +31,3 @@ def test_words_and_marks_unless_another_counter_is_set() -> None:
             assert tokens_of("cat") == 1
         assert tokens_of("cat") == 3
     assert tokens_of("cat") == 1
-
-
-def test_columns_and_series_are_counted_alike() -> None:
-    for by in (Words(), Letters()):
-        assert isinstance(by, TokenCounter)
-        with counting(by):
-            made = count_tokens(TEXTS)
-            assert (made.name, made.dtype) == ("said", pl.Int32)
-            assert TEXTS.to_frame().select(count_tokens(pl.col("said"))).to_series().equals(made)
