@@ -147,6 +147,23 @@ def test_a_full_disk_is_told_and_leaves_what_was_there(tmp_path: Path) -> None:
     assert len(opened(tmp_path)) == 4
 
 
+def test_a_backup_before_what_is_forgotten_is_erased_holds_no_vectors(tmp_path: Path) -> None:
+    segment = tmp_path / "memory" / "store" / "vectors" / "a" / "b.segment"
+    filled(tmp_path / "memory")
+    database = Database(tmp_path / "memory")
+    database.open()
+    segment.parent.mkdir(parents=True)
+    segment.write_bytes(bytes(32))
+    with database.transaction():
+        SessionRows(database).replace({0: None})
+    database.backup(tmp_path / "before")
+    database.clear()
+    database.backup(tmp_path / "after")
+    database.close()
+    assert [len(list((tmp_path / name).rglob("*.segment"))) for name in ("before", "after")] == [0, 1]
+    assert opened(tmp_path / "before") == opened(tmp_path / "after") == [entry(1), entry(2)]
+
+
 DAMAGE = """
 DELETE FROM counter
 UPDATE counter SET next = 'x'
