@@ -158,7 +158,8 @@ class Memory:
         of a file; it needs a name, whose ending says how it is read (``.md``, ``.json``, else plain text). A file of
         more than ``max_mb`` is refused.
         """
-        session = session_of_document(path and expand(path), text, said_on, name, max_mb=max_mb, **fields)
+        file = None if path is None else expand(path)
+        session = session_of_document(file, text, said_on, name, max_mb=max_mb, **fields)
         with self._opening.alone() as content:
             return content.add([session])[0]
 
@@ -224,7 +225,7 @@ class Memory:
         """Return all results of a question: those of ``search``, the context, and the answer if there is a reader."""
         asked = Question(question, now, k, where)
         with self._opening.side_by_side() as content:
-            tables = self._questions.run(self._questions.whole, content, asked)
+            tables = self._questions.run(self._questions.answering, content, asked)
             results = self._questions.results(content, tables, asked)
             content.accesses.add(results.filter("selected"), day_of(tables))
             return SearchResult.of(tables, results)

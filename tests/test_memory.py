@@ -30,7 +30,6 @@ from memlab.rank.rerank import Rerank
 from memlab.rank.score import Score
 from memlab.rank.select import Budget, Fixed, Gap
 from memlab.rank.units import Rollup
-from memlab.read.pack import BySession
 from memlab.read.prompt import PromptTemplate
 from memlab.read.reader import Reader
 from memlab.read.tokens import TokenCost
@@ -60,7 +59,7 @@ PIPELINES = {
     "levels_rrf": Pipeline(dense=Dense(embedder=WORDS), chunk=LEVELS, score=Score(method="rrf")),
     "pieces_budget": Pipeline(dense=Dense(embedder=WORDS), chunk=Recursive(size=120, overlap=20),
                               select=Budget(tokens=150)),
-    "rollup": lexical(rollup=Rollup(method="dcg_sum"), pack=BySession()),
+    "rollup": lexical(rollup=Rollup(method="dcg_sum")),
     "reranked": lexical(rerank=Rerank(scorer=Overlap(), pool=8)),
     "facts_instead": lexical(extract=RulesExtract(into="replace")),
     "related": Pipeline(dense=Dense(embedder=WORDS), relate=MemoryStack(embedder=WORDS, related=0.3)),

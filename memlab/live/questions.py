@@ -57,8 +57,8 @@ class Question:
 class Questions:
     """The pipeline of a memory, as its questions run it.
 
-    pipeline: the stages, without judges. ranking: those after an addition, up to the selection. whole: those with the
-    context and the answer. words: the search by words alone.
+    pipeline: the stages, without judges. ranking: those after an addition, up to the selection. answering: those with
+    the context and the answer. words: the search by words alone.
 
     Args:
         pipeline: Stages that write, search and read.
@@ -69,13 +69,13 @@ class Questions:
 
     def __init__(self, pipeline: Pipeline, often: int) -> None:
         self.pipeline = results.without_judges(pipeline)
-        self.whole = self.pipeline.without(*PER_SESSION)
-        self.ranking = results.ranking_alone(self.whole)
-        self.words = by_words(self.whole)
+        self.answering = self.pipeline.without(*PER_SESSION)
+        self.ranking = results.ranking_alone(self.answering)
+        self.words = by_words(self.answering)
         self._often = often
 
     def run(self, pipeline: Pipeline, content: Content, question: Question, ended: bool = False) -> Tables:
-        """Return the tables of a question after ``ranking``, ``whole``, ``words`` or ``by_vector``.
+        """Return the tables of a question after ``ranking``, ``answering``, ``words`` or ``by_vector``.
 
         ``ended``: with what is no longer valid.
         """
@@ -92,7 +92,7 @@ class Questions:
     def by_vector(self, question: Question) -> Pipeline:
         """Return the search by a question's vector alone; raise MemlabError for a pipeline without vectors."""
         assert question.vector is not None
-        return by_vector(self.whole, question.vector)
+        return by_vector(self.answering, question.vector)
 
     def search(self, pipeline: Pipeline, content: Content, question: Question) -> pl.DataFrame:
         """Return the results of a question to a pipeline, and count that they were returned."""
