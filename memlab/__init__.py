@@ -1,7 +1,7 @@
 """memlab finds out what makes retrieval for long-term conversational memory work.
 
 The public names are imported on first use: ``from memlab import Memory, AsyncMemory, Session, Pipeline, Store``,
-``compare``, ``load``, ``preset`` and ``run_pipeline``.
+``Synthetic``, ``compare``, ``load``, ``preset``, ``run_pipeline`` and ``search_texts``.
 """
 
 from __future__ import annotations
@@ -13,19 +13,21 @@ from memlab.runtime import uncaught
 
 if TYPE_CHECKING:
     from memlab.agent.async_memory import AsyncMemory
+    from memlab.data.synthetic.dataset import Synthetic
     from memlab.harness.sweep import preset, run_pipeline
     from memlab.live.sessions import Session, Turn
-    from memlab.memory import Memory
+    from memlab.memory import Memory, search_texts
     from memlab.pipeline import Pipeline
     from memlab.report.notebook import compare, load
     from memlab.store.store import Store
 
 __version__ = "0.1.0"
-__all__ = ["AsyncMemory", "Memory", "Pipeline", "Session", "Store", "Turn", "__version__", "compare", "load", "preset",
-           "run_pipeline"]
+__all__ = ["AsyncMemory", "Memory", "Pipeline", "Session", "Store", "Synthetic", "Turn", "__version__", "compare",
+           "load", "preset", "run_pipeline", "search_texts"]
 
 _PLACES = {"AsyncMemory": "memlab.agent.async_memory", "Memory": "memlab.memory", "Pipeline": "memlab.pipeline",
            "Session": "memlab.live.sessions", "Store": "memlab.store.store",
+           "Synthetic": "memlab.data.synthetic.dataset", "search_texts": "memlab.memory",
            "Turn": "memlab.live.sessions", "compare": "memlab.report.notebook",
            "load": "memlab.report.notebook", "preset": "memlab.harness.sweep",
            "run_pipeline": "memlab.harness.sweep"}

@@ -30,7 +30,7 @@ COMMANDS = {
     "submit": ("memlab.submit", "submit a sweep to a cluster and return at once"),
     "status": ("memlab.status", "show the state of submitted sweeps"),
     "store": ("memlab.store.__main__", "inspect and maintain stored vectors, scores and replies"),
-    "memory": ("memlab.live.__main__", "copy, check or export a live memory"),
+    "memory": ("memlab.live.__main__", "check a live memory"),
     "mcp": ("memlab.agent.mcp", "serve a live memory to an agent: add, search, history, forget as tools"),
     "track": ("memlab.track.__main__", "publish finished runs to W&B"),
     "score": ("memlab.score.__main__", "metrics, tests and a report for rankings of other software"),

@@ -26,9 +26,7 @@ from __future__ import annotations
 
 import re
 import sys
-import traceback
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 import polars as pl
@@ -37,7 +35,7 @@ from rich.table import Table
 from rich.text import Text
 
 from memlab.config.overrides import HELP
-from memlab.errors import DiskFault, Faults, MemlabError, error_message
+from memlab.errors import Faults, MemlabError, error_message
 from memlab.harness.question import MAX_RANKS, ask_data
 from memlab.harness.sweep import OF_RUNS, read_one
 from memlab.live.database import is_memory
@@ -47,10 +45,9 @@ from memlab.live.shown import Shown, first_results
 from memlab.memory import Memory
 from memlab.runtime.clock import read_moment
 from memlab.runtime.console import Console
-from memlab.runtime.files import atomic_write
 from memlab.runtime.help_text import page
 from memlab.runtime.machine import enough_memory
-from memlab.runtime.paths import expand, home
+from memlab.runtime.paths import expand
 from memlab.runtime.terminal import clean_logs, own_words
 from memlab.store.store import store_at
 from memlab.text.display import plural, sanitise, sanitise_lines
@@ -130,12 +127,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         _out.print("\ninterrupted; what models made is kept")
         return 130
-    except Exception as error:  # of a model or its server: one line here, the traceback in a file
+    except Exception as error:  # of a model or its server
         _out.print(f"[red]memlab:[/red] {escape(sanitise_lines(error_message(error)))}", soft_wrap=True)
-        with suppress(DiskFault):
-            trace = home() / "ask.failed.txt"
-            atomic_write(trace, traceback.format_exc().encode(errors="replace"))
-            _out.print(f"  details: {escape(str(trace))}", soft_wrap=True)
         return 1
     return 0
 

@@ -19,16 +19,15 @@ and models of a memory elsewhere at the same time, unless their documentation al
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from memlab.data.fields import brief
 from memlab.errors import MemlabError
 from memlab.live.choice import choose
 from memlab.live.database import refuse_inside
@@ -40,7 +39,7 @@ from memlab.live.messages import session_of_messages
 from memlab.live.one_search import read_vector
 from memlab.live.opening import LockedContent
 from memlab.live.questions import Filter, Question, Questions, When, day_of
-from memlab.live.results import Answer, SearchResult
+from memlab.live.results import SearchResult
 from memlab.live.sessions import ALWAYS, Session, Turn
 from memlab.pipeline import Pipeline
 from memlab.query.where import Where
@@ -48,19 +47,18 @@ from memlab.runtime.clock import time_zone
 from memlab.runtime.paths import expand
 from memlab.stage import EmptyStage
 from memlab.store import Store
-from memlab.text.display import html_table, paragraphs, plural
+from memlab.text.display import plural
 
-__all__ = ["Answer", "Memory", "Session", "Turn"]
+__all__ = ["Memory", "Session", "Turn", "search_texts"]
 
-SHOWN = 20
-"""Sessions that a notebook shows: the latest."""
+def search_texts(texts: Iterable[str], question: str, k: int = 10, pipeline: Pipeline | None = None) -> Found:
+    """Return the best ``k`` texts for a question, as ``Memory.search`` returns results; nothing is saved.
 
-
-def _folder(place: str | Path, where: str, what: str = "folder") -> Path:
-    """Return the path of a folder or file, with ``~`` replaced; raise MemlabError for what is none, as ``""``."""
-    if not isinstance(place, str | os.PathLike) or isinstance(os.fspath(place), bytes) or not os.fspath(place):
-        raise MemlabError(f"{brief(place, 60)} is no {what}", where=where, fix="give its path as text or as a Path")
-    return expand(place)
+    The column ``session`` of a result is the place of its text in ``texts``.
+    """
+    with TemporaryDirectory() as folder, Memory(folder, pipeline) as memory:
+        memory.add_many(Session(None, [("user", text)]) for text in texts)
+        return memory.search(question, k=k)
 
 
 def _has_its_own(where: str, fields: Iterable[str]) -> MemlabError:
@@ -91,15 +89,9 @@ class Memory:
         if pipeline is not None and not isinstance(pipeline, Pipeline):
             raise MemlabError(f"expected a Pipeline, given {type(pipeline).__name__}", where="Memory, pipeline",
                               fix='preset("system=best") returns one (from memlab import preset)')
-        if store is not None and not isinstance(store, Store):
-            raise MemlabError(f"expected a Store, given {type(store).__name__}", where="Memory, store",
-                              fix="give memlab.Store(FOLDER), or leave it out")
-        if isinstance(often, bool) or not isinstance(often, int) or often < 0:
-            raise MemlabError(f"{brief(often)} is no number of times", where="Memory, often", fix="give 0 or more")
-        self.folder = _folder(folder, "Memory, folder")
+        self.folder = expand(folder)
         self._questions = Questions(pipeline or Pipeline(), often)
         self.pipeline = self._questions.pipeline
-        self.often = often
         zone = None if timezone is None else time_zone(timezone, "Memory, timezone")
         self._opening = LockedContent(self.folder, self.pipeline, store, zone)
 
@@ -113,7 +105,7 @@ class Memory:
         of its turns; ``add`` takes it in again. A session that was changed here (``update``), or whose earlier turns
         are others now, is named in a warning and left as it is.
         """
-        entries = read_folder(_folder(chats, "from_folder, chats"), timezone)
+        entries = read_folder(expand(chats), timezone)
         memory = cls(folder, pipeline, store, often=often, timezone=timezone)
         try:
             with memory._opening.alone() as content:
@@ -148,9 +140,6 @@ class Memory:
         They are encoded together, which is much faster than one by one. Names and ``unique`` count as in
         ``add``, also within ``sessions``.
         """
-        if isinstance(sessions, Session | str | Mapping) or not isinstance(sessions, Iterable):
-            raise MemlabError(f"expected a list of sessions, got {type(sessions).__name__}", where="add_many",
-                              fix="write [Session(...), Session(...)]")
         given = [*sessions]
         for place, session in enumerate(given):
             if not isinstance(session, Session):
@@ -169,7 +158,7 @@ class Memory:
         of a file; it needs a name, whose ending says how it is read (``.md``, ``.json``, else plain text). A file of
         more than ``max_mb`` is refused.
         """
-        file = None if path is None else _folder(path, "add_document", "file")
+        file = None if path is None else expand(path)
         session = session_of_document(file, text, said_on, name, max_mb=max_mb, **fields)
         with self._opening.alone() as content:
             return content.add([session])[0]
@@ -180,7 +169,7 @@ class Memory:
         The sessions.jsonl of ``memlab import`` is such a file. What is there already, was forgotten, or was changed
         counts as in ``from_folder``.
         """
-        entries = read_file(_folder(file, "import_sessions", "file"))
+        entries = read_file(expand(file))
         with self._opening.alone() as content:
             return content.read_again(entries)
 
@@ -224,23 +213,19 @@ class Memory:
         with self._opening.side_by_side() as content:
             return Found(self._questions.search(pipeline, content, asked))
 
-    def answer(self, question: str, now: When = None, *, where: Filter | None = None) -> Answer:
-        """Return the reader's answer; raise MemlabError for a pipeline without a reader."""
+    def answer(self, question: str, now: When = None, *, where: Filter | None = None) -> str:
+        """Return the reader's answer, as ``look`` does; raise MemlabError for a pipeline without a reader."""
         if isinstance(self.pipeline.answer, EmptyStage):
             raise MemlabError("this pipeline has no reader", where="answer",
                               fix="give it one: Pipeline(answer=Reader(chat=..., prompt=...)), or read/answer=reader")
-        asked = Question(question, now, None, where)
-        with self._opening.side_by_side() as content:
-            tables = self._questions.run(self._questions.whole, content, asked)
-            results = self._questions.count(content, tables, asked)
-        return Answer(SearchResult.of(tables, results).answer or "", results)
+        return self.look(question, now, where=where).answer or ""
 
     def look(self, question: str, now: When = None, k: int | None = None, *,
              where: Filter | None = None) -> SearchResult:
         """Return all results of a question: those of ``search``, the context, and the answer if there is a reader."""
         asked = Question(question, now, k, where)
         with self._opening.side_by_side() as content:
-            tables = self._questions.run(self._questions.whole, content, asked)
+            tables = self._questions.run(self._questions.answering, content, asked)
             results = self._questions.results(content, tables, asked)
             content.accesses.add(results.filter("selected"), day_of(tables))
             return SearchResult.of(tables, results)
@@ -271,9 +256,6 @@ class Memory:
         made = new if isinstance(new, Session) else session_of_messages(new, said_on, name, **fields)
         if made is new and not (said_on is None and name is None and not fields):
             raise _has_its_own("update", fields)
-        if not isinstance(keep_old, bool):
-            raise MemlabError(f"expected true or false, got {type(keep_old).__name__}", where="keep_old",
-                              fix="give True or False")
         with self._opening.alone() as content:
             number = content.sessions.number(session)
             version = made if made is new else made.with_missing(content.get(number), fields.get("metadata") is None)
@@ -303,9 +285,6 @@ class Memory:
         and ``turns``), or a frame of rows, such as ``found[:3]``, each of which gets a vote. Pipelines with
         ``rank/boost=feedback`` rank by the votes. They are forgotten with the turns.
         """
-        if not isinstance(useful, bool):
-            raise MemlabError(f"expected true or false, got {type(useful).__name__}", where="useful",
-                              fix="give True or False")
         with self._opening.alone() as content:
             places = [(number, sorted(of_session))
                       for session, turns in results_of(result)
@@ -345,7 +324,7 @@ class Memory:
 
         The copy holds the sessions, their vectors and the replies of chat models; search indexes are made again.
         """
-        self._opening.backup(_folder(folder, "backup"))
+        self._opening.backup(expand(folder))
 
     def export(self, file: str | Path) -> int:
         """Write all sessions to a new file, one JSON object a line, and return how many there are.
@@ -354,7 +333,7 @@ class Memory:
         Earlier versions and deprecated turns that are not valid today are left out. Those that are valid until a later
         day are there without that day; a warning says so.
         """
-        place = _folder(file, "export", "file")
+        place = expand(file)
         refuse_inside(place, self.folder)
         with self._opening.side_by_side() as content:
             return write(lines_of(content.entries(), self.folder, content.sessions.clock()), place)
@@ -378,9 +357,6 @@ class Memory:
         ``start`` leaves out so many of the first, ``count`` is how many follow, or None for all. Earlier versions are
         rows too with ``versions=True``.
         """
-        for place, value in (("start", start), ("count", 0 if count is None else count)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-                raise MemlabError(f"{brief(value)} is no number of sessions", where=place, fix="give 0 or more")
         with self._opening.alone(prepared=True) as content:
             rows = content.sessions.sessions()
             if wanted := Where.read_any(where, content.sessions.clock()):
@@ -388,7 +364,7 @@ class Memory:
                 rows = rows.filter(pl.col("session").is_in(fitting["session"].implode()))
             if not versions:
                 rows = rows.filter(pl.col("newer").is_null())
-        return rows.slice(min(start, rows.height), count if count is None else min(count, rows.height))
+        return rows.slice(start, count)
 
     def count(self, where: Filter | None = None) -> int:
         """Return the number of sessions, or of those that fit (``where`` as in ``search``)."""
@@ -406,14 +382,6 @@ class Memory:
         if not self._opening.is_open():
             return f"<Memory in {self.folder}, not loaded>"
         return f"<Memory in {self.folder}, {plural(len(self), 'session')}>"
-
-    def _repr_html_(self) -> str:
-        if not self._opening.is_open():
-            return paragraphs([repr(self)])
-        rows = self.list()
-        rows = rows.select(*rows.columns[:4], *(name for name in rows.columns[4:] if rows[name].count()))
-        return html_table(rows.columns, rows.tail(SHOWN).iter_rows(), f"{self!r:.300}, the last {SHOWN} of them"
-                          if rows.height > SHOWN else repr(self))
 
     def close(self) -> None:
         """Release the folder for other processes; the next use loads the memory again."""

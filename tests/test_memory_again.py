@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from memlab.memory import Memory, Session
-from memlab.write.prune import Age
 from tests.small import content_of, lexical
 from tests.test_memory_forgotten import everything
 
@@ -61,28 +60,15 @@ CASES: dict[str, tuple[Callable[[Memory], object], list[str], list[str], bool]] 
     "nothing": (lambda memory: None, [PIN, BEE, BANK], [DOG], False),
     "forget": (lambda memory: memory.forget("a"), [BANK], [DOG], False),
     "forget a turn": (lambda memory: memory.forget("a", [0]), [BEE, BANK], [DOG], False),
-    "forget one turn after the other": (lambda memory: [memory.forget("a", [n]) for n in (1, 0)], [BANK], [DOG], False),
     "forget by a filter": (lambda memory: memory.forget(where={"before": "2025-01-01"}), [], [DOG], False),
-    "forget by a role": (lambda memory: memory.forget(where={"role": "user"}), [], [DOG], False),
     "forget all but a version": (lambda memory: [memory.update("a", NEW), memory.forget(0)], [NEW.turns[0].text, BANK],
                                  [], True),
     "correct": (lambda memory: memory.update("a", NEW, keep_old=False), [NEW.turns[0].text, BANK], [], True),
-    "correct a field": (lambda memory: memory.update("a", Session("2024-01-01", BOTH, user="x"), keep_old=False),
-                        [PIN, BEE, BANK], [], True),
-    "correct by a part": (lambda memory: memory.update("a", [{"role": "user", "content": PIN}], keep_old=False),
-                          [PIN, BANK], [], True),
-    "update": (lambda memory: memory.update("a", NEW), [NEW.turns[0].text, BANK], [], True),
-    "update twice": (lambda memory: [memory.update("a", NEW), memory.update("a", [{"role": "user", "content": DOG}])],
-                     [DOG, BANK], [], True),
-    "update and rename": (lambda memory: memory.update("a", NEW, keep_old=True) and memory.update(
+    "update and rename": (lambda memory: memory.update("a", NEW) and memory.update(
         "a", Session("2024-03-01", [("user", DOG)], "c")), [DOG, BANK], [], True),
     "forget what is updated": (lambda memory: [memory.update("a", NEW), memory.forget("a")], [BANK], [DOG], False),
-    "correct, forget": (lambda memory: [memory.update("a", NEW, keep_old=False), memory.forget("a")], [BANK], [DOG],
-                        False),
     "forget, add a part": (lambda memory: [memory.forget("a"), memory.add(Session("2024-01-01", BOTH[1:], "a"))],
                            [BEE, BANK], [], True),
-    "deprecate": (lambda memory: memory.deprecate("a"), [BANK], [DOG], False),
-    "deprecate a turn": (lambda memory: memory.deprecate("a", [0]), [BEE, BANK], [DOG], False),
     "deprecate and restore": (lambda memory: [memory.deprecate("a"), memory.restore("a", [1])], [BEE, BANK], [DOG],
                               False)}
 
@@ -136,27 +122,6 @@ def test_a_session_that_the_file_tells_otherwise_is_named_and_left(chats: Chats,
     assert "\x1b" not in str(told[0].message)
 
 
-def test_what_pruning_forgot_stays_forgotten(chats: Chats) -> None:
-    chats.write(A, session("b", BANK, day="2024-03-01"))
-    chats.read().close()
-    with Memory(chats.root / "ann", lexical(prune=Age(days=30))) as memory:
-        assert memory.prune("2024-03-10").height
-        left = memory.list()
-    with chats.read() as memory:
-        assert memory.list().equals(left)
-
-
-def test_a_session_without_turns_stays_forgotten_and_may_go_on(chats: Chats) -> None:
-    chats.write(session("a"), session("b"))
-    with chats.read() as memory:
-        assert memory.forget("a") == 0
-    with chats.read() as memory:
-        assert memory.list()["name"].to_list() == ["b"]
-    chats.write(session("a", PIN), session("b", BEE))
-    with chats.read() as memory:
-        assert said(memory) == [BEE, PIN]
-
-
 def test_sessions_without_a_name_are_known_by_their_export(tmp_path: Path) -> None:
     unnamed = [Session("2024-01-01", [("user", text)]) for text in (PIN, BEE, BEE)]
     file = tmp_path / "all.jsonl"
@@ -176,18 +141,6 @@ def test_sessions_without_a_name_are_known_by_their_export(tmp_path: Path) -> No
         assert said(other) == [BEE, PIN]
 
 
-def test_a_version_that_an_export_leaves_nameless_stays_forgotten(tmp_path: Path) -> None:
-    file = tmp_path / "ann.jsonl"
-    with Memory(tmp_path / "ann", lexical()) as memory:
-        memory.add(Session("2024-01-01", [("user", PIN)], "a"))
-        memory.update("a", [{"role": "user", "content": BEE}], "2999-01-01")
-        with pytest.warns(UserWarning, match="not be valid from a later day on"):
-            memory.export(file)
-        memory.forget("a")
-        assert memory.import_sessions(file) == []
-        assert memory.count() == 0
-
-
 def test_what_is_remembered_is_a_digest_with_a_key_of_its_own(tmp_path: Path) -> None:
     rows = []
     for name in ("one", "two"):
@@ -205,12 +158,3 @@ def test_what_is_remembered_is_a_digest_with_a_key_of_its_own(tmp_path: Path) ->
             assert copy.import_sessions(tmp_path / "chats" / "sessions.jsonl") == [1]
             assert said(copy) == [DOG]
     assert not {*rows[0]} & {*rows[1]}
-
-
-def test_what_was_forgotten_may_be_added_again_by_hand(chats: Chats) -> None:
-    chats.write(A)
-    with chats.read() as memory:
-        memory.forget("a")
-        memory.add(Session("2024-01-01", BOTH, "a"))
-    with chats.read() as memory:
-        assert said(memory) == [BEE, PIN]

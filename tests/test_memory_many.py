@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,13 +51,6 @@ def test_many_are_found_as_if_added_one_by_one_and_encoded_in_one_call(tmp_path:
         assert memory.add_many([]) == []
 
 
-def test_a_name_is_added_once(tmp_path: Path) -> None:
-    with Memory(tmp_path, lexical()) as memory:
-        memory.add(SESSIONS[0])
-        assert memory.add_many([SESSIONS[3], SESSIONS[0], SESSIONS[1], SESSIONS[3]]) == [1, 0, 2, 1]
-        assert memory.count() == 3
-
-
 @pytest.mark.parametrize("wrong", [
     Session("2023-05-20", [("user", "Other words")], "talk 0"), Session("2023-05-20T10:00+02:00", [("user", "Hi")]),
     "Hi"])
@@ -72,33 +61,6 @@ def test_all_or_none_are_added(tmp_path: Path, wrong: Any) -> None:
             memory.add_many([*SESSIONS, wrong])
         assert memory.count() == 1
         assert memory.add_many(SESSIONS) == [*range(1, 1 + len(SESSIONS))]
-
-
-KILLED = """
-import os, signal, sys
-from memlab.live.database import Database
-from tests.test_memory_many import Memory, SESSIONS, lexical
-run, rows = Database.run, []
-def run_or_die(self, statement, *values):
-    rows.append(statement.startswith("INSERT INTO sessions"))
-    if sum(rows) == 5:
-        os.kill(os.getpid(), signal.SIGKILL)
-    run(self, statement, *values)
-with Memory(sys.argv[1], lexical()) as memory:
-    memory.add(SESSIONS[0])
-    Database.run = run_or_die
-    memory.add_many(SESSIONS)
-"""
-
-
-def test_a_kill_adds_none(tmp_path: Path) -> None:
-    root = Path(__file__).resolve().parents[1]
-    killed = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], cwd=root, check=False,
-                            env={**os.environ, "PYTHONPATH": str(root)})
-    assert killed.returncode == -signal.SIGKILL
-    with Memory(tmp_path, lexical()) as memory:
-        assert memory.list()["name"].to_list() == ["talk 0"]
-        assert memory.add_many(SESSIONS) == [*range(len(SESSIONS))]
 
 
 def line(name: str, text: str, corpus: str = "ann") -> str:

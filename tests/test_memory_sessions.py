@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import polars as pl
-import pytest
 
-from memlab.errors import MemlabError
 from memlab.memory import Memory, Session
 from tests.small import lexical
 
@@ -26,15 +24,6 @@ def test_a_session_is_read_by_its_number_or_name_without_its_forgotten_turns(tmp
         assert memory.get("cat") == CAT
 
 
-def test_a_session_that_is_not_there_is_named_with_the_nearest_name(tmp_path: Path) -> None:
-    with Memory(tmp_path, lexical()) as memory:
-        memory.add(CAT)
-        with pytest.raises(MemlabError, match=r"there is no session 'cats'.*did you mean '?cat"):
-            memory.get("cats")
-        with pytest.raises(MemlabError, match=r"there is no session 7"):
-            memory.get(7)
-
-
 def test_sessions_are_listed_page_by_page_in_the_order_of_time(tmp_path: Path) -> None:
     with Memory(tmp_path, lexical()) as memory:
         assert memory.list().is_empty()
@@ -50,25 +39,6 @@ def test_sessions_are_listed_page_by_page_in_the_order_of_time(tmp_path: Path) -
         assert memory.count() == 2
 
 
-def test_sessions_of_a_room_are_listed_by_days(tmp_path: Path) -> None:
-    with Memory(tmp_path, lexical()) as memory:
-        memory.add_many([Session(f"2023-{month:02}-20", [("user", "Hi")], f"{room} {month}", room=room)
-                         for month in (4, 5, 6, 7) for room in ("kitchen", "hall")])
-        where = {"room": "kitchen", "after": "2023-05-01", "before": "2023-07-01"}
-        assert memory.list(0, 10, where)["name"].to_list() == ["kitchen 5", "kitchen 6"]
-        assert memory.list(1, 10, where)["name"].to_list() == ["kitchen 6"]
-        assert memory.list(0, 1, where)["name"].to_list() == ["kitchen 5"]
-
-
-@pytest.mark.parametrize("value", [-1, True, 1.5, "1"])
-def test_a_page_that_is_no_number_is_refused(tmp_path: Path, value: int) -> None:
-    with Memory(tmp_path, lexical()) as memory:
-        with pytest.raises(MemlabError, match="start: .* is no number of sessions"):
-            memory.list(value)
-        with pytest.raises(MemlabError, match="count: .* is no number of sessions"):
-            memory.list(0, value)
-
-
 def test_results_below_a_threshold_are_not_returned(tmp_path: Path) -> None:
     with Memory(tmp_path, lexical()) as memory:
         memory.add_many([CAT, BOAT])
@@ -78,14 +48,3 @@ def test_results_below_a_threshold_are_not_returned(tmp_path: Path) -> None:
         found = memory.search("Which cat named Tom?", "2023-06-01", 10, threshold=lowest)
         assert found.equals(ranked.filter(pl.col("score") >= lowest))
         assert memory.search("Which cat named Tom?", "2023-06-01", 10, threshold=1e9).is_empty()
-
-
-def test_a_name_with_half_a_character_is_found_by_itself(tmp_path: Path) -> None:
-    name = "ann\ud83d"  # an emoji that was cut in the middle
-    with Memory(tmp_path, lexical()) as memory:
-        memory.add(Session("2023-05-20", [("user", "A cat.")], name, user=name, metadata={name: name}))
-        for where in ({"user": name}, {"name": [name]}, {f"metadata.{name}": name}):
-            assert memory.count(where) == memory.search("cat", where=where).height == 1
-        assert memory.get(name).user == "ann?"
-        memory.forget(where={"user": name})
-        assert memory.count() == 0

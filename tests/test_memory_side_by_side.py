@@ -17,7 +17,6 @@ from memlab.read.prompt import PromptTemplate
 from memlab.read.reader import Reader
 from memlab.search.late_index import LateIndex
 from memlab.search.late_interaction import WeightedLate
-from memlab.store import Store
 from tests.chats import ScriptedChat
 from tests.small import content_of, lexical
 from tests.test_memory import PIPELINES
@@ -63,20 +62,6 @@ def test_side_by_side_they_find_what_they_find_one_by_one(tmp_path: Path, name: 
         assert_frame_equal(one, other)
 
 
-def test_answers_wait_for_their_model_side_by_side(tmp_path: Path) -> None:
-    both = threading.Barrier(2, timeout=30)
-
-    def reply(prompt: Prompt) -> str:
-        both.wait()  # until the other question is with the model too
-        return prompt.messages[-1].content.rpartition("Q: ")[2]
-
-    reader = Reader(chat=ScriptedChat(reply), prompt=PROMPT)  # type: ignore[arg-type]
-    with Memory(tmp_path, lexical(answer=reader)) as memory, ThreadPoolExecutor(2) as pool:
-        memory.add(session(1))
-        assert [answer.text for answer in pool.map(memory.answer, ("Tea?", "Rain?"))] == ["Tea?", "Rain?"]
-        assert len(content_of(memory).store.completions(reader.chat, reader.chat.asked)) == 2  # type: ignore[attr-defined]
-
-
 def test_a_session_is_added_while_a_model_answers(tmp_path: Path) -> None:
     """The addition waits for the answer, later questions for the addition; nobody waits for ever."""
     asked, go = threading.Event(), threading.Event()
@@ -94,7 +79,7 @@ def test_a_session_is_added_while_a_model_answers(tmp_path: Path) -> None:
         added = pool.submit(memory.add, session(2))
         later = pool.submit(memory.search, "number2")
         go.set()
-        assert answer.result(30).text == "yes"
+        assert answer.result(30) == "yes"
         assert added.result(30) == 1
         assert later.result(30).height
     assert Memory(tmp_path).search("number2")["session"][0] == 1
@@ -112,21 +97,3 @@ def test_additions_and_questions_by_turns(tmp_path: Path) -> None:
         with ThreadPoolExecutor(THREADS) as pool:
             list(pool.map(work, range(THREADS)))
         assert sorted(memory.list()["name"]) == sorted(str(10 * n + i) for n in range(THREADS) for i in (1, 2, 3))
-
-
-def test_questions_with_a_shared_store_run_one_after_another(tmp_path: Path) -> None:
-    inside, most = [0], [0]
-
-    def reply(prompt: Prompt) -> str:
-        inside[0] += 1
-        most[0] = max(most[0], inside[0])
-        threading.Event().wait(0.05)
-        inside[0] -= 1
-        return "yes"
-
-    reader = Reader(chat=ScriptedChat(reply), prompt=PROMPT)  # type: ignore[arg-type]
-    with (Memory(tmp_path / "memory", lexical(answer=reader), Store(tmp_path / "store")) as memory,
-          ThreadPoolExecutor(3) as pool):
-        memory.add(session(1))
-        list(pool.map(memory.answer, ("Tea?", "Rain?", "Tom?")))
-    assert most == [1]

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from polars.testing import assert_frame_equal
 
 from memlab.errors import MemlabError
 from memlab.memory import Memory, Session
-from tests.examples import fewer
 from tests.small import lexical
 
 TOKYO = datetime(2025, 5, 21, 1, 30, tzinfo=timezone(timedelta(hours=9)))  # 16:30 UTC on the 20th
@@ -50,19 +44,6 @@ def test_times_with_an_offset_are_compared_as_moments(memory: Memory) -> None:
         assert memory.list()["said_on"].to_list() == [datetime(2025, 5, 20, 16, 30), datetime(2025, 5, 21, 6, 30)]
         assert memory.look("cat", NIGHT).asked_on == datetime(2025, 5, 20, 23, 59)
         assert memory.history("cat", NIGHT)["said_on"].to_list() == [datetime(2025, 5, 20, 16, 30)]
-
-
-def test_history_is_in_the_order_of_moments_where_the_wall_clock_shows_an_hour_twice(tmp_path: Path) -> None:
-    with Memory(tmp_path / "m", lexical(), timezone="Europe/Rome") as memory:
-        add(memory, "2025-10-26T00:50+00:00", "first")  # 02:50 summer time
-        add(memory, "2025-10-26T01:10+00:00", "second")  # 02:10 winter time
-        assert memory.history("cat")["text"].to_list() == ["user: cat first", "user: cat second"]
-
-
-@pytest.mark.parametrize("name", ["localtime", "posixrules", "Factory", 5])
-def test_a_name_that_names_no_zone_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(MemlabError, match=f"timezone: there is no time zone {name!r}. Fix: give a name"):
-        Memory(tmp_path / "m", lexical(), timezone=name)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("zone", "names"), [("UTC", {"tokyo"}), ("Asia/Tokyo", {"tokyo", "la"})])
@@ -110,22 +91,6 @@ def test_a_session_of_the_other_kind_is_refused_and_nothing_is_added(memory: Mem
         assert seen(memory, "2025-05-21T07:00") == {"day", "undated", "naive"}
 
 
-def test_a_moment_is_the_same_session_however_it_is_written(memory: Memory) -> None:
-    with memory:
-        assert add(memory, "2025-05-20T16:30Z", "tokyo") == 0
-        with pytest.raises(MemlabError, match="with other words"):
-            add(memory, "2025-05-20T16:31Z", "tokyo")
-        add(memory, "2025-05-20", "day")
-        assert add(memory, date(2025, 5, 20), "day") == add(memory, datetime(2025, 5, 20), "day") == 2
-
-
-def test_messages_that_state_moments_have_them(tmp_path: Path) -> None:
-    with Memory(tmp_path, lexical()) as memory:
-        memory.add([{"role": "user", "content": "cat", "created_at": 1747810800}], name="epoch")  # 07:00 UTC, the 21st
-        assert seen(memory, "2025-05-20T23:30-07:00") == {"epoch"}
-        assert seen(memory, NIGHT) == set()
-
-
 def test_the_present_is_the_machine_s_only_beside_times_without_an_offset(tmp_path: Path) -> None:
     soon = datetime.now(UTC) + timedelta(days=1)
     with Memory(tmp_path / "moments", lexical()) as memory:
@@ -137,34 +102,3 @@ def test_the_present_is_the_machine_s_only_beside_times_without_an_offset(tmp_pa
         add(memory, there, "now")
         add(memory, there + timedelta(days=1), "tomorrow")
         assert seen(memory, None) == {"now"}
-
-
-def test_the_hour_that_comes_twice_is_in_the_order_of_moments(tmp_path: Path) -> None:
-    with Memory(tmp_path, lexical(), timezone="Europe/Rome") as memory:
-        for name, moment in (("later", "2024-10-27T01:10Z"), ("sooner", "2024-10-27T00:50Z"), ("day", "2024-10-27")):
-            add(memory, moment, name)
-        assert memory.list()["name"].to_list() == ["day", "sooner", "later"]
-
-
-START = datetime(2024, 10, 25, tzinfo=UTC)
-MOMENTS = st.integers(0, 4 * 24 * 60).map(lambda minutes: START + timedelta(minutes=minutes))
-OFFSETS = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
-
-
-@pytest.mark.slow
-@fewer(10)  # each example fills two memories
-@given(said=st.lists(MOMENTS, min_size=1, max_size=4), now=MOMENTS, data=st.data(),
-       zone=st.sampled_from(["UTC", "Europe/Rome", "America/Los_Angeles"]))
-def test_visibility_is_of_moments_whatever_their_offsets(said: list[datetime], now: datetime, data: st.DataObject,
-                                                         zone: str) -> None:
-    def found() -> tuple[set[str], pl.DataFrame]:
-        with tempfile.TemporaryDirectory() as folder, Memory(folder, lexical(), timezone=zone) as memory:
-            for number, moment in enumerate(said):
-                add(memory, moment.astimezone(data.draw(OFFSETS)), str(number))
-            asked = now.astimezone(data.draw(OFFSETS)).isoformat()
-            return seen(memory, asked), memory.search("cat", asked, k=100)
-
-    names, rows = found()
-    today = now.astimezone(ZoneInfo(zone)).date()
-    assert names == {str(i) for i, moment in enumerate(said) if moment.astimezone(ZoneInfo(zone)).date() <= today}
-    assert_frame_equal(rows, found()[1])

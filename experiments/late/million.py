@@ -29,8 +29,6 @@ import psutil
 from memlab.evaluate.retrieval import ndcg
 from memlab.harness.arm import load
 from memlab.harness.sweep import read
-from memlab.live.database import Database
-from memlab.live.store import TokenCodes
 from memlab.models.protocols import Floats, Ints
 from memlab.runtime.files import write_json
 from memlab.runtime.progress import progress
@@ -80,10 +78,9 @@ class OneMemory(Store):
         self._pool, self._lists = pool, lists
 
     def index(self, key: Any, make: Any) -> Any:  # noqa: ARG002  (all is made before the first question)
-        return self if str(key).startswith("token pools") else self._lists
+        return self._lists
 
-    def of(self, *_: object) -> list[TokenPool]:
-        """Return the pool, as ``CachedTokenPools.of``."""
+    def cached(self, tables: Tables, names: Any, key: Any, make: Any) -> Any:  # noqa: ARG002
         return [self._pool]
 
 
@@ -261,10 +258,8 @@ def main() -> None:
     tokens = int(pool.texts.lengths.sum())
     print(f"{options.turns:,} turns, {tokens:,} tokens of {turns.texts.blocks[0].dim} numbers, {options.precision}, "
           f"{len(names)} files")
-    database = Database(folder)
-    database.open()
-    lists = TokenLists(stage.centroids, stage.seed,
-                       TokenCodes(database, f"{options.turns} {options.precision} {stage.centroids} {stage.seed}"))
+    file = folder / f"{options.turns} {options.precision} {stage.centroids} {stage.seed}.index"
+    lists = TokenLists(stage.centroids, stage.seed, file)
     with print_time("index built or read"):
         postings = lists.of(pool.texts)
     print(f"{len(postings.centroids):,} centroids; {lists.assigned:,} tokens assigned")
@@ -282,11 +277,9 @@ def main() -> None:
             step(1)
     median, ninetieth, most = np.percentile(milliseconds, [50, 90, 100])
     print(f"ms of a question: median {median:.1f}, 90th percentile {ninetieth:.1f}, most {most:.1f}")
-    database.close()
     on_disk = sum((folder / name).stat().st_size for name in names)
-    index = sum(path.stat().st_size for path in folder.iterdir() if path.name.startswith(database.path.name))
     print(f"bytes on disk of a turn: vectors {on_disk / len(names) / len(turns.text_of):,.0f}, "
-          f"index {index / options.turns:,.0f}")
+          f"index {file.stat().st_size / options.turns:,.0f}")
     compare(stage, memory, pool, tables, turns, found, options.exact_questions)
 
 

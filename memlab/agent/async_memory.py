@@ -36,20 +36,10 @@ def _in_thread(method: Callable[Concatenate[Memory, _P], _R]
     return call
 
 
-def _of_folder(method: Callable[_P, Memory]) -> Callable[_P, Coroutine[Any, Any, AsyncMemory]]:
-    @wraps(method)
-    async def call(*args: _P.args, **options: _P.kwargs) -> AsyncMemory:
-        memory = await asyncio.to_thread(method, *args, **options)
-        result = AsyncMemory(memory.folder)
-        result.memory = memory
-        return result
-    return call
-
-
 class AsyncMemory:
     """A ``Memory`` whose methods are awaited; arguments, results and errors are the same.
 
-    memory: the memory itself, for what needs no waiting.
+    memory: the memory itself, for what needs no waiting. ``import_sessions`` stands for ``Memory.from_folder``.
     """
 
     def __init__(self, folder: str | Path, pipeline: Pipeline | None = None, store: Store | None = None,
@@ -57,7 +47,6 @@ class AsyncMemory:
         self.memory = Memory(folder, pipeline, store, often=often, timezone=timezone)
         self._threads = ThreadPoolExecutor(thread_name_prefix="memory")  # not those of the loop: calls wait in them
 
-    from_folder = staticmethod(_of_folder(Memory.from_folder))
     add = _in_thread(Memory.add)
     add_document = _in_thread(Memory.add_document)
     add_many = _in_thread(Memory.add_many)

@@ -36,6 +36,8 @@ from memlab.runtime.terminal import print
 from memlab.tables import Tables, with_text
 from memlab.text.display import sanitise
 
+EXPERIMENT = "+exp=demo"
+
 QUESTION = "Who is my manager now?"
 GOLD = "Who is my manager?"
 """The question of the embedded data that has the same evidence."""
@@ -47,6 +49,8 @@ CURRENT, OUTDATED, OTHER, NOTHING = "current fact", "fact that is out of date", 
 
 Turn = tuple[int, int]
 """Session and turn; sessions are in the order of their dates."""
+
+_out = Console(soft_wrap=True, highlight=False)
 
 
 @dataclass(frozen=True)
@@ -137,17 +141,6 @@ def _lead(first: dict[str, Any], other: dict[str, Any]) -> list[str]:
     return [f"ahead by {' and '.join(ahead)}"] if ahead else []
 
 
-if __name__ == "__main__":
-    announce("demo", sys.argv[1:])
-
-
-
-
-EXPERIMENT = "+exp=demo"
-
-_out = Console(soft_wrap=True, highlight=False)
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
@@ -189,4 +182,5 @@ def has_display() -> bool:
 
 
 if __name__ == "__main__":
+    announce("demo", sys.argv[1:])
     raise SystemExit(main())

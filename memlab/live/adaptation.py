@@ -1,4 +1,4 @@
-"""The pipeline of a question, adapted to the kinds of memories that a live memory holds, and to the number of results.
+"""The pipeline of a question, adapted to the kinds of memories in a live memory, its filter and its number of results.
 
 In an experiment, the name of a kind that no memory has is a fault. In a live memory it is none: the first session may
 hold no turn of the user. So searches and weights of such kinds are left out.
@@ -12,6 +12,8 @@ from typing import Any
 import polars as pl
 
 from memlab.pipeline import Pipeline
+from memlab.search.exact import Flat
+from memlab.search.faiss_index import Approximate
 from memlab.slots import LANES, SLOTS
 from memlab.stage import EmptyStage
 from memlab.tables import Tables, as_of
@@ -48,6 +50,13 @@ def with_depth(pipeline: Pipeline, k: int | None) -> Pipeline:
     stages = {slot: getattr(pipeline, slot) for slot in LANES}
     return pipeline.replace(**{slot: dataclasses.replace(stage, depth=int(k)) for slot, stage in stages.items()
                                if k is not None and getattr(stage, "depth", k) < k})
+
+
+def with_exact_search(pipeline: Pipeline) -> Pipeline:
+    """Return the pipeline with an exact search by vectors: building an index takes longer than a filter is used."""
+    if not isinstance(getattr(pipeline.dense, "index", None), Approximate):
+        return pipeline
+    return pipeline.replace(dense=dataclasses.replace(pipeline.dense, index=Flat()))  # type: ignore[type-var]
 
 
 def _fits(name: str, kinds: set[str], empty: tuple[str, ...]) -> bool:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from numbers import Integral
 from typing import Any
 
-from memlab.data.fields import brief
 from memlab.errors import MemlabError
 from memlab.live.working_set import WorkingSet
 from memlab.query.where import Where
@@ -42,9 +40,8 @@ def _of_session(sessions: WorkingSet, session: int | str, turns: Iterable[int] |
     turns_of_session = sessions.turns[number]
     if turns is None:
         return {number: turns_of_session}
-    given: list[Any] = list(turns) if isinstance(turns, Iterable) else []
-    if not (given and all(not isinstance(turn, bool) and isinstance(turn, Integral) and turn in turns_of_session
-                          for turn in given)):
-        raise MemlabError(f"session {number} has no turns {brief(given or turns, 80)}", where="turns",
+    given = {int(turn) for turn in turns}  # those of numpy cannot be stored
+    if not given or given - turns_of_session:
+        raise MemlabError(f"session {number} has no turns {sorted(given)!r:.80}", where="turns",
                           fix=f"give a list with some of {sorted(turns_of_session)!r:.200}")
-    return {number: {int(turn) for turn in given}}  # those of numpy cannot be stored
+    return {number: given}

@@ -18,7 +18,7 @@ from memlab.live.database import Database
 from memlab.live.feedback import Votes
 from memlab.live.pruning import Accesses
 from memlab.live.sessions import Entry, Session, SessionRows, said_digest, same_content
-from memlab.live.store import LiveStore, QuestionStore, forget_codes
+from memlab.live.store import LiveStore
 from memlab.live.validity import Validity
 from memlab.live.working_set import WorkingSet
 from memlab.pipeline import Pipeline
@@ -32,7 +32,7 @@ from memlab.text.display import plural, sanitise
 MOST_NAMES, MOST_OF_NAME = 20, 80
 """Names of sessions that a warning shows, and characters of each."""
 
-PARTS = 16
+FILTERS = 8
 """Filters whose tables are cached until the sessions change: an application repeats the same ones."""
 
 
@@ -53,8 +53,8 @@ class Content:
         self._database = database
         self._rows = SessionRows(database)
         self.process: int | None = os.getpid()
-        self._turns = threading.RLock()  # of questions, at vectors and models
-        self._parts = Latest[Tables](PARTS)  # of what is valid, by filter
+        self._lock = threading.Lock()  # of the tables that are cached
+        self._filtered = Latest[Tables](FILTERS)  # of what is valid, by filter
         self._first_question = False  # since it was opened or has changed: it reads vectors and makes indexes
         database.open()
         try:
@@ -64,7 +64,7 @@ class Content:
             self.validity = Validity(self.sessions)
             self.accesses = Accesses(database)
             self.votes = Votes(database)
-            if not (database.read_only or database.is_cleared()):
+            if not database.is_cleared():
                 self._clear()
         except BaseException:
             database.close()
@@ -82,36 +82,33 @@ class Content:
         """Put the sessions in the order of time, for questions."""
         if self.sessions.has_changed():
             self._first_question = True
-            self._parts.clear()
-        if isinstance(self.store, LiveStore):
-            self.store.forget_questions()
-            if self.sessions.has_changed():
+            self._filtered.clear()
+            if isinstance(self.store, LiveStore):
                 self.store.forget_indexes()
         self.sessions.tables()
 
-    def part(self, whole: Tables, where: Where) -> Tables:
-        """Return the part of a question's tables that fits a filter; questions and texts may be those of another."""
+    def filtered(self, tables: Tables, where: Where) -> Tables:
+        """Return the rows of a question's tables that pass a filter."""
         def make() -> Tables:
-            tables = narrow(whole, self.sessions.fit(where)[whole["sessions"]["session"].to_numpy()], where)
-            tables.name_by_origin(origin, repr(where), least=0)
-            return tables
+            rows = narrow(tables, self.sessions.fit(where)[tables["sessions"]["session"].to_numpy()], where)
+            rows.name_by_origin(origin, repr(where), least=0)
+            return rows
 
-        origin = whole.digest(PLACED)
-        with self._turns:
-            return self._parts.get((origin, repr(where)), make)
+        origin = tables.digest(PLACED)
+        with self._lock:
+            passed = self._filtered.get((origin, repr(where)), make)
+        return passed.updated({name: tables[name] for name in ("questions", "texts")})
 
-    def question_store(self, whole: Tables | None = None) -> Store:
-        """Return the store for one question, whose filter has left a part of the whole tables, unless that is None.
-
-        Raises MemlabError if its files are cut.
-        """
-        if not isinstance(self.store, LiveStore):
-            return self.store
-        self.store.check_files()
-        return QuestionStore(self.store, self._turns, whole)
+    def question_store(self) -> Store:
+        """Return the store for a question; raise MemlabError if its files are cut."""
+        if isinstance(self.store, LiveStore):
+            self.store.check_files()
+        return self.store
 
     def note_question(self) -> None:
-        """Give the memory back to the system that the first question has needed for reading and indexes."""
+        """Drop the vectors of a question, and give the memory back to the system that the first one has needed."""
+        if isinstance(self.store, LiveStore):
+            self.store.forget_questions()
         if self._first_question:
             self._first_question = False
             release_freed_memory()
@@ -123,8 +120,7 @@ class Content:
 
     def get(self, number: int) -> Session:
         """Return a session, without its forgotten turns."""
-        (entry,) = self._rows.find({number})
-        return entry.session
+        return self._rows.find({number})[0].session
 
     def entries(self) -> list[Entry]:
         """Return all sessions, by number."""
@@ -265,7 +261,6 @@ class Content:
                 self._rows.replace(left)
                 self.accesses.forget(forgotten)
                 self.votes.forget(forgotten)
-                forget_codes(self._database)
                 self._rows.write(*new)
                 self.sessions.forget(left)
             if part is not None:
@@ -299,7 +294,7 @@ class Content:
 
     def _clear(self) -> None:
         """Erase forgotten sessions from the folder, whatever store is used now."""
-        self._parts.clear()
+        self._filtered.clear()
         self.validity = Validity(self.sessions)  # its tables may hold them
         own = self.store if isinstance(self.store, LiveStore) else LiveStore(self._database)
         own.forget_indexes()

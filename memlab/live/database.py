@@ -2,7 +2,6 @@
 
 While a memory is open, its folder is locked (``memlab.live.lock``), and ``memory.db-wal`` beside the database holds the
 latest commits; closing, and the next opening after a kill, moves them into the database.
-A folder that cannot be written is opened for reading, if its last process has closed it.
 Deleted rows leave old copies in the pages of a table, so the whole file is written anew after them (``clear``); until
 that is done, the database says so, and the next opening does it.
 """
@@ -24,7 +23,7 @@ from memlab.live.lock import FolderLock, inode
 from memlab.runtime.files import TEMPORARY, atomic_dir, disk_faults, make_folder
 
 FILE = "memory.db"
-FORMAT = 8
+FORMAT = 9
 """Format of the tables; a database of another format is refused."""
 
 _APPLICATION = 0x6D656D6C  # "meml"
@@ -37,9 +36,6 @@ CREATE TABLE accesses (session INTEGER, turn INTEGER, times INTEGER NOT NULL, la
                        PRIMARY KEY (session, turn)) WITHOUT ROWID;
 CREATE TABLE votes (vote INTEGER, session INTEGER, turn INTEGER, useful INTEGER NOT NULL, day TEXT NOT NULL,
                     PRIMARY KEY (vote, session, turn)) WITHOUT ROWID;
-CREATE TABLE token_centroids (name TEXT PRIMARY KEY, trained_for INTEGER NOT NULL, dim INTEGER NOT NULL,
-                              digest BLOB NOT NULL, content BLOB NOT NULL);
-CREATE TABLE token_codes (name TEXT, key BLOB, digest BLOB NOT NULL, content BLOB NOT NULL, PRIMARY KEY (name, key));
 CREATE TABLE forgotten (session BLOB, turn INTEGER, PRIMARY KEY (session, turn)) WITHOUT ROWID;
 CREATE TABLE forgotten_key (key BLOB NOT NULL);
 INSERT INTO counter VALUES (0, 0, 0, 1);
@@ -63,22 +59,18 @@ class Database:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.path = folder, folder / FILE
-        self.read_only = False
         self._process = os.getpid()
         self._lock = threading.RLock()  # the connection is in one transaction at a time
         self._connection: sqlite3.Connection | None = None
         self._files: dict[Path, tuple[int, int]] = {}  # the inodes that are open
-        self._folder_lock = FolderLock(folder, self.path)
+        self._folder_lock = FolderLock(folder)
 
     def open(self) -> None:
         """Lock the database, which is made if missing, and finish what a killed process has begun."""
         self._process = os.getpid()
         with self.errors():
             self._make_folder()
-            self.read_only = not (os.access(self.folder, os.W_OK)
-                                  and (not self.path.exists() or os.access(self.path, os.W_OK)))
-            self._refuse_other_kinds()
-            self._folder_lock.take(shared=self.read_only)
+            self._folder_lock.take()
             try:
                 self._connect()
             except BaseException:
@@ -102,12 +94,13 @@ class Database:
         with self._lock, self.errors():
             return self._open().execute(query, values).fetchall()
 
-    def number(self, query: str, *values: object) -> int:
-        """Return the one number that a query gives; raise MemlabError if it gives anything else."""
-        numbers = [value for value, in self.rows(query, *values) if isinstance(value, int)]
-        if len(numbers) != 1:
-            raise self.damage_error()
-        return numbers[0]
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Raise MemlabError if the block cannot read the rows of a query: memlab did not write them."""
+        try:
+            yield
+        except (TypeError, ValueError, LookupError) as error:
+            raise self.damage_error() from error
 
     def run(self, statement: str, *rows: tuple[object, ...]) -> None:
         """Run a statement of the current transaction with each row of values."""
@@ -126,9 +119,6 @@ class Database:
         A commit that is not durable survives a kill; a power failure may lose it, and none before the last durable one.
         """
         connection = self._open()
-        if self.read_only:
-            raise MemlabError("this memory can be searched, but not changed: its folder cannot be written",
-                              where=str(self.folder), fix="copy it to a folder that can be written")
         with self._lock, self.errors():
             connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             connection.execute("BEGIN IMMEDIATE")
@@ -147,7 +137,7 @@ class Database:
 
     def is_cleared(self) -> bool:
         """Return whether deleted content is erased: a killed process may not have come to ``clear``."""
-        return self.number("SELECT cleared FROM counter") == 1
+        return self.rows("SELECT cleared FROM counter") == [(1,)]
 
     def clear(self) -> None:
         """Erase deleted rows from the disk: from the database, and from the file beside it."""
@@ -206,27 +196,14 @@ class Database:
         return self._connection
 
     def _connect(self) -> None:
-        if not self.read_only:
-            self._refuse_emptied()
-        elif not self.path.exists():
-            raise MemlabError("there is no live memory, and none can be made there", where=str(self.folder),
-                              fix="choose a folder that can be written")
-        elif self._beside().exists() and self._beside().stat().st_size:
-            raise MemlabError(f"this memory was not closed, and {self._beside().name} cannot be moved into it",
-                              where=str(self.folder), fix="open it once where its folder can be written")
-        if self.path.is_symlink() or self.path.exists() and self.path.stat().st_nlink > 1:  # its lock is another's
-            raise MemlabError(f"{FILE} has a second name, a link, by which another process may change it",
-                              where=str(self.folder), fix="copy the folder without links (cp -r), and open the copy")
-        options = "mode=ro&immutable=1" if self.read_only else "mode=rw"
+        self._refuse_emptied()
         if not self.path.exists():
             self.path.touch(0o600)  # SQLite gives the file beside it the same mode
-        connection = sqlite3.connect(f"{self.path.absolute().as_uri()}?{options}", uri=True, timeout=0,
-                                     isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(self.path.absolute(), timeout=0, isolation_level=None, check_same_thread=False)
         self._connection = connection
         connection.text_factory = lambda text: text.decode("utf-8", "replace")  # a damaged row fails its digest
-        if not self.read_only:
-            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-            connection.execute("PRAGMA temp_store = MEMORY")  # texts are in no file outside the folder
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        connection.execute("PRAGMA temp_store = MEMORY")  # texts are in no file outside the folder
         (application,), (version,) = (connection.execute(f"PRAGMA {name}").fetchone()
                                       for name in ("application_id", "user_version"))
         tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
@@ -238,9 +215,8 @@ class Database:
                               fix="use the memlab that wrote it, or add its sessions to a new folder")
         if [row for row, in connection.execute("PRAGMA quick_check(1)")] != ["ok"]:
             raise self.damage_error()
-        if not self.read_only:
-            connection.execute("PRAGMA journal_mode = WAL").fetchone()
-            self._take(connection, new=not tables)
+        connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        self._take(connection, new=not tables)
 
     def _take(self, connection: sqlite3.Connection, new: bool) -> None:
         """Lock the database, make its tables if it is new, and note its inode."""
@@ -264,14 +240,6 @@ class Database:
         elif not any(self.folder.iterdir()):
             with suppress(OSError):  # the folder of somebody else, who lets others write there
                 self.folder.chmod(0o700)
-
-    def _refuse_other_kinds(self) -> None:
-        """Raise MemlabError if a pipe, a device or a folder stands in the place of a file: SQLite would wait for it."""
-        for end in ("", "-wal", "-journal", "-shm"):
-            path = self.path.with_name(f"{self.path.name}{end}")
-            if path.exists() and not path.is_file():
-                raise MemlabError(f"{path.name} is no plain file", where=str(self.folder),
-                                  fix=f"remove it, and bring {path.name} back from a copy if there was one")
 
     def _refuse_emptied(self) -> None:
         """Raise MemlabError if the database is gone, but vectors of its sessions are there."""

@@ -14,10 +14,10 @@ from typing import Any
 from memlab.data.documents import blocks, office
 from memlab.data.documents.blocks import Document
 from memlab.data.documents.dataset import LOADERS, load, parse
-from memlab.data.fields import brief, check_fields, read_name
+from memlab.data.fields import check_fields
 from memlab.errors import MemlabError
 from memlab.live.sessions import Session, Turn
-from memlab.text.display import is_number, sanitise
+from memlab.text.display import sanitise
 
 KIND = "document"
 """Kind of the session of a document."""
@@ -38,14 +38,11 @@ def session_of_document(path: Path | None, text: str | None, said_on: datetime |
     if (path is None) == (text is None):
         raise MemlabError("a file or a text is expected, " + ("both are given" if path else "none is given"),
                           where="add_document", fix='write add_document("plan.md") or add_document(text=..., name=...)')
-    if not (is_number(max_mb) and max_mb > 0):
-        raise MemlabError(f"{brief(max_mb)} is no number of MB", where="add_document, max_mb", fix="give more than 0")
-    name = read_name(name, "add_document, name")
     own = name if path is None else path.name
     if not own:
         raise MemlabError("a text has no name", where="add_document", fix='give one: name="plan.md" (read as Markdown)')
     try:
-        document = _document(own, text, max_mb) if path is None else _file(path, max_mb)
+        document = _document(own, text or "", max_mb) if path is None else _file(path, max_mb)
         said_on = document.said_on if said_on is None else said_on
     except MemlabError as fault:
         where = sanitise(str(path or own)) + (f", {fault.where}" if fault.where else "")
@@ -61,9 +58,7 @@ def _file(path: Path, max_mb: float) -> Document:
     return load(path, max_mb)
 
 
-def _document(name: str, text: object, max_mb: float) -> Document:
-    if not isinstance(text, str):
-        raise MemlabError(f"expected text, got {type(text).__name__}", fix="a file is read by its path")
+def _document(name: str, text: str, max_mb: float) -> Document:
     loader = LOADERS.get(Path(name).suffix.lower(), blocks.text)
     raw = text.encode("utf-8", "replace")
     if len(raw) > max_mb * 1e6:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence, Set
-from contextlib import suppress
 from datetime import date
 from typing import Any
 
@@ -24,12 +23,10 @@ _VOTES: dict[str, Any] = {"vote": pl.Int64, "session": pl.Int32, "turn": pl.Int3
 
 def results_of(given: Mapping[str, Any] | pl.DataFrame) -> list[tuple[Any, Any]]:
     """Return (session, turns) of a row of results, or of each row of a frame; raise MemlabError for what is none."""
-    rows = [given] if isinstance(given, Mapping) else given.to_dicts() if isinstance(given, pl.DataFrame) else None
-    fix = "give a row of what search returns, found[0], or several, found[:3]"
-    if rows is None:
-        raise MemlabError(f"expected a result, got {type(given).__name__}", where="feedback", fix=fix)
-    if not all(row.get("session") is not None and row.get("turns") is not None for row in rows):
-        raise MemlabError("a result has a session and turns", where="feedback", fix=fix)
+    rows = given.to_dicts() if isinstance(given, pl.DataFrame) else [given]
+    if not all(isinstance(row, Mapping) and {"session", "turns"} <= row.keys() for row in rows):
+        raise MemlabError("expected a result, which has a session and turns", where="feedback",
+                          fix="give a row of what search returns, found[0], or several, found[:3]")
     return [(row["session"], row["turns"]) for row in rows]
 
 
@@ -41,7 +38,8 @@ class Votes:
 
     def add(self, results: Iterable[tuple[int, Sequence[int]]], useful: bool, on: date) -> None:
         """Record a vote for each result, its session and turns, in one transaction."""
-        first = self._database.number("SELECT coalesce(max(vote), -1) + 1 FROM votes")
+        ((first,),) = self._database.rows("SELECT coalesce(max(vote), -1) + 1 FROM votes")
+        assert isinstance(first, int), "votes are numbers"
         new = [(vote, session, turn) for vote, (session, turns) in enumerate(results, first) for turn in turns]
         with self._database.transaction():
             self._database.run("INSERT OR REPLACE INTO votes VALUES (?, ?, ?, ?, ?)",
@@ -52,14 +50,11 @@ class Votes:
         self._database.delete_turns("votes", forgotten)
 
     def frame(self) -> pl.DataFrame:
-        """Return (vote, session, turn, useful, on), without damaged rows."""
+        """Return (vote, session, turn, useful, on)."""
         rows: list[tuple[Any, ...]] = self._database.rows("SELECT vote, session, turn, useful, day FROM votes")
-        whole = []
-        for *place, useful, day in rows:
-            with suppress(ValueError, TypeError):  # a damaged day
-                if useful in (0, 1) and all(type(number) is int and 0 <= number < 2**31 for number in place):
-                    whole.append((*place, bool(useful), date.fromisoformat(day)))
-        return pl.DataFrame(sorted(whole), _VOTES, orient="row")
+        with self._database.reading():
+            return pl.DataFrame([(*place, bool(useful), date.fromisoformat(day)) for *place, useful, day in rows],
+                                _VOTES, orient="row")
 
 
 @stage

@@ -7,7 +7,6 @@ from typing import Any
 
 import polars as pl
 
-from memlab.errors import MemlabError
 from memlab.read.prompt import HEADER
 from memlab.text.display import plural, sanitise
 from memlab.text.transcript import TURN_SEPARATOR
@@ -20,13 +19,7 @@ class Found(pl.DataFrame):
     """Results in the order of their ranks. What polars makes of it (``filter``, ``select``) is a plain frame."""
 
     def context(self) -> str:
-        """Return the texts for a prompt in the order of their ranks, each below its date and with its speaker.
-
-        Raises MemlabError for rows without ``date``, ``speaker`` and ``text``.
-        """
-        if missing := [name for name in ("date", "speaker", "text") if name not in self.columns]:
-            raise MemlabError(f"the rows have no {', '.join(missing)}", where="context",
-                              fix="give rows of what search returns, with date, speaker and text")
+        """Return the texts for a prompt in the order of their ranks, each below its date and with its speaker."""
         date = pl.col("date").cast(pl.Datetime("us"))  # rows without any date or speaker have columns without a type
         speaker = pl.format("{}: ", pl.col("speaker").cast(pl.String))
         texts = date.dt.strftime(HEADER).fill_null("") + speaker.fill_null("") + pl.col("text").cast(pl.String)

@@ -1,4 +1,4 @@
-"""The lock of a live memory's folder: one process changes it, or several read it.
+"""The lock of a live memory's folder, which one process at a time uses.
 
 It is ``flock`` on the folder. SQLite's own lock, which follows POSIX, ends as soon as its process closes any descriptor
 of the database, as a copy of the folder does; this one belongs to one open descriptor and lasts until that is closed.
@@ -9,15 +9,11 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import socket
-import struct
-import sys
 from contextlib import suppress
 from pathlib import Path
 
 from memlab.errors import MemlabError
 
-_FLOCK = "hhqqi4x"  # struct flock of Linux: type, whence, start, length, process
 _WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL, errno.EBADF)
 """What file systems say that have no locks; NFS, which has none on folders, says EBADF."""
 
@@ -32,24 +28,18 @@ def inode(path: Path) -> tuple[int, int]:
 
 
 class FolderLock:
-    """The lock of one folder, whose database tells who holds it.
+    """The lock of one folder. A process that is forked from the holder does not hold it, and cannot release it."""
 
-    A process that is forked from the holder does not hold it, and cannot release it.
-    """
-
-    def __init__(self, folder: Path, database: Path) -> None:
-        self._folder, self._database = folder, database
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._file: int | None = None
         self._process = 0
 
-    def take(self, shared: bool) -> None:
-        """Lock the folder, beside other readers if ``shared``.
-
-        Raises MemlabError if another memory, of this or another process, holds it, or if it cannot be locked.
-        """
+    def take(self) -> None:
+        """Lock the folder; raise MemlabError if another memory, of any process, holds it, or if there are no locks."""
         file = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(file)
             if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
@@ -73,33 +63,13 @@ class FolderLock:
 
     def in_use(self) -> MemlabError:
         """Return the error that another memory holds the folder."""
-        process = self._holder()
-        holder = f"process {process} on {socket.gethostname()}" if process else "another process"
-        fix = ("use the Memory of this folder that this process has open, or close it first: one at a time"
-               if process == os.getpid() else "close it there (Memory.close()), or end that process: one at a time. "
-               "Memory.backup(folder) makes a copy there meanwhile")
-        return MemlabError(f"this memory is in use by {holder}", where=str(self._folder), fix=fix)
-
-    def _holder(self) -> int:
-        """Return the process that holds the folder, 0 if it is not known."""
-        with suppress(OSError):
-            return os.getpid() if inode(self._folder) in _HELD.values() else _locked_by(self._database)
-        return 0
-
-
-def _locked_by(path: Path) -> int:
-    """Ask Linux for the process with a lock of POSIX on a file; 0 if it does not say, and on other systems."""
-    if not sys.platform.startswith("linux"):
-        return 0
-    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe would wait for a writer
-    try:
-        question = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-        with suppress(OSError, struct.error):
-            kind, _, _, _, process = struct.unpack(_FLOCK, fcntl.fcntl(file, fcntl.F_GETLK, question))
-            return 0 if kind == fcntl.F_UNLCK else max(0, process)
-        return 0
-    finally:
-        os.close(file)
+        if inode(self._folder) in _HELD.values():
+            holder, fix = "this process", "use the Memory of this folder that it has open, or close that first"
+        else:
+            holder, fix = "another process", ("close it there (Memory.close()), or end that process; "
+                                              "Memory.backup(folder) makes a copy there meanwhile")
+        return MemlabError(f"this memory is in use by {holder}, and one at a time uses it", where=str(self._folder),
+                           fix=fix)
 
 
 def _let_go() -> None:

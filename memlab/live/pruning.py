@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections.abc import Mapping, Set
-from contextlib import suppress
 from datetime import date
 from typing import Annotated, Any
 
@@ -25,51 +23,33 @@ _ADD = ("INSERT INTO accesses VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET time
 
 
 class Accesses:
-    """Counts by session and turn, in memory and in the database.
-
-    Threads may count side by side. A question is never stopped by its counts: those that cannot be written are counts
-    of this process alone, with a warning.
-    """
+    """Counts by session and turn. A question is never stopped by its counts: a warning says that they are not saved."""
 
     def __init__(self, database: Database) -> None:
-        self._database, self._warned = database, database.read_only
-        self._lock = threading.Lock()
-        self._counts: dict[tuple[int, int], tuple[int, date]] = {}
-        rows: list[tuple[Any, ...]] = database.rows("SELECT session, turn, times, last FROM accesses")
-        for session, turn, times, last in rows:
-            with suppress(ValueError, TypeError):  # a damaged day
-                if all(type(number) is int and 0 <= number < 2**31 for number in (session, turn, times)):
-                    self._counts[session, turn] = times, date.fromisoformat(last)
+        self._database, self._warned = database, False
 
     def add(self, results: pl.DataFrame, on: date) -> None:
         """Count the turns of a question's results (session, turns), each turn once."""
         turns = sorted(set(results.select("session", "turns").explode("turns").drop_nulls().iter_rows()))
-        with self._lock:
-            for turn in turns:
-                times, last = self._counts.get(turn, (0, on))
-                self._counts[turn] = times + 1, max(last, on)
-        if turns and not self._database.read_only:
-            try:
+        try:
+            if turns:
                 with self._database.transaction(durable=False):
                     self._database.run(_ADD, *((*turn, 1, on.isoformat()) for turn in turns))
-            except MemlabError as error:
-                if not self._warned:
-                    warnings.warn(f"access counts are not saved: {error}", stacklevel=2)
-                self._warned = True
+        except MemlabError as error:
+            if not self._warned:
+                warnings.warn(f"access counts are not saved: {error}", stacklevel=2)
+            self._warned = True
 
     def forget(self, forgotten: Mapping[int, Set[int]]) -> None:
         """Drop the counts of some turns, by session, within a transaction."""
         self._database.delete_turns("accesses", forgotten)
-        with self._lock:
-            self._counts = {(session, turn): count for (session, turn), count in self._counts.items()
-                            if turn not in forgotten.get(session, ())}
 
     def frame(self) -> pl.DataFrame:
         """Return (session, turn, times, last): how often a turn was returned, and the day of the last question."""
-        with self._lock:
-            rows = [(s, t, times, last) for (s, t), (times, last) in sorted(self._counts.items())]
-        return pl.DataFrame(rows, orient="row", schema={"session": pl.Int32, "turn": pl.Int32, "times": pl.Int64,
-                                                        "last": pl.Date})
+        rows: list[tuple[Any, ...]] = self._database.rows("SELECT session, turn, times, last FROM accesses")
+        with self._database.reading():
+            return pl.DataFrame(rows, {"session": pl.Int32, "turn": pl.Int32, "times": pl.Int64, "last": pl.String},
+                                orient="row").with_columns(pl.col("last").str.to_date())
 
 
 MemoryIds = Annotated[tuple[int, ...], Field(strict=False)]

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any, SupportsIndex
+from typing import Any
 
 import polars as pl
 
-from memlab.data.fields import brief
 from memlab.errors import MemlabError
 from memlab.live import results
-from memlab.live.adaptation import adapt_to_data, with_depth
+from memlab.live.adaptation import adapt_to_data, with_depth, with_exact_search
 from memlab.live.content import Content
 from memlab.live.feedback import with_record
 from memlab.live.one_search import by_vector, by_words
@@ -22,16 +21,13 @@ from memlab.query.where import Where, narrow
 from memlab.slots import PER_SESSION
 from memlab.stage import EmptyStage, Stage
 from memlab.tables import Tables, add_texts, frame
-from memlab.text.display import is_number, replace_surrogates
+from memlab.text.display import replace_surrogates
 
 When = datetime | date | str | None
 """A day or a moment, also as text; None is the present moment, or unknown."""
 
 Filter = Mapping[str, Any]
 """A filter as ``Memory.search`` describes it."""
-
-MOST = 2**31 - 1
-"""Results, which tables number by 32 bits."""
 
 PRUNED: dict[str, Any] = {"session": pl.Int32, "turns": pl.List(pl.Int32)}
 """Columns of what is pruned; turns are null for the whole session."""
@@ -52,16 +48,8 @@ class Question:
     vector: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.text, str):
-            raise MemlabError(f"expected text, got {type(self.text).__name__}", where="question",
-                              fix="give the question as text")
-        if self.k is not None and (isinstance(self.k, bool) or not isinstance(self.k, SupportsIndex)
-                                   or int(self.k) < 1):
-            raise MemlabError(f"{brief(self.k)} is no number of results", where="k", fix="give 1 or more, or None")
-        if self.k is not None:
-            object.__setattr__(self, "k", min(int(self.k), MOST))
-        if not (self.threshold is None or is_number(self.threshold)):
-            raise MemlabError(f"{brief(self.threshold)} is no score", where="threshold", fix="give a number, or None")
+        if self.k is not None and self.k < 1:
+            raise MemlabError(f"{self.k} is no number of results", where="k", fix="give 1 or more, or None")
         if self.vector is None and not self.text.strip():
             raise MemlabError("the question is blank", where="question", fix="write some words")
 
@@ -69,8 +57,8 @@ class Question:
 class Questions:
     """The pipeline of a memory, as its questions run it.
 
-    pipeline: the stages, without judges. ranking: those after an addition, up to the selection. whole: those with the
-    context and the answer. words: the search by words alone.
+    pipeline: the stages, without judges. ranking: those after an addition, up to the selection. answering: those with
+    the context and the answer. words: the search by words alone.
 
     Args:
         pipeline: Stages that write, search and read.
@@ -81,36 +69,37 @@ class Questions:
 
     def __init__(self, pipeline: Pipeline, often: int) -> None:
         self.pipeline = results.without_judges(pipeline)
-        self.whole = self.pipeline.without(*PER_SESSION)
-        self.ranking = results.ranking_alone(self.whole)
-        self.words = by_words(self.whole)
+        self.answering = self.pipeline.without(*PER_SESSION)
+        self.ranking = results.ranking_alone(self.answering)
+        self.words = by_words(self.answering)
         self._often = often
 
     def run(self, pipeline: Pipeline, content: Content, question: Question, ended: bool = False) -> Tables:
-        """Return the tables of a question after ``ranking``, ``whole``, ``words`` or ``by_vector``.
+        """Return the tables of a question after ``ranking``, ``answering``, ``words`` or ``by_vector``.
 
         ``ended``: with what is no longer valid.
         """
-        tables, whole = self._tables(content, question.text, question.now, ended), None
+        tables = self._tables(content, question.text, question.now, ended)
         if wanted := Where.read_any(question.where, content.sessions.clock()):
-            whole = tables
-            tables = content.part(whole, wanted).updated({name: whole[name] for name in ("questions", "texts")})
+            tables, pipeline = content.filtered(tables, wanted), with_exact_search(pipeline)
         _, places = content.sessions.tables()
         pipeline = with_record(pipeline.replace(prune=self._pruning(content, tables)), content.votes, content.accesses,
                                places)
-        store = content.question_store(whole)
-        found = with_depth(adapt_to_data(pipeline, tables), question.k).run(tables, store)
+        found = with_depth(adapt_to_data(pipeline, tables), question.k).run(tables, content.question_store())
         content.note_question()
         return found
 
     def by_vector(self, question: Question) -> Pipeline:
         """Return the search by a question's vector alone; raise MemlabError for a pipeline without vectors."""
         assert question.vector is not None
-        return by_vector(self.whole, question.vector)
+        return by_vector(self.answering, question.vector)
 
     def search(self, pipeline: Pipeline, content: Content, question: Question) -> pl.DataFrame:
         """Return the results of a question to a pipeline, and count that they were returned."""
-        return self.count(content, self.run(pipeline, content, question), question)
+        tables = self.run(pipeline, content, question)
+        found = self.results(content, tables, question)
+        content.accesses.add(found, day_of(tables))
+        return found
 
     def results(self, content: Content, tables: Tables, question: Question) -> pl.DataFrame:
         """Return the results that a question asks for."""
@@ -118,12 +107,6 @@ class Questions:
             results.results(tables, self.pipeline, question.k, content.sessions.name_at))
         found = content.sessions.with_chunks(found)
         return found if question.threshold is None else found.filter(pl.col("score") >= question.threshold)
-
-    def count(self, content: Content, tables: Tables, question: Question) -> pl.DataFrame:
-        """Return the results that a question asks for, and count that they were returned."""
-        found = self.results(content, tables, question)
-        content.accesses.add(found, day_of(tables))
-        return found
 
     def history(self, content: Content, tables: Tables, question: Question) -> pl.DataFrame:
         """Return the memories behind the results in the order of time (``memlab.live.results.history``)."""

@@ -16,7 +16,6 @@ from memlab.read.prompt import Value, unit_bodies
 from memlab.slots import AFTER_ANSWERS
 from memlab.stage import Stage, label_free
 from memlab.tables import GOLD, SESSION, Tables, as_of, with_text
-from memlab.text.display import html_table, paragraphs
 
 RESULT: Mapping[str, pl.DataType | type[pl.DataType]] = {
     "rank": pl.Int32, "score": pl.Float64, "selected": pl.Boolean, "date": pl.Datetime("us"), "role": pl.String,
@@ -105,14 +104,6 @@ def _said_by(units: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
         pl.col("speaker").fill_null(role).first().alias("speaker"))
 
 
-@dataclass(frozen=True)
-class Answer:
-    """A reader's answer, and the results that it read."""
-
-    text: str
-    results: pl.DataFrame
-
-
 @dataclass(frozen=True, repr=False)
 class SearchResult:
     """All results of one question.
@@ -131,11 +122,6 @@ class SearchResult:
     def __repr__(self) -> str:
         answer = "" if self.answer is None else f", answer {self.answer!r:.200}"
         return f"<SearchResult of {self.question!r:.200}: {self.results.height} results{answer}>"
-
-    def _repr_html_(self) -> str:
-        rows = self.results.select("rank", pl.col("score").round(3), "selected", "date", "session", "text")
-        return html_table(rows.columns, rows.iter_rows(), self.question) + paragraphs(
-            [] if self.answer is None else [f"Answer: {self.answer}"])
 
     @classmethod
     def of(cls, tables: Tables, results: pl.DataFrame) -> SearchResult:

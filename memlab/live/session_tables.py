@@ -94,17 +94,7 @@ def arrange(tables: Tables, places: pl.DataFrame) -> Tables:
                           .with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("memory"))
                           .select(list(SCHEMAS["memories"])))
     placed["turns"] = placed["turns"].sort("session", "turn")
-    return Tables(texts=tables["texts"], edges=empty("edges"), **{name: _short(t) for name, t in placed.items()})
-
-
-def _short(table: pl.DataFrame) -> pl.DataFrame:
-    """Return a table whose columns of one value in all rows take the memory and the time of that value alone."""
-    if not table.height:
-        return table
-    first = pl.exclude(pl.List).first()
-    same = table.select(pl.exclude(pl.List).eq_missing(first).all()).row(0, named=True)
-    return table.with_columns(pl.lit(table[name][0], table.schema[name]).alias(name)
-                              for name, one in same.items() if one)
+    return Tables(texts=tables["texts"], edges=empty("edges"), **placed)
 
 
 def _renumber(table: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:

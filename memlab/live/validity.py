@@ -24,19 +24,12 @@ class Validity:
     def __init__(self, sessions: WorkingSet) -> None:
         self._sessions = sessions
         self._lock = threading.Lock()
-        self._ends: tuple[Tables, pl.DataFrame] | None = None  # of all tables
         # all tables, the turns that had ended, by session, and the tables without them
         self._latest: tuple[Tables, dict[int, frozenset[int]], Tables] | None = None
 
     def ends(self) -> pl.DataFrame:
         """Return (session, position, turn, end): of turns that are valid no longer, the first day, or ``ALWAYS``."""
         tables, places = self._sessions.tables()
-        with self._lock:
-            if self._ends is None or self._ends[0] is not tables:
-                self._ends = tables, self._all_ends(tables, places)
-            return self._ends[1]
-
-    def _all_ends(self, tables: Tables, places: pl.DataFrame) -> pl.DataFrame:
         days = dict(zip(places["session"], tables["sessions"]["said_on"].dt.date()))
         rows = [(session, turn, day) for session, ends in turn_ends(self._sessions.ended.values(), days).items()
                 for turn, day in ends.items()]

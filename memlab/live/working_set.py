@@ -19,7 +19,7 @@ from memlab.live.results import RESULT
 from memlab.live.session_tables import chronological, concat, encode, without, write
 from memlab.live.sessions import Entry, Session, said_digest
 from memlab.pipeline import Pipeline
-from memlab.query.where import FieldValues, Where
+from memlab.query.where import Where, fitting
 from memlab.runtime.clock import Clock
 from memlab.store import Store
 from memlab.tables import PLACED, Tables
@@ -29,12 +29,12 @@ LISTED: dict[str, Any] = {"session": pl.Int32, "name": pl.String, "said_on": pl.
                           **dict.fromkeys((*FIELDS, "metadata"), pl.String), "deprecated": pl.Int32, "newer": pl.Int32}
 """Columns of a list of sessions."""
 
-PARTS = 32
-"""Number of parts that are concatenated at once, and of the results in turn: a table per session would fill memory."""
+MOST_ADDITIONS = 64
+"""Additions whose tables are apart: a table for each session would fill memory."""
 
 
 class WorkingSet:
-    """All sessions that are not forgotten, as tables; the cost of an addition depends on its own size alone.
+    """All sessions that are not forgotten, as tables.
 
     names: the number of every named session, of its latest version. origins: the number of every session by its origin.
     turns: the numbers of every session's turns. next: the number of the next session; numbers are never used again.
@@ -53,12 +53,10 @@ class WorkingSet:
         self.ended: dict[int, Entry] = {}
         self._said: dict[bytes, list[int]] = {}  # valid sessions by what they say, and for whom
         self.next = 0
-        self._told_of_cut_texts = False
-        # under their own numbers: all sessions of the last question; later ones in parts of 1, PARTS, PARTS^2 ...
-        self._base = write(entries, pipeline, store, self.clock())
-        self._parts: list[list[Tables]] = []
+        self._warned_of_cut_texts = False
+        self._base = write(entries, pipeline, store, self.clock())  # under their own numbers
+        self._additions: list[Tables] = []  # the latest
         self._chronological: tuple[Tables, pl.DataFrame] | None = None
-        self._values = FieldValues(())  # of the sessions in the order of time
         for entry in entries:
             self._enter(entry)
 
@@ -66,10 +64,10 @@ class WorkingSet:
         """Return the tables of sessions and encode their keys at once, without adding them."""
         part = write(entries, self._pipeline, self._store, self.clock())
         cut = encode(part, self._pipeline, self._store)
-        if cut and not self._told_of_cut_texts:
+        if cut and not self._warned_of_cut_texts:
             warnings.warn(f"the encoder reads only the beginning of {plural(cut, 'text')} of this addition, so "
                           "searches by vectors do not see what follows there (said once)", stacklevel=5)
-            self._told_of_cut_texts = True
+            self._warned_of_cut_texts = True
         return part
 
     def add(self, entries: Sequence[Entry], part: Tables) -> None:
@@ -77,17 +75,13 @@ class WorkingSet:
         self._chronological = None
         for entry in entries:
             self._enter(entry)
-        for level in range(len(self._parts) + 1):
-            if level == len(self._parts):
-                self._parts.append([])
-            self._parts[level].append(part)
-            if len(self._parts[level]) < PARTS:
-                return
-            part, self._parts[level] = concat(self._parts[level]), []
+        self._additions.append(part)
+        if len(self._additions) > MOST_ADDITIONS:
+            self._base, self._additions = self._all(), []
 
     def forget(self, left: Mapping[int, Entry | None]) -> None:
         """Replace some sessions by their remaining turns, None for none; if this raises, nothing has changed."""
-        self._base, self._parts, self._chronological = self.shortened(left, self._store), [], None
+        self._base, self._additions, self._chronological = self.shortened(left, self._store), [], None
         self.names, self.origins = ({name: number for name, number in known.items() if number not in left}
                                     for known in (self.names, self.origins))
         self._said = {said: others for said, numbers in self._said.items()
@@ -151,15 +145,14 @@ class WorkingSet:
     def tables(self) -> tuple[Tables, pl.DataFrame]:
         """Return the tables of all sessions, numbered in the order of time; and (session, position)."""
         if self._chronological is None:
-            self._base, self._parts = self._all(), []
+            self._base, self._additions = self._all(), []
             self._chronological = chronological(self._base, self._times)
             self._chronological[0].digest(PLACED)  # cached with the tables, for all questions
-            self._values = FieldValues([self._fields.get(n, {}) for n in self._chronological[1]["session"]])
         return self._chronological
 
     def number(self, session: int | str) -> int:
         """Return a session's number, given that or its name; raise MemlabError if there is no such session."""
-        if isinstance(session, bool) or not isinstance(session, str | SupportsIndex):
+        if not isinstance(session, str | SupportsIndex):
             raise MemlabError(f"expected a number or a name, got {type(session).__name__}", where="session",
                               fix="list() returns the numbers and names of all sessions")
         number = self.names.get(replace_surrogates(session)) if isinstance(session, str) else session.__index__()
@@ -181,8 +174,8 @@ class WorkingSet:
 
     def fit(self, where: Where) -> NDArray[np.bool_]:
         """Return which sessions, in the order of time, have one of the values of each field of a filter, (n,)."""
-        self.tables()
-        return self._values.fit(where)
+        _, places = self.tables()
+        return fitting([self._fields.get(number, {}) for number in places["session"]], where)
 
     def matching(self, where: Where) -> pl.DataFrame:
         """Return (session, position, turn), the turns that fit in the order of time; position is the session's there.
@@ -229,7 +222,7 @@ class WorkingSet:
         return {"index": [*places].index(min(turns)), "total": len(places), "offset": offset, "page": page}
 
     def _all(self) -> Tables:
-        return concat([self._base, *(part for level in reversed(self._parts) for part in level)])
+        return concat([self._base, *self._additions])
 
     def _enter(self, entry: Entry) -> None:
         self.next = max(self.next, entry.id + 1)

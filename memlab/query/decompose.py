@@ -1,10 +1,9 @@
 """Query decomposition: sub-queries for the parts of a question, by rules or by a chat model.
 
-The parts of a question, by cautious rules.
-
-The rules split a choice ("which first, A or B?"), "between A and B", "since A when B", "A before B did C", a comparison
-("compared to", "than"), two counted nouns ("how many A and B did"), a list that is counted or summed, and two names
-("do Ann and Bob"). A part consists of the question's own words; one with too few of them is not split off.
+The rules are cautious. They split a choice ("which first, A or B?"), "between A and B", "since A when B", "A before B
+did C", a comparison ("compared to", "than"), two counted nouns ("how many A and B did"), a list that is counted or
+summed, and two names ("do Ann and Bob"). A part consists of the question's own words; one with too few of them is not
+split off.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Query expansion by a chat model: paraphrases, the variants of RAG-fusion, and HyDE's invented passage.
 
-HyDE: an invented passage that would answer the question, as a further query.
-
-Gao, Ma, Lin, Callan: Precise Zero-Shot Dense Retrieval without Relevance Labels, ACL 2023. There the passages replace
-the question; here they are queries of kind "hyde", which ``rank/score`` ranks as lanes of their own.
+HyDE: Gao, Ma, Lin, Callan, Precise Zero-Shot Dense Retrieval without Relevance Labels, ACL 2023. There the passages
+replace the question; here they are queries of kind "hyde", which ``rank/score`` ranks as lanes of their own.
 """
 
 from __future__ import annotations

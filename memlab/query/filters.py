@@ -15,7 +15,7 @@ from pydantic import model_validator
 
 from memlab.data.numbering import renumber
 from memlab.errors import MemlabError
-from memlab.query.where import FieldValues, Where, narrow
+from memlab.query.where import Where, fitting, narrow
 from memlab.runtime.clock import Clock
 from memlab.stage import stage
 from memlab.store import Store
@@ -112,8 +112,8 @@ def _fields_of(fields: pl.DataFrame) -> Mapping[tuple[int, int], Any]:
 
 def _select(tables: Tables, where: Where, known: Mapping[tuple[int, int], Any]) -> Tables:
     """Return the tables of the sessions and turns that fit."""
-    fit = FieldValues([known.get(place, {}) for place in tables["sessions"].select(SESSION).iter_rows()]).fit(where)
-    return narrow(tables, fit, where).only(PLACED)
+    fields = [known.get(place, {}) for place in tables["sessions"].select(SESSION).iter_rows()]
+    return narrow(tables, fitting(fields, where), where).only(PLACED)
 
 
 def undo(tables: Tables, data: Tables) -> Tables:

@@ -92,36 +92,14 @@ class Where:
         return pl.lit(True) if self.roles is None else pl.col("role").is_in(list(self.roles))
 
 
-class FieldValues:
-    """Sessions by the values of their fields.
+def fitting(fields: Sequence[Mapping[str, Any]], where: Where) -> NDArray[np.bool_]:
+    """Return which sessions have one of the values of each field of a filter, (n,); True is not 1.
 
-    Args:
-        fields: Of each session its name, its fields and ``metadata``, as far as it has them.
+    fields: of each session its name, its fields and ``metadata``, as far as it has them.
     """
-
-    def __init__(self, fields: Sequence[Mapping[str, Any]]) -> None:
-        self._fields = fields
-        self._rows: dict[str, dict[tuple[bool, Plain], list[int]]] = {}  # by key and value; True is not 1
-
-    def fit(self, where: Where) -> NDArray[np.bool_]:
-        """Return which sessions have one of the values of each field of a filter, (n,)."""
-        fit = np.ones(len(self._fields), bool)
-        for key, values in where.values.items():
-            rows = self._rows_of(key)
-            one = np.zeros(len(fit), bool)
-            for value in values:
-                one[rows.get((isinstance(value, bool), value), [])] = True
-            fit &= one
-        return fit
-
-    def _rows_of(self, key: str) -> dict[tuple[bool, Plain], list[int]]:
-        if key not in self._rows:
-            rows: dict[tuple[bool, Plain], list[int]] = {}
-            for row, fields in enumerate(self._fields):
-                for one in values_of(fields, key):
-                    rows.setdefault((isinstance(one, bool), one), []).append(row)
-            self._rows[key] = rows
-        return self._rows[key]
+    wanted = {key: {(isinstance(value, bool), value) for value in values} for key, values in where.values.items()}
+    return np.array([all(any((isinstance(one, bool), one) in values for one in values_of(own, key))
+                         for key, values in wanted.items()) for own in fields], bool)
 
 
 def narrow(tables: Tables, values: NDArray[np.bool_], where: Where) -> Tables:

@@ -12,7 +12,7 @@ import polars as pl
 
 from memlab.data.jsonl import Evidence, Moment, SessionLine, TurnLine
 from memlab.search.bm25 import BM25
-from memlab.search.postings import Corpus
+from memlab.search.postings import Corpus, lucene_idf
 from memlab.text.display import clean, one_line
 from memlab.text.tokenize import LUCENE_STOP_WORDS, count, normalise, words
 
@@ -91,7 +91,7 @@ class Log:
         own, n = self._own[corpus], len(self._places)
         counts = count(self._tokens, _tokens(pl.Series([text])), (n, 1), whole=False)
         scores = np.where(own, Corpus.of(counts.texts, counts.lengths, np.arange(n)).scores(
-            counts.queries[[0]], n, BM25.method, BM25.k1, BM25.b, BM25.delta, IDF[BM25.method]), 0)
+            counts.queries[[0]], n, BM25.k1, BM25.b, lucene_idf), 0)
         ranked = np.argsort(-scores, kind="stable")[:np.count_nonzero(scores)]
         literal = normalise(pl.Series([" ".join(text.split())]))[0]
         held = self._lower.str.contains(literal, literal=True).to_numpy() if literal else np.zeros(n, bool)

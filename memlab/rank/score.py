@@ -19,7 +19,17 @@ from memlab.errors import MemlabError
 from memlab.question_types import FALLBACK, first_of
 from memlab.rank.fusion import Each, Scorer, fits
 from memlab.rank.signals import known_classes
-from memlab.rank.units import FROM, CachedMembers, Level, finest, memory_units, rank_units, session_units, turn_units
+from memlab.rank.units import (
+    FROM,
+    Level,
+    finest,
+    kinds_of,
+    members_of,
+    memory_units,
+    rank_units,
+    session_units,
+    turn_units,
+)
 from memlab.slots import LANES
 from memlab.stage import stage
 from memlab.store import Store
@@ -101,8 +111,9 @@ def lanes_of(tables: Tables, store: Store, level: Level, rrf_k: int, summed: boo
     lanes = hits["lane"].unique().sort()
     coded = hits.select("question", "memory", "score", pl.col("lane").cast(pl.Enum(lanes)).to_physical())
     if store.caches_indexes and tables.has_digests(FROM) and coded.height:  # else they are of this question
-        members = store.index("members", CachedMembers).of(
-            level, partial(project, level), coded["memory"], tables, store.whole)
+        kinds = kinds_of(tables["memories"], coded["memory"])
+        members = store.cached(tables, FROM, ("members", level, kinds),
+                               lambda: members_of(kinds, partial(project, level), tables))
         return members.units, pivot(members.by_unit(coded), lanes)
     units, pairs = project(level, tables["memories"].join(hits, on="memory", how="semi"), tables)
     return units, pivot(coded.join(pairs, on="memory"), lanes)

@@ -6,7 +6,6 @@ session and turn, so that every stage can derive it from the tables.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
@@ -17,7 +16,6 @@ from pydantic import Field
 
 from memlab.errors import MemlabError
 from memlab.models.protocols import Ints
-from memlab.runtime.latest import Latest
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import DIGITS, SCHEMAS, SESSION, Tables, empty
@@ -138,45 +136,12 @@ class Members:
         return hits[np.repeat(np.arange(len(asked)), lengths)].with_columns(pl.Series("unit", numbers))
 
 
-PARTS = 8
-"""Tables whose members are cached: the whole of a live memory, and parts of it."""
-
-
-class CachedMembers:
-    """The members of the latest tables, by level and kinds, and of parts of them. Safe for concurrent searches."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._whole = ""  # the digest of the latest tables that were no part
-        self._members = Latest[Members](PARTS)
-
-    def of(self, level: str, project: Project, hit: pl.Series, tables: Tables, whole: Tables | None = None) -> Members:
-        """Return the units of a level, and those of all memories of the kinds of some (their ids), made once.
-
-        whole: the tables of which a filter has left these; others drop what is cached.
-        """
-        digest, kinds = tables.digest(FROM), _kinds(tables["memories"], hit)
-        latest = digest if whole is None else whole.digest(FROM)
-        with self._lock:
-            if latest != self._whole:
-                self._clear(latest)
-            return self._members.get((digest, level, kinds), lambda: _members(project, kinds, tables))
-
-    def _clear(self, whole: str) -> None:
-        self._whole = whole
-        self._members.clear()
-
-    def forget(self, left: pl.Series) -> None:  # noqa: ARG002  (the cache is rebuilt)
-        """Forget the members."""
-        with self._lock:
-            self._clear("")
-
-
-def _members(project: Project, kinds: Sequence[str], tables: Tables) -> Members:
+def members_of(kinds: Sequence[str], project: Project, tables: Tables) -> Members:
+    """Return the units of all memories of some kinds."""
     return Members.of(*project(tables["memories"].filter(pl.col("kind").is_in(kinds)), tables))
 
 
-def _kinds(memories: pl.DataFrame, some: pl.Series) -> tuple[str, ...]:
+def kinds_of(memories: pl.DataFrame, some: pl.Series) -> tuple[str, ...]:
     """Return the kinds of some memories (their ids), sorted."""
     found = np.isin(memories["memory"].to_numpy(), some.to_numpy())
     return tuple(sorted(memories["kind"].filter(pl.Series(found)).unique()))

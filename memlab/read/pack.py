@@ -1,4 +1,4 @@
-"""Packs: the selected units as the context that a reader is shown, by rank, by session, or all sessions.
+"""Packs: the selected units as the context that a reader is shown, by rank or by date, or all sessions.
 
 The rows of a context lie in the order of priority: where a reader's window is smaller than the context, it drops a
 question's rows from the last one upwards. ``position`` is the order in which they are shown. In ``ByRank`` the two
@@ -8,7 +8,7 @@ orders are the same.
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 import polars as pl
 from pydantic import Field
@@ -121,71 +121,6 @@ class ByRank(SelectedPack):
 @stage
 class ByDate(SelectedPack):
     """Show the selected units in the order of time, the oldest first, so that "then" and "now" need no searching."""
-
-
-@stage
-class EdgesFirst(SelectedPack):
-    """Show the best unit first, the second best last, the third second, and so on: the weakest lie in the middle.
-
-    Readers overlook what stands in the middle of a long context (Liu et al., Lost in the Middle, TACL 2024).
-    """
-
-    shown_by: ClassVar = ["place"]
-
-    def fit(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Return the rows that fit, with their place."""
-        nth, count = pl.int_range(pl.len()).over("question"), pl.len().over("question")
-        # even places fill the front from the left, odd ones the back from the right
-        place = pl.when(nth % 2 == 0).then(nth).otherwise(2 * count - nth).alias("place")
-        return within_budget(rows, self.max_tokens).with_columns(place)
-
-
-@stage
-class BySession(SelectedPack):
-    """Show the units of a session together, as they were said, under one header; sessions by best rank or by date.
-
-    With ``max_tokens`` units are tried in rank order; a header counts once per session. Where the reader's window is
-    too small, the session with the worst best rank is dropped first, its last unit first, so that no unit loses its
-    header.
-    """
-
-    order: Literal["rank", "date"] = "rank"  # of the sessions: rank (by their best unit) | date
-
-    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
-        """Return the context and the texts that it needs; the header is in a session's first row."""
-        header = pl.col("said_on").dt.strftime(HEADER).fill_null("").alias("header")
-        rows = selected_texts(tables, self.value).with_columns(header).with_columns(
-            pl.col("shown").str.slice(pl.col("header").str.len_chars()), pl.col("tokens").alias("with_header"))
-        rows = rows.with_columns(count_tokens(pl.col("shown")).alias("tokens"))
-        if self.max_tokens is not None:
-            rows = rows.filter(_fit_rows(rows, self.max_tokens))
-        best = pl.col("rank").min().over("question", "session").alias("best")
-        rows = rows.with_columns(best).sort("question", "best", "turn", "unit")
-        first = pl.int_range(pl.len()).over("question", "session") == 0
-        rows = rows.with_columns(
-            pl.when(first).then(pl.col("header") + pl.col("shown")).otherwise("shown").alias("shown"),
-            pl.when(first).then("with_header").otherwise("tokens").alias("tokens"))
-        return make_context(rows, ["best", "turn", "unit"] if self.order == "rank" else CHRONOLOGICAL, tables)
-
-
-def _fit_rows(rows: pl.DataFrame, max_tokens: int) -> pl.Series:
-    """Return which rows fit, tried in their order; the earliest kept row of a session carries the header.
-
-    A row costs ``with_header`` tokens with its header, and ``tokens`` without.
-    """
-    kept: list[bool] = []
-    room: dict[int, int] = {}
-    heads: dict[tuple[int, int], tuple[tuple[int, int], int]] = {}  # where the header stands, and what it adds there
-    for question, session, turn, unit, tokens, with_header in rows.select(
-            "question", "session", "turn", "unit", "tokens", "with_header").iter_rows():
-        before = heads.get((question, session))
-        own = ((-1 if turn is None else turn, unit), with_header - tokens)
-        head = own if before is None else min(before, own)
-        left = room.get(question, max_tokens) - tokens - head[1] + (before[1] if before else 0)
-        kept.append(left >= 0)
-        if kept[-1]:
-            room[question], heads[question, session] = left, head
-    return pl.Series(kept, dtype=pl.Boolean)
 
 
 @stage

@@ -13,7 +13,7 @@ import scipy  # its parts are loaded when they are used
 from pydantic import Field, field_validator
 
 from memlab.search.hits import MATCH, HitsBuilder, VisiblePool, memory_pools, visible_pools
-from memlab.search.postings import CachedWords, Corpus, Reals, Tokenise, lucene_idf
+from memlab.search.postings import CachedWords, Corpus, Reals, Tokenise, WordPool, lucene_idf
 from memlab.stage import Names, stage
 from memlab.store import Store
 from memlab.tables import Tables, distinct_texts, empty
@@ -93,8 +93,11 @@ def search_words(tables: Tables, store: Store, kinds: Sequence[str] | None, name
     """
     queries, memories = tables["queries"], tables["memories"]
     # an experiment has hundreds of corpora: one at a time is in memory, and terms that nobody asks for are not counted
-    cached = (store.index(("words", tokenise), lambda: CachedWords(tokenise)).of(tables, kinds, store.whole)
-              if store.caches_indexes else None)
+    def postings() -> list[WordPool]:
+        return store.index(("words", tokenise), lambda: CachedWords(tokenise)).of(tables, kinds)
+
+    key = ("words", tokenise, kinds and tuple(kinds))
+    cached = store.cached(tables, ("memories",), key, postings) if store.caches_indexes else None
     pools = [pool.rows for pool in cached] if cached else memory_pools(memories, kinds)
     layout = list(visible_pools(pools, queries, tables["questions"]))
     if not layout:

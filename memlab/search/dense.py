@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from functools import cached_property, partial
 from typing import Annotated, ClassVar
 
 import numpy as np
-import polars as pl
 from pydantic import Field
 
 from memlab.models.local.embedder import SparseTermEncoder, term_matrix
 from memlab.models.protocols import Embedder, Floats, Ints
-from memlab.search.cached_pools import CachedPools
 from memlab.search.exact import Flat, Index, Searcher, Vectors
-from memlab.search.faiss_index import Approximate, CachedIndex
-from memlab.search.hits import MATCH, HitsBuilder, MemoryPool, digits_of, memory_pools, of_kinds, pools, visible_pools
+from memlab.search.hits import MATCH, HitsBuilder, VisiblePool, digits_of, memory_pools, pools, visible_pools
 from memlab.stage import Names, spec, stage
 from memlab.store import Store
 from memlab.store.store import Rows, encode
@@ -84,73 +81,51 @@ class Dense:
         Raises MemlabError for an unknown kind, or where an index needs a package that is not installed.
         """
         queries, memories = tables["queries"], tables["memories"]
-        cached = self._cached(tables, store) if store.caches_indexes else None
-        pools = [pool.rows for pool in cached] if cached else memory_pools(memories, self.kinds)
-        layout = list(visible_pools(pools, queries, tables["questions"]))
+        searched = store.cached(tables, ("memories",), ("pools", self.kinds),
+                                lambda: memory_pools(memories, self.kinds))
+        layout = list(visible_pools(searched, queries, tables["questions"]))
         if not layout:
             return Tables(hits=empty("hits"))
-        corpora = {seen.corpus for seen in layout}
-        opened = ([pool for pool in cached if pool.rows.corpus in corpora] if cached else
-                  self._open([pool for pool in pools if pool.corpus in corpora], tables, store))
         query_rows = np.unique(np.concatenate([seen.queries for seen in layout]))
         query_vectors = self.query_vectors(tables, store, query_rows)
         memory_ids, query_ids = memories["memory"].to_numpy(), queries["query"].to_numpy()
-        hits = HitsBuilder(self.floor, digits_of(self.embedder))
-        for seen, pool in zip(layout, opened):  # one after another: an experiment has hundreds of indexes
+        hits, keys = HitsBuilder(self.floor, digits_of(self.embedder)), Keys(self.embedder, layout, tables, store)
+        settings = (str(self.embedder.identity()), str(spec(self.index)))
+        for seen in layout:  # one after another: an experiment has hundreds of indexes
+            searcher = store.cached(tables, ("memories",), ("vectors", settings, seen.corpus, seen.kind),
+                                    partial(self._open, keys, seen, store))
             questions = query_vectors[np.searchsorted(query_rows, seen.queries)]
-            results = pool.searcher.search(questions, seen.visible, self.depth)
+            results = searcher.search(questions, seen.visible, self.depth)
             for query, (at, scores) in zip(seen.queries, results):
                 hits.add(f"{self.name}:{seen.kind}", query_ids[query], memory_ids[seen.memories[at]], scores,
                          self.depth)
         return Tables(hits=hits.frame())
+
+    def _open(self, keys: Keys, pool: VisiblePool, store: Store) -> Searcher:
+        vectors = keys.vectors(pool)
+        with store.caching():
+            return self.index.open(vectors, store.root / "indexes")
 
     def query_vectors(self, tables: Tables, store: Store, rows: Ints) -> Floats:
         """Return the vectors of some rows of ``queries``, (n, dim)."""
         texts = tables["queries"]["text_id"].gather(rows)
         return encode(store, self.embedder, tables["texts"], texts, "query")[:]
 
-    def _cached(self, tables: Tables, store: Store) -> list[VectorPool]:
-        """Return the pools of a live memory, whose vectors are gathered once for all questions."""
-        def make() -> list[VectorPool]:
-            return [*self._open(memory_pools(tables["memories"], self.kinds), tables, store)]
 
-        name = f"vector pools {self.embedder.identity()} {spec(self.index)}"
-        return store.index(name, CachedPools[VectorPool]).of(tables, self.kinds, make, store.whole)
+class Keys:
+    """The vectors of the keys of some pools, which are encoded together when the first of them is asked for."""
 
-    def _open(self, pools: Sequence[MemoryPool], tables: Tables, store: Store) -> Iterator[VectorPool]:
-        """Yield the pools with their vectors, each in its index."""
-        if not pools:
-            return
-        rows = np.unique(np.concatenate([pool.memories for pool in pools]))
-        key_ids = tables["memories"]["key_id"]
-        keys = encode(store, self.embedder, tables["texts"], key_ids.gather(rows), "document")
-        for pool in pools:
-            vectors: Floats | Rows = Rows(keys.base, keys.rows[np.searchsorted(rows, pool.memories)])
-            if store.caches_indexes and store.whole is None and isinstance(keys.base, np.ndarray):
-                vectors = vectors[:]
-            with store.caching():
-                searcher = self._searcher(vectors, key_ids.gather(pool.memories), pool.kind, tables, store)
-            yield VectorPool(pool, vectors, searcher)
+    def __init__(self, embedder: Embedder, pools: Sequence[VisiblePool], tables: Tables, store: Store) -> None:
+        self._embedder, self._pools, self._tables, self._store = embedder, pools, tables, store
 
-    def _searcher(self, vectors: Vectors, keys: pl.Series, kind: str, tables: Tables, store: Store) -> Searcher:
-        """Return a searcher of the vectors of some keys (n,); a live memory caches the index of all keys of a kind."""
-        folder = store.root / "indexes"
-        if not (store.caches_indexes and isinstance(self.index, Approximate)):
-            return self.index.open(vectors, folder)
+    def vectors(self, pool: VisiblePool) -> Vectors:
+        """Return the vectors (n, d) of one pool, in its order."""
+        rows, encoded = self._encoded
+        vectors = Rows(encoded.base, encoded.rows[np.searchsorted(rows, pool.memories)])
+        return vectors[:] if isinstance(encoded.base, np.ndarray) else vectors  # others are too many for the memory
 
-        def whole() -> tuple[pl.Series, Rows]:
-            memories = (tables if store.whole is None else store.whole)["memories"]
-            texts = of_kinds(memories, (kind,))["key_id"].unique(maintain_order=True)
-            return texts, encode(store, self.embedder, tables["texts"], texts, "document")
-
-        name = f"vectors {self.embedder.identity()} {self.index.built_from()} {kind}"
-        return store.index(name, CachedIndex).of(self.index, keys, vectors, folder, whole)
-
-
-@dataclass(frozen=True, eq=False)
-class VectorPool:
-    """A pool of memories with their vectors (n, d), in its order, and a searcher of these."""
-
-    rows: MemoryPool
-    vectors: Floats | Rows
-    searcher: Searcher
+    @cached_property
+    def _encoded(self) -> tuple[Ints, Rows]:
+        rows = np.unique(np.concatenate([pool.memories for pool in self._pools]))
+        keys = self._tables["memories"]["key_id"].gather(rows)
+        return rows, encode(self._store, self._embedder, self._tables["texts"], keys, "document")

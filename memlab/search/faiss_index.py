@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import threading
 from abc import abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-import polars as pl
 from pydantic import Field
 
 from memlab.errors import MemlabError
@@ -90,7 +87,7 @@ class Approximate:
                 index = read_index(faiss, path)
         faiss.omp_set_num_threads(self.threads or usable_cores())
         on_gpus = faiss_gpu.GpuSearch(faiss, index, getattr(self, "nprobe", 1), type(self).__name__) if gpu else None
-        return _FaissSearcher(self, faiss, index, vectors, np.arange(len(vectors)), exact, on_gpus)
+        return _FaissSearcher(self, faiss, index, vectors, exact, on_gpus)
 
     def _gpus(self, faiss: Any) -> bool:
         """Return whether the index is built on GPUs; log why not."""
@@ -225,22 +222,14 @@ class SQ8(Approximate):
 
 @dataclass(frozen=True)
 class _FaissSearcher:
-    """A FAISS index, and the vectors that are searched in it: all, or a part.
-
-    at: (n,) the place in the index of each vector; vectors that are equal may have the same.
-    """
+    """A FAISS index, and the vectors that are searched in it."""
 
     config: Approximate
     faiss: Any
     index: Any
     vectors: Vectors
-    at: Ints
     exact: Searcher
     gpu: faiss_gpu.GpuSearch | None
-
-    def part(self, vectors: Vectors, at: Ints) -> Searcher:
-        """Return a searcher of some of its vectors (n, d), which have these positions, (n,)."""
-        return replace(self, vectors=vectors, at=self.at[at], exact=Flat(device=self.config.device).open(vectors, None))
 
     def search(self, queries: Floats, visible: Ints, depth: int) -> Neighbours:
         """Search with the index where it pays; what may be found is a selector inside the search."""
@@ -260,59 +249,11 @@ class _FaissSearcher:
 
     def _candidates(self, queries: Floats, limit: int, depth: int) -> list[Ints]:
         """Return the positions of the nearest of the first ``limit`` vectors for each query."""
-        seen = self.at[:limit]
-        places = np.unique(seen)
-        wanted = min(depth * self.config.refine, len(places))
-        everything = len(places) == self.index.ntotal
+        wanted = min(depth * self.config.refine, limit)
+        everything = limit == self.index.ntotal
         rows = np.ascontiguousarray(queries, np.float32)
         found = self.gpu.search(rows, wanted) if self.gpu and everything else None
         if found is None:
-            parameters = self.config.parameters(self.faiss, wanted, None if everything else self._selector(places))
-            _, found = self.index.search(rows, wanted, params=parameters)
-        if np.array_equal(seen, np.arange(limit)):
-            return [at[at >= 0] for at in found]
-        order = np.argsort(seen, kind="stable")
-        return [np.sort(order[np.isin(seen[order], at)]) for at in found]
-
-    def _selector(self, places: Ints) -> Any:
-        if len(places) == places[-1] + 1:
-            return self.faiss.IDSelectorRange(0, len(places))
-        bits = np.zeros(self.index.ntotal, bool)
-        bits[places] = True
-        return self.faiss.IDSelectorBitmap(np.packbits(bits, bitorder="little"))
-
-
-class CachedIndex:
-    """The index of the vectors of a live memory's texts of one kind, of which a question searches all or a part."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._texts = pl.Series("text_id", [], pl.String)
-        self._searcher: Searcher | None = None
-
-    def of(self, config: Approximate, searched: pl.Series, vectors: Vectors, folder: Path,
-           whole: Callable[[], tuple[pl.Series, Vectors]]) -> Searcher:
-        """Return a searcher of the vectors of some texts (n,) in the index of all texts, which is made once.
-
-        Texts are ids. ``whole`` returns all, each once, and their vectors: for an index that lacks a text.
-        """
-        with self._lock:
-            at = self._places(searched)
-            if self._searcher is None or at.null_count():
-                texts, of_texts = whole()
-                self._searcher, self._texts = None, texts
-                self._searcher = config.open(of_texts, folder)
-                at = self._places(searched)
-            searcher = self._searcher
-        if isinstance(searcher, _FaissSearcher):
-            return searcher.part(vectors, at.to_numpy().astype(np.int64))
-        return config.open(vectors, None)  # there are few
-
-    def _places(self, searched: pl.Series) -> pl.Series:
-        texts = pl.DataFrame({"text_id": self._texts}).with_row_index("at")
-        return searched.alias("text_id").to_frame().join(texts, on="text_id", how="left", maintain_order="left")["at"]
-
-    def forget(self, left: pl.Series) -> None:  # noqa: ARG002  (the index is made again)
-        """Forget the index."""
-        with self._lock:
-            self._searcher = None
+            selector = None if everything else self.faiss.IDSelectorRange(0, limit)
+            _, found = self.index.search(rows, wanted, params=self.config.parameters(self.faiss, wanted, selector))
+        return [at[at >= 0] for at in found]

@@ -12,7 +12,7 @@ from memlab.models.protocols import Floats, Ints
 from memlab.search.hits import topk
 from memlab.search.late_interaction import Queries, WeightedLate
 from memlab.search.maxsim import best_matches, weighted_sums
-from memlab.search.token_lists import TokenLists, TokenPostings
+from memlab.search.token_lists import TokenLists
 from memlab.search.token_pools import Places, TokenPool
 from memlab.stage import stage
 from memlab.store import Store
@@ -46,14 +46,6 @@ class LateIndex(WeightedLate):
     centroids: Positive | None = None  # null: a power of two near 10 times the root of the number of token vectors
     seed: Annotated[int, Field(ge=0)] = 0  # of the k-means that places the centroids
 
-    def _postings(self, lists: TokenLists, pool: TokenPool, store: Store) -> TokenPostings:
-        """Return the lists of a pool's texts among those of all texts, where a filter has left a part of them."""
-        if store.whole is None:
-            return lists.of(pool.texts)
-        texts = next(whole.texts for whole in self._pools(store.whole, store)
-                     if (whole.rows.corpus, whole.rows.kind) == (pool.rows.corpus, pool.rows.kind))
-        return lists.part(lists.of(texts), pool.texts)
-
     def _scores(self, pool: TokenPool, queries: Queries, visible: Ints, store: Store
                 ) -> Iterator[tuple[int, str, Ints, Floats]]:
         settings = (self.matcher.token_identity("document"), self.number_format(), pool.rows.kind, self.centroids,
@@ -63,8 +55,8 @@ class LateIndex(WeightedLate):
         if few or int(pool.texts.lengths.sum()) < self.exact_below:
             yield from super()._scores(pool, queries, visible, store)
             return
-        lists = store.index(name, lambda: TokenLists(self.centroids, self.seed, store.token_codes(name)))
-        postings = self._postings(lists, pool, store)
+        lists = store.index(name, lambda: TokenLists(self.centroids, self.seed, store.codes_file(name)))
+        postings = lists.of(pool.texts)
         for i, (ids, query) in enumerate(queries):
             if seen := int(visible[i]):
                 place = postings.place[pool.text_of[:seen]]

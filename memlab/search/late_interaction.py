@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from memlab.models.protocols import Floats, Ints, TokenMatcher
-from memlab.search.cached_pools import CachedPools
 from memlab.search.hits import HitsBuilder, digits_of, of_kinds, visible_pools
 from memlab.search.maxsim import DocumentFrequencies, best_matches, cells, weighted_sums
 from memlab.search.token_pools import Places, TokenPool, token_pools
@@ -82,9 +81,9 @@ class WeightedLate:
         def encode(keys: pl.DataFrame) -> TokenVectors:
             return store.token_vectors(self.matcher, keys, "document", self.number_format())
 
-        settings = (self.matcher.token_identity("document"), self.number_format())
-        return store.index(f"token pools {settings}", CachedPools[TokenPool]).of(
-            tables, self.kinds, lambda: token_pools(tables, self.kinds, encode), store.whole)
+        settings = (str(self.matcher.token_identity("document")), self.number_format(), self.kinds)
+        return store.cached(tables, ("memories",), ("token pools", settings),
+                            lambda: token_pools(tables, self.kinds, encode))
 
     def _scores(self, pool: TokenPool, queries: Queries, visible: Ints, store: Store  # noqa: ARG002
                 ) -> Iterator[tuple[int, str, Ints, Floats]]:

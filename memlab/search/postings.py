@@ -17,7 +17,6 @@ import scipy  # its parts are loaded when they are used
 from numpy.typing import NDArray
 
 from memlab.models.protocols import Ints
-from memlab.search.cached_pools import CachedPools
 from memlab.search.hits import MemoryPool, memory_pools
 from memlab.tables import Tables, distinct_texts
 
@@ -50,7 +49,7 @@ class WordPool:
 
 
 class CachedWords:
-    """The term counts of texts by id, for one tokeniser, and their latest postings, shared by searches."""
+    """The term counts of texts by id, for one tokeniser, and their latest postings."""
 
     def __init__(self, tokenise: Tokenise) -> None:
         self._tokenise = tokenise
@@ -60,16 +59,14 @@ class CachedWords:
         self._counts = scipy.sparse.csr_array((0, 0), dtype=np.int32)  # (texts, terms)
         self._lengths: Ints = np.empty(0, np.int64)
         self._postings: tuple[scipy.sparse.csc_array, dict[str, int]] | None = None  # of all texts; and the columns
-        self._pools = CachedPools[WordPool]()
 
-    def of(self, tables: Tables, kinds: Sequence[str] | None, whole: Tables | None = None) -> list[WordPool]:
+    def of(self, tables: Tables, kinds: Sequence[str] | None) -> list[WordPool]:
         """Return the pools of the memories of these kinds; MemlabError for a kind that no memory has.
 
-        They are made once for the same table of memories (``CachedPools``); texts are tokenised that were not there
-        before.
+        Texts are tokenised that were not there before.
         """
         with self._lock:
-            return self._pools.of(tables, kinds, lambda: self._make(tables, kinds), whole)
+            return self._make(tables, kinds)
 
     def forget(self, left: pl.Series) -> None:
         """Forget all texts but those with these ids (n,), and the terms that no other text has."""
@@ -80,7 +77,6 @@ class CachedWords:
             self._counts = counts[:, used]
             self._ids, self._lengths = self._ids.filter(staying), self._lengths[staying]
             self._terms = pl.Series("term", self._terms.gather(used).to_list(), pl.String)  # views keep old words
-            self._pools.forget(left)
             self._postings = None
 
     def _make(self, tables: Tables, kinds: Sequence[str] | None) -> list[WordPool]:

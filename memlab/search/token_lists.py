@@ -8,17 +8,19 @@ probed one, which is close to an upper bound, as in Lee et al., XTR (NeurIPS 202
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, replace
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from memlab.errors import DiskFault
 from memlab.models.protocols import Floats, Ints
 from memlab.runtime.progress import progress
 from memlab.search.centroids import InvertedLists, TokenCentroids, suitable_number
-from memlab.store.segment import key_columns
-from memlab.store.store import SavedCodes
+from memlab.store.segment import key_columns, read_arrays, write_arrays
 from memlab.store.token_vectors import TokenVectors, gather_tokens
 
 KEYS = ("h0", "h1")
@@ -32,6 +34,9 @@ TAIL = 8
 
 PIECE = 1 << 16
 """Token vectors that are assigned at a time."""
+
+UNSAVED = 32
+"""The file is written again when one in so many tokens is not in it."""
 
 
 @dataclass(frozen=True)
@@ -78,15 +83,15 @@ class TokenLists:
     Args:
         number: Centroids; None for ``suitable_number`` of the tokens.
         seed: Of the k-means.
-        saved: Centroids and codes on disk; None where nothing is saved.
+        file: Of the centroids and the codes; None where nothing is saved.
 
     Attributes:
         assigned: Tokens that were compared with the centroids since these were trained.
     """
 
-    def __init__(self, number: int | None, seed: int, saved: SavedCodes | None = None) -> None:
-        self._number, self._seed, self._saved = number, seed, saved
-        self._may_save = True
+    def __init__(self, number: int | None, seed: int, file: Path | None = None) -> None:
+        self._number, self._seed, self._file = number, seed, file
+        self._unsaved = 0  # tokens that were assigned since
         self._loaded = _Codes.none()  # of texts that have not been asked for since the centroids were read
         self._lock = threading.Lock()
         self._centroids: TokenCentroids | None = None
@@ -109,33 +114,28 @@ class TokenLists:
             if self._latest is not None and self._latest[0] is texts:
                 return self._latest[1]
             tokens, keys = int(texts.lengths.sum()), _frame(texts.keys())
-            if self._centroids is None and self._saved is not None:
-                self._load(self._saved)
+            if self._centroids is None and self._file is not None:
+                self._load(self._file)
             if self._centroids is None or tokens > GROWTH * self._trained_on:
                 self._centroids = self._train(texts, tokens)
-            if len(self) > 2 * len(keys):  # most columns are of texts that have left
-                self._keep(self._among(keys))
             places = self._places(keys)
             if places.null_count():
                 missing = places.is_null().arg_true().to_numpy()
                 self._extend(keys[missing], texts.take(missing))
                 places = self._places(keys)
+                if self._file is not None and self._unsaved * UNSAVED > len(self._codes):
+                    self._save(self._file, self._centroids)
             postings = TokenPostings(places.to_numpy().astype(np.int64), len(self), self._centroids, self._by_centroid,
                                      self._by_id)
             self._latest = texts, postings
             return postings
-
-    def part(self, postings: TokenPostings, texts: TokenVectors) -> TokenPostings:
-        """Return what ``of`` has returned for some of its texts alone."""
-        with self._lock:
-            return replace(postings, place=self._places(_frame(texts.keys())).to_numpy().astype(np.int64))
 
     def forget(self, left: pl.Series) -> None:
         """Forget all texts but those with these ids (n,)."""
         with self._lock:
             self._keep(self._among(_frame(key_columns(left))))
             self._loaded = _Codes.none()
-            self._may_save = False  # these centroids know of texts that are forgotten: the next load trains others
+            self._file = None  # these centroids know of texts that are forgotten: the next load trains others
 
     def _among(self, keys: pl.DataFrame) -> NDArray[np.bool_]:
         """Return which texts have one of these keys, (texts,)."""
@@ -157,11 +157,22 @@ class TokenLists:
         self._text_of = place[self._text_of[tokens]]
         self._build(0)
 
-    def _load(self, saved: SavedCodes) -> None:
-        """Take the centroids that are saved, if there are any."""
-        if (trained := saved.centroids()) is not None:
-            vectors, self._trained_on = trained
-            self._centroids, self._loaded = TokenCentroids(vectors), _Codes(*saved.codes())
+    def _load(self, file: Path) -> None:
+        """Take the centroids and codes of a file; a damaged one is written anew."""
+        if (saved := read_arrays(file)) is not None:
+            self._centroids, self._trained_on = TokenCentroids(saved["centroids"]), int(saved["trained_on"])
+            self._loaded = _Codes(saved["keys"], saved["starts"], saved["codes"])
+
+    def _save(self, file: Path, centroids: TokenCentroids) -> None:
+        starts = np.searchsorted(self._text_of, np.arange(len(self) + 1))
+        codes = self._codes.astype(np.min_scalar_type(len(centroids)))
+        try:
+            write_arrays(file, centroids=centroids.vectors, trained_on=self._trained_on, keys=self._keys.to_numpy(),
+                         starts=starts, codes=codes)
+        except DiskFault as error:
+            warnings.warn(f"the index of token vectors is not saved, and made again when the memory is loaded: {error}",
+                          stacklevel=2)
+        self._unsaved = 0
 
     def _train(self, texts: TokenVectors, tokens: int) -> TokenCentroids:
         """Return centroids of some texts, and forget all codes."""
@@ -170,9 +181,7 @@ class TokenLists:
         number = self._number or suitable_number(tokens)
         with progress("centroids", number, "centroids") as step:
             centroids = TokenCentroids.train(texts, number, self._seed, step)
-        self._trained_on, self.assigned, self._may_save = tokens, 0, True
-        if self._saved is not None:
-            self._saved.replace(centroids.vectors, tokens)
+        self._trained_on, self.assigned = tokens, 0
         return centroids
 
     def _extend(self, keys: pl.DataFrame, texts: TokenVectors) -> None:
@@ -182,7 +191,7 @@ class TokenLists:
         for rows, part_starts, part in texts.in_pieces(1 << 62, lambda block, at: block.ids[at]):
             ids[gather_tokens(starts[rows], np.diff(part_starts))[1]] = part
         known = self._loaded.write(codes, keys, starts)
-        self._assign(codes, keys.filter(~known), texts.take(np.flatnonzero(~known)), starts[:-1][~known])
+        self._assign(codes, texts.take(np.flatnonzero(~known)), starts[:-1][~known])
         self._codes, self._ids = np.concatenate([self._codes, codes]), np.concatenate([self._ids, ids])
         new = np.repeat(np.arange(len(self), len(self) + len(texts), dtype=np.int32), texts.lengths)
         self._text_of = np.concatenate([self._text_of, new])
@@ -190,21 +199,17 @@ class TokenLists:
         self._loaded = _Codes.none()
         self._build(self._in_base)
 
-    def _assign(self, codes: NDArray[np.int32], keys: pl.DataFrame, texts: TokenVectors, begins: Ints) -> None:
-        """Write the nearest centroid of each token of some texts to ``codes``, where text i begins at ``begins[i]``.
-
-        They are saved piece by piece, so that little is lost when the process ends before the last.
-        """
+    def _assign(self, codes: NDArray[np.int32], texts: TokenVectors, begins: Ints) -> None:
+        """Write the nearest centroid of each token of some texts to ``codes``, where text i begins at ``begins[i]``."""
         assert self._centroids is not None, "they are trained before a text is taken up"
-        tokens, key = int(texts.lengths.sum()), keys.to_numpy()
+        tokens = int(texts.lengths.sum())
         with progress("tokens by centroid", tokens, "tokens") as step:
             for rows, starts, vectors in texts.pieces(PIECE):
                 at = gather_tokens(begins[rows], np.diff(starts))[1]
-                codes[at] = nearest = self._centroids.nearest(vectors)
-                if self._saved is not None and self._may_save:
-                    self._saved.add(key[rows], starts, nearest)
+                codes[at] = self._centroids.nearest(vectors)
                 step(len(at))
         self.assigned += tokens
+        self._unsaved += tokens
 
     def _build(self, in_base: int) -> None:
         """Build the lists of the last texts, or of all where the last have become many."""
@@ -251,3 +256,4 @@ class _Codes:
 
 def _frame(keys: NDArray[np.uint64]) -> pl.DataFrame:
     return pl.DataFrame({name: np.ascontiguousarray(keys[:, i]) for i, name in enumerate(KEYS)})
+

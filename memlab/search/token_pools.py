@@ -222,9 +222,6 @@ def _send_all(streamed: PlacedTokens) -> tuple[StoredTokens, TokenVectors] | Non
 MOST_PLACES = 4
 """Questions of one conversation are mostly asked on few days."""
 
-PARTS = 16
-"""Tables of memories whose pools are cached: the whole, and parts of it. They share its vectors, on a GPU too."""
-
 Encode = Callable[[pl.DataFrame], TokenVectors]
 """Texts -> their token vectors."""
 

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import io
 import logging
 import mmap
 import os
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -29,7 +30,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from memlab.runtime.files import atomic_path, disk_faults, open_plain
+from memlab.runtime.files import atomic_path, atomic_write, disk_faults, open_plain
 from memlab.store.token_vectors import keep_pages
 
 Keys = NDArray[np.uint64]
@@ -240,6 +241,24 @@ def read_index(faiss: Any, path: Path) -> Any | None:
             return faiss.read_index(str(path), getattr(faiss, "IO_FLAG_MMAP_IFC", faiss.IO_FLAG_MMAP))
     logging.getLogger("memlab").warning("%s is damaged and is built again", path.name)
     return None
+
+
+def write_arrays(path: Path, **arrays: Any) -> None:
+    """Write some arrays and their digest, whole or not at all."""
+    content = io.BytesIO()
+    np.savez(content, **arrays)
+    digest = hashlib.blake2b(content.getbuffer(), digest_size=DIGEST).digest()
+    atomic_write(path, content.getvalue() + digest)
+
+
+def read_arrays(path: Path) -> Mapping[str, NDArray[Any]] | None:
+    """Return the arrays of a file; None if there is none, or none that is as it was written."""
+    try:
+        written = path.read_bytes()
+    except OSError:
+        return None
+    content, digest = written[:-DIGEST], written[-DIGEST:]
+    return np.load(io.BytesIO(content)) if hashlib.blake2b(content, digest_size=DIGEST).digest() == digest else None
 
 
 def _digest(path: Path, size: int) -> bytes:

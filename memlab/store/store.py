@@ -14,7 +14,7 @@ import hashlib
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -63,26 +63,8 @@ class TextIndex(Protocol):
         """Forget all texts but those with these ids (n,)."""
 
 
-class SavedCodes(Protocol):
-    """Centroids of token vectors on disk, and the nearest centroid of each token of some texts.
-
-    Forgetting any text deletes all of it, since a centroid may lie on a single vector.
-    """
-
-    def centroids(self) -> tuple[Floats, int] | None:
-        """Return the centroids (k, dim) and the number of tokens that they were trained for; None if none are saved."""
-
-    def codes(self) -> tuple[NDArray[np.uint64], Ints, NDArray[np.unsignedinteger]]:
-        """Return the keys of the texts (n, 2), where each starts (n + 1,), and the centroids of their tokens (t,)."""
-
-    def replace(self, centroids: Floats, trained_for: int) -> None:
-        """Save new centroids (k, dim), and drop all codes."""
-
-    def add(self, keys: NDArray[np.uint64], starts: Ints, codes: NDArray[np.integer]) -> None:
-        """Save the codes of more texts: keys (n, 2), starts (n + 1,), codes (t,)."""
-
-
 _Index = TypeVar("_Index", bound=TextIndex)
+_T = TypeVar("_T")
 
 
 class Store:
@@ -103,7 +85,6 @@ class Store:
         shares_results: Whether arms on this store share results of stages in the memory of the process. Live memories
             do not: they have one arm, each question is new, and what was forgotten should be nowhere.
         caches_indexes: Whether indexes are cached between questions, as live memories do.
-        whole: The tables of a live memory where the question's filter has left a part of them, else None.
     """
 
     shares_results: ClassVar[bool] = True
@@ -115,7 +96,6 @@ class Store:
         self.found: Counter[str] = Counter()
         self.replies: list[tuple[str, Completion]] = []
         self.caching_seconds = 0.0
-        self.whole: Tables | None = None
         self._flush = flush_mb * 1e6, flush_seconds
         self._indexes: dict[Path, SegmentIndex] = {}
         self._completions: dict[Path, Completions] = {}
@@ -232,8 +212,16 @@ class Store:
         """
         return make()
 
-    def token_codes(self, name: str) -> SavedCodes | None:  # noqa: ARG002  (live memories save them)
-        """Return the saved codes of a live memory's index of token vectors; None if there are none."""
+    def cached(self, tables: Tables, names: Iterable[str], key: Hashable, make: Callable[[], _T]  # noqa: ARG002
+               ) -> _T:
+        """Return what ``make`` makes of the tables with these names; a live memory caches it until its sessions change.
+
+        The key says what is made, and by which settings.
+        """
+        return make()
+
+    def codes_file(self, name: str) -> Path | None:  # noqa: ARG002  (live memories have one)
+        """Return the file of a live memory's index of token vectors; None if it is not saved."""
         return None
 
     def missing(self, embedder: Embedder, texts: pl.DataFrame, role: Role) -> int:

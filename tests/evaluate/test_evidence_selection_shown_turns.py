@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 
 from memlab.evaluate.evidence import shown_turns
-from memlab.read.pack import ByRank, BySession, FullContext
+from memlab.read.pack import ByRank, FullContext
 from memlab.store import Store
 from memlab.tables import Tables
 from tests.read.world import world, worlds
@@ -16,7 +16,7 @@ TALK = [[("user", "yes"), ("assistant", "yes, so"), ("user", "so\n\nuser: yes"),
 
 @pytest.mark.parametrize(("pack", "turns"), [
     (ByRank(), [(0, 2), (1, 0)]), (ByRank(value="round"), [(0, 2), (0, 3), (1, 0)]),
-    (BySession(), [(0, 2), (1, 0)]), (ByRank(value="session"), [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0)]),
+    (ByRank(value="session"), [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0)]),
     (FullContext(), [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0)]), (FullContext(max_tokens=10), [(1, 0)])])
 def test_the_turns_that_are_shown(pack, turns: list[tuple[int, int]]) -> None:
     tables = world(TALK, [4, 2])

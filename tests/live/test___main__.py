@@ -1,26 +1,17 @@
-"""memlab memory: copies, checks and exports of a memory that no other process uses."""
+"""memlab memory check: what a memory that no other process uses holds, and what of it is damaged."""
 
 from __future__ import annotations
 
-import json
-import os
 import sqlite3
-import stat
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from memlab.__main__ import main
-from memlab.data.custom import Custom
 from memlab.live.database import FILE
-from memlab.live.store import LiveStore
-from memlab.memory import Memory, Session, Turn
-from tests.live.test_faults import PIPELINE, SECRET, WORDS, filled
-from tests.test_memory_forgotten import everything
-from tests.token_words import TokenWords
+from memlab.memory import Memory, Session
+from tests.live.test_faults import PIPELINE, filled
 
 
 @pytest.fixture
@@ -39,28 +30,29 @@ def flip(path: Path) -> None:
     path.write_bytes(data)
 
 
-def change(folder: Path, statement: str) -> None:
+def change_a_session(folder: Path) -> None:
     connection = sqlite3.connect(folder / FILE)
     with connection:
-        connection.execute(statement)
+        connection.execute("UPDATE sessions SET content = content || ' ' WHERE id = 1")
     connection.close()
 
 
 def test_check_counts_what_is_there(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with Memory(folder, PIPELINE) as memory:
+        memory.update("kept", Session("2023-06-05", [("user", "I live in Rome."), ("assistant", "I see.")]))
+        memory.deprecate("kept", [1])
+        memory.feedback({"session": "secret", "turns": [0]}, useful=True, now="2023-06-06")
     assert main(["memory", "check", f"memory={folder}"]) == 0
-    first, *stored, last = capsys.readouterr().out.splitlines()
-    assert first == f"{folder}: 3 sessions, 3 turns"
-    assert [line.partition(" rows")[0].split()[0] for line in stored] == ["tokens", "vectors"]
-    assert [line.partition(" rows")[0].split()[-1] for line in stored] == ["3", "3"]
+    first, second, *stored, last = capsys.readouterr().out.splitlines()
+    assert first == f"{folder}: 4 sessions, 5 turns"
+    assert second == "earlier versions: 1; deprecated turns: 1; votes: 1"
+    assert [(line.split()[0], line.partition(" rows")[0].split()[-1]) for line in stored] == [
+        ("tokens", "5"), ("vectors", "5")]
     assert last == "all of it is whole"
 
 
 DAMAGES: dict[str, Callable[[Path], None]] = {
-    "session 1: its text": lambda folder: change(folder, "UPDATE sessions SET content = content || ' ' WHERE id = 1"),
-    "access counts: ": lambda folder: change(folder, "UPDATE accesses SET last = 5"),
-    "votes: ": lambda folder: change(folder, "INSERT INTO votes VALUES (0, 0, 0, 1, 'May')"),
-    "the index of token vectors: ": lambda folder: change(folder, "UPDATE token_codes SET content = x'00'"),
-    "store/vectors/": lambda folder: flip(next(folder.glob("store/vectors/*/*.segment"))),
+    "session 1: its text": change_a_session,
     "store/tokens/": lambda folder: flip(next(folder.glob("store/tokens/*/*.segment")))}
 
 
@@ -76,107 +68,7 @@ def test_check_names_each_damage_and_changes_nothing(folder: Path, name: str, ca
     assert all(content == files[file] for file, content in contents(folder).items() if file != FILE)
 
 
-@pytest.mark.parametrize("damage", [
-    lambda folder: (folder / FILE).write_bytes((folder / FILE).read_bytes()[:4096]),
-    lambda folder: change(folder, "DELETE FROM sessions WHERE id = 1")], ids=["cut", "missing session"])
-def test_check_refuses_a_database_that_is_not_whole(folder: Path, damage: Callable[[Path], None],
-                                                    capsys: pytest.CaptureFixture[str]) -> None:
-    damage(folder)
-    assert main(["memory", "check", f"memory={folder}"]) == 1
-    assert "memory.db is damaged, or was copied while the memory was in use" in capsys.readouterr().err
-
-
-def test_a_backup_holds_all_and_is_closed_to_others(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-                                                    ) -> None:
-    with Memory(folder, PIPELINE) as memory:
-        before = memory.search("Where is my boat?", "2023-07-01")
-    assert main(["memory", "backup", f"memory={folder}", f"out={tmp_path / 'copy'}"]) == 0
-    assert capsys.readouterr().out.startswith(f"{tmp_path / 'copy'}: 3 sessions, 3 turns\n")
-    wide = [path for path in [tmp_path / "copy", *(tmp_path / "copy").rglob("*")]
-            if stat.S_IMODE(path.stat().st_mode) & 0o077]
-    assert wide == []
-    TokenWords.asked.clear()
-    with Memory(tmp_path / "copy", PIPELINE) as memory:
-        assert memory.search("Where is my boat?", "2023-07-01").equals(before)
-    assert TokenWords.asked == ["Where is my boat?"]
-
-
-def test_versions_deprecated_turns_and_votes_are_counted_and_copied_and_an_export_holds_what_is_valid(
-        folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with Memory(folder, PIPELINE) as memory:
-        memory.update("kept", Session("2023-06-05", [("user", "I live in Rome."), ("assistant", "I see.")]))
-        memory.deprecate("kept", [1])
-        memory.deprecate("also kept")
-        memory.feedback({"session": "secret", "turns": [0]}, useful=True, now="2023-06-06")
-        versions = memory.list(versions=True)
-    assert main(["memory", "check", f"memory={folder}"]) == 0
-    counted = "4 sessions, 5 turns\nearlier versions: 1; deprecated turns: 2; votes: 1\n"
-    assert capsys.readouterr().out.startswith(f"{folder}: {counted}")
-    assert main(["memory", "backup", f"memory={folder}", f"out={tmp_path / 'copy'}"]) == 0
-    assert capsys.readouterr().out.startswith(f"{tmp_path / 'copy'}: {counted}")
-    with Memory(tmp_path / "copy", PIPELINE) as memory:
-        assert memory.list(versions=True).equals(versions)
-    assert main(["memory", "export", f"memory={folder}", "out=-"]) == 0
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [(line["session"], [turn["text"] for turn in line["turns"]]) for line in lines] == [
-        ("secret", [SECRET]), ("kept", ["I live in Rome."])]
-
-
-def test_a_backup_of_what_was_killed_while_it_forgot_holds_nothing_of_it(
-        folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    memory = Memory(folder, PIPELINE)
-    with monkeypatch.context() as patch:
-        patch.setattr(LiveStore, "keep", None)  # fails right behind the commit
-        with pytest.raises(TypeError):
-            memory.forget("secret")
-    vectors = {WORDS.vector(text).tobytes() for text in (SECRET, f"user: {SECRET}")}
-    assert any(vector in everything(folder) for vector in vectors)
-    assert main(["memory", "backup", f"memory={folder}", f"out={tmp_path / 'copy'}"]) == 0
-    assert "2 sessions, 2 turns\nwhat was forgotten last is not erased yet" in capsys.readouterr().out
-    assert not any(part in everything(tmp_path / "copy") for part in (SECRET.encode(), *vectors))
-    assert not list((tmp_path / "copy").rglob("*.segment"))
-    with Memory(tmp_path / "copy", PIPELINE) as memory:
-        assert set(memory.list()["name"]) == {"kept", "also kept"}
-
-
-def test_a_memory_with_a_damaged_session_is_not_copied_and_not_changed(folder: Path, tmp_path: Path,
-                                                                       capsys: pytest.CaptureFixture[str]) -> None:
-    DAMAGES["session 1: its text"](folder)
-    assert main(["memory", "backup", f"memory={folder}", f"out={tmp_path / 'copy'}"]) == 1
-    assert "session 1: its text does not match its digest" in capsys.readouterr().err
-    assert not (tmp_path / "copy").exists()
-    assert main(["memory", "export", f"memory={folder}", "out=-"]) == 1
-    out, err = capsys.readouterr()
-    assert len(out.splitlines()) == 2
-    assert "session 1 is damaged and left out" in err
-    assert SECRET.encode() in (folder / FILE).read_bytes()
-
-
-def test_a_place_that_cannot_be_written_is_named(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-                                                 ) -> None:
-    (tmp_path / "file").touch()
-    for command, out in (("backup", tmp_path / "file"), ("backup", tmp_path / "file" / "x"), ("backup", tmp_path),
-                         ("export", tmp_path / "file"), ("export", tmp_path / "file" / "x")):
-        assert main(["memory", command, f"memory={folder}", f"out={out}"]) == 1
-        said = capsys.readouterr().err
-        assert said.startswith((f"memlab: {out}: ", f"memlab: {out.parent}: "))
-        assert "Fix: " in said
-
-
-def test_a_memory_in_use_is_refused_with_what_its_process_can_do(folder: Path, tmp_path: Path) -> None:
-    with Memory(folder, PIPELINE) as memory:
-        len(memory)
-        for words in (["check"], ["backup", f"out={tmp_path / 'copy'}"], ["export", "out=-"]):
-            done = subprocess.run([sys.executable, "-m", "memlab", "memory", *words, f"memory={folder}"],
-                                  capture_output=True, text=True, check=False)
-            assert done.returncode == 1
-            assert f"in use by process {os.getpid()}" in done.stderr
-            assert "Memory.backup(folder) makes a copy there" in done.stderr
-        assert len(memory) == 3
-
-
-@pytest.mark.parametrize("words", [["check"], ["check", "memory={ann}", "out=x"], ["backup", "memory={ann}"],
-                                   ["export", "memory={ann}"], ["check", "memory={none}"], ["move", "memory={ann}"]])
+@pytest.mark.parametrize("words", [["check"], ["check", "memory={none}"], ["move", "memory={ann}"]])
 def test_a_wrong_command_line_is_refused(folder: Path, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     places = {"ann": folder, "none": folder.parent / "none"}
     with pytest.raises(SystemExit) as ended:
@@ -184,30 +76,3 @@ def test_a_wrong_command_line_is_refused(folder: Path, words: list[str], capsys:
     assert ended.value.code == 2
     assert "memlab memory: error: " in capsys.readouterr().err
     assert not (folder.parent / "none").exists()
-
-
-def test_an_export_is_read_as_data(tmp_path: Path) -> None:
-    texts = ["a\nb\x7f\x1b[31m\u2028 sk-12345678901234567890", "東京 \"x\""]
-    with Memory(tmp_path / "ann") as memory:
-        memory.add(Session("2023-05-20T18:30+02:00", [Turn("user", texts[0], "Zoë"), Turn("assistant", texts[1])], "s"))
-        memory.add(Session(None, [("user", "one"), ("user", "two")]))
-        memory.forget(1, [0])
-        memory.add(Session("2023-05-21", [("user", "Hi")], "session 1"))
-    assert main(["memory", "export", f"memory={tmp_path / 'ann'}", f"out={tmp_path / 'sessions.jsonl'}"]) == 0
-    assert stat.S_IMODE((tmp_path / "sessions.jsonl").stat().st_mode) == 0o600
-    tables = Custom(path=tmp_path).load()
-    assert tables["sessions"].height == 3
-    assert set(tables["texts"]["text"]) >= {*texts, "two", "Hi"}
-    rows = [json.loads(line) for line in (tmp_path / "sessions.jsonl").read_text("utf-8").splitlines()]
-    assert [row["session"] for row in rows] == ["s", "session 1 (2)", "session 1"]
-    assert [row.get("named", True) for row in rows] == [True, False, True]
-    assert rows[0]["turns"][0] == {"role": "user", "speaker": "Zoë", "text": texts[0]}
-
-
-def test_an_export_to_the_standard_output_is_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = "a\nb\x7f\x1b[31m\u2028 sk-12345678901234567890 東京"
-    with Memory(tmp_path / "ann") as memory:
-        memory.add(Session("2023-05-20", [("user", text)], "s"))
-    assert main(["memory", "export", f"memory={tmp_path / 'ann'}", "out=-"]) == 0
-    (line,) = capsys.readouterr().out.splitlines()
-    assert json.loads(line)["turns"][0]["text"] == text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import resource
 import signal
 import sqlite3
@@ -13,6 +12,8 @@ import pytest
 from memlab.errors import MemlabError
 from memlab.live.database import FILE, FORMAT, Database
 from memlab.live.sessions import Entry, Session, SessionRows
+from memlab.memory import Memory
+from tests.small import lexical
 
 
 def entry(number: int, text: str = "hello") -> Entry:
@@ -40,12 +41,6 @@ def opened(folder: Path) -> list[Entry]:
         return SessionRows(database).load()
     finally:
         database.close()
-
-
-def test_what_is_written_is_read_again_and_one_file_is_left(tmp_path: Path) -> None:
-    filled(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == [FILE]
-    assert opened(tmp_path) == [entry(0), entry(1), entry(2)]
 
 
 def test_a_transaction_that_fails_changes_nothing(tmp_path: Path) -> None:
@@ -90,14 +85,6 @@ def test_a_damaged_session_costs_no_other(tmp_path: Path) -> None:
     assert opened(tmp_path) == [entry(0), entry(2)]  # without a warning: it was deleted
 
 
-@pytest.mark.parametrize("content", [b"x" * 5000, b"[]"])
-def test_a_file_of_another_kind_is_left_alone(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / FILE).write_bytes(content)
-    with pytest.raises(MemlabError, match="memory.db is no live memory. Fix: choose another folder"):
-        opened(tmp_path)
-    assert (tmp_path / FILE).read_bytes() == content
-
-
 def test_the_database_of_another_program_or_format_is_left_alone(tmp_path: Path) -> None:
     connection = sqlite3.connect(tmp_path / FILE)
     connection.execute("CREATE TABLE birds (name)")
@@ -108,9 +95,9 @@ def test_the_database_of_another_program_or_format_is_left_alone(tmp_path: Path)
     connection.close()
 
 
-@pytest.mark.parametrize("number", [2, FORMAT - 1, FORMAT + 1])
-def test_a_database_of_another_format_is_left_as_it_is(tmp_path: Path, number: int) -> None:
+def test_a_database_of_another_format_is_left_as_it_is(tmp_path: Path) -> None:
     filled(tmp_path)
+    number = FORMAT - 1
     connection = sqlite3.connect(tmp_path / FILE)
     connection.execute(f"PRAGMA user_version = {number}")
     connection.close()
@@ -121,38 +108,14 @@ def test_a_database_of_another_format_is_left_as_it_is(tmp_path: Path, number: i
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {FILE: before}
 
 
-def test_a_damaged_database_is_named(tmp_path: Path) -> None:
-    filled(tmp_path, 200)
-    whole = (tmp_path / FILE).read_bytes()
-    (tmp_path / FILE).write_bytes(whole[:8192] + b"\xff" * 4096 + whole[12288:])
-    with pytest.raises(MemlabError, match="memory.db is damaged, or was copied .*. Fix: bring it back from a copy"):
-        opened(tmp_path)
-
-
-@pytest.mark.parametrize("name", ["store/vectors/a/b.segment", "store/tokens/a/b.segment"])
-def test_an_emptied_database_beside_vectors_is_no_new_memory(tmp_path: Path, name: str) -> None:
+def test_an_emptied_database_beside_vectors_is_no_new_memory(tmp_path: Path) -> None:
     filled(tmp_path)
+    name = "store/vectors/a/b.segment"
     (tmp_path / name).parent.mkdir(parents=True)
     (tmp_path / name).write_bytes(bytes(32))
     (tmp_path / FILE).write_bytes(b"")
     with pytest.raises(MemlabError, match="memory.db is empty or gone, but the vectors"):
         opened(tmp_path)
-
-
-def test_the_lock_names_its_holder_and_ends_with_it(tmp_path: Path) -> None:
-    first, second = Database(tmp_path), Database(tmp_path)
-    first.open()
-    with pytest.raises(MemlabError, match=rf"in use by process {os.getpid()} on .*one at a time"):
-        second.open()
-    child = os.fork()
-    if not child:  # pragma: no cover - the forked process, which must not take the database from its parent
-        first.close()
-        os._exit(0)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    append(first, entry(0))
-    first.close()
-    second.open()
-    second.close()
 
 
 @pytest.mark.parametrize("name", [FILE, f"{FILE}-wal"])
@@ -184,20 +147,49 @@ def test_a_full_disk_is_told_and_leaves_what_was_there(tmp_path: Path) -> None:
     assert len(opened(tmp_path)) == 4
 
 
-def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(MemlabError, match="a file is there, where a folder is needed"):
-        opened(tmp_path / "file" / "folder")
+def test_a_backup_before_what_is_forgotten_is_erased_holds_no_vectors(tmp_path: Path) -> None:
+    segment = tmp_path / "memory" / "store" / "vectors" / "a" / "b.segment"
+    filled(tmp_path / "memory")
+    database = Database(tmp_path / "memory")
+    database.open()
+    segment.parent.mkdir(parents=True)
+    segment.write_bytes(bytes(32))
+    with database.transaction():
+        SessionRows(database).replace({0: None})
+    database.backup(tmp_path / "before")
+    database.clear()
+    database.backup(tmp_path / "after")
+    database.close()
+    assert [len(list((tmp_path / name).rglob("*.segment"))) for name in ("before", "after")] == [0, 1]
+    assert opened(tmp_path / "before") == opened(tmp_path / "after") == [entry(1), entry(2)]
 
 
-@pytest.mark.parametrize("changes", [{"turns": " "}, {"turns": 3}, {"turns": [["0", "user", None, "Hi"]]}, {"name": 5},
-                                     {"turns": [[0, "user"]]}, {"id": "0"}, {"id": 2**70}, {"said_on": []},
-                                     {"fields": []}, {"fields": {"user": 5}}, {"fields": {"name": "x"}},
-                                     {"metadata": {"x": 2**70}}, {"metadata": 5}])
-def test_a_row_of_another_form_is_refused(changes: dict[str, object]) -> None:
-    row = entry(0).row()
-    assert Entry.of_row(row) == entry(0)
-    with pytest.raises(MemlabError):
-        Entry.of_row({**row, **changes})
-    with pytest.raises(MemlabError):
-        Entry.of_row({"turns": row["turns"]})
+DAMAGE = """
+DELETE FROM counter
+UPDATE counter SET next = 'x'
+UPDATE counter SET next = 0
+UPDATE counter SET sessions = 5
+UPDATE counter SET cleared = 'x'
+UPDATE sessions SET id = id - 9
+UPDATE sessions SET digest = 5
+UPDATE sessions SET content = 5
+DELETE FROM forgotten_key
+DROP TABLE sessions
+"""
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("damage", DAMAGE.strip().splitlines())
+def test_a_value_of_another_kind_in_a_table_is_named_or_dropped(tmp_path: Path, damage: str) -> None:
+    filled(tmp_path)
+    connection = sqlite3.connect(tmp_path / FILE)
+    with connection:
+        connection.execute(damage)
+    connection.close()
+    try:
+        with Memory(tmp_path, lexical()) as memory:
+            number = memory.add(Session("2023-06-03", [("user", "I bought a tent.")]))
+            memory.forget(number)
+            assert number >= len(memory)
+    except MemlabError as error:
+        assert "memory.db is damaged" in str(error)  # noqa: PT017  (either outcome is right)

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from memlab.errors import MemlabError
-from memlab.live.database import FILE
 from memlab.memory import Memory, Session
 from memlab.pipeline import Pipeline
 from memlab.search.dense import Dense
@@ -67,11 +66,3 @@ def test_each_flipped_bit_is_named_or_changes_nothing_that_is_read(tmp_path: Pat
                     named += 1
             shutil.rmtree(folder)
     assert named > 5
-
-
-def test_a_session_that_is_no_text_any_more_costs_no_other(tmp_path: Path) -> None:
-    filled(tmp_path)
-    whole = (tmp_path / FILE).read_bytes()
-    (tmp_path / FILE).write_bytes(whole.replace(b"zebrafish", b"zebr\xe1fish"))
-    with pytest.warns(UserWarning, match="session 1 is damaged"), Memory(tmp_path, PIPELINE) as memory:
-        assert set(memory.list()["name"]) == {"kept", "also kept"}

@@ -5,14 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import polars as pl
-import pytest
 
-from memlab.errors import MemlabError
 from memlab.live.found import Found
 from memlab.memory import Memory, Session
 from memlab.rank.score import Score
 from memlab.write.chunk import RoundChunker, SessionChunker
-from memlab.write.extract_rules import RulesExtract
 from tests.small import lexical
 
 BOAT = Session("2023-05-20", [("user", "I bought a boat.\n\nYes."), ("assistant", "A boat: \x1bnice"),
@@ -39,26 +36,8 @@ def test_words_of_several_turns_name_their_speakers_and_have_no_role(tmp_path: P
             assert first["text"].startswith("user: I bought a boat.\n\nYes.\n")
 
 
-def test_the_words_of_a_fact_are_the_fact(tmp_path: Path) -> None:
-    with Memory(tmp_path, lexical(extract=RulesExtract(into="replace"), score=Score(level="memory"))) as memory:
-        memory.add(Session("2023-05-20", [("user", "My favourite colour is blue. I live in Oslo.")]))
-        for row in memory.search("colour", "2023-06-01", 10).iter_rows(named=True):
-            assert row["text"] in ("My favourite colour is blue.", "I live in Oslo.",
-                                   "My favourite colour is blue. I live in Oslo."), row
-
-
-def test_rows_of_a_memory_without_dates_make_a_context_too(tmp_path: Path) -> None:
-    with Memory(tmp_path, lexical()) as memory:
-        memory.add_many([UNDATED, Session(None, [("user", "my boat", "Ann")])])
-        rows = memory.search("boat", "2023-06-01", 10).sort("session").to_dicts()
-    assert Found(rows).context() == "user: [2023] boat\n\nAnn: my boat"
-    assert Found([{"text": "boat", "date": None, "speaker": None}]).context() == "boat"
-
-
 def test_rows_of_something_else_are_refused_and_print_as_a_table() -> None:
     rows = [{"text": "boat", "score": 1.0}]
-    with pytest.raises(MemlabError, match="the rows have no date, speaker"):
-        Found(rows).context()
     assert str(Found(rows)) == repr(Found(rows)) == str(pl.DataFrame(rows))
 
 

@@ -37,12 +37,6 @@ def test_what_shares_a_word_with_the_question_and_is_no_near_copy_is_not_marked(
     assert [one.older for one in shown] == [()] * 5
 
 
-def test_a_place_is_the_name_of_the_last_session_that_has_one() -> None:
-    rows = ranked(("a", 1, 0, [0]), ("a", 2, 1, [0]), ("b", 3, 2, [0]))
-    assert [one.place for one in first_results("x", rows.with_columns(
-        name=pl.col("session").replace_strict({0: "x", 1: "y"}, default=None)), 5)] == ["y", "session 2"]
-
-
 def test_a_turn_within_a_result_is_not_shown_again_and_five_are_enough() -> None:
     rows = [("a b", 1, 0, [0, 1]), ("a", 1, 0, [0]), *((f"t{n}", 1, n, [0]) for n in range(1, 9))]
     assert [one.text for one in first_results("x", ranked(*rows), 5)] == ["a b", "t1", "t2", "t3", "t4"]

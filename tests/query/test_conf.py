@@ -31,11 +31,3 @@ def test_a_choice_makes_its_stage_with_settings_of_its_class(name: str) -> None:
     assert not GOLD & {*made.reads, *made.writes} or "gold" in declaration(made).sees
     assert "ids" not in made.reads
     assert spec(made)
-
-
-def test_the_model_is_a_part_of_what_a_stage_is_and_its_address_is_not() -> None:
-    def said(**more: str) -> object:
-        slot = choice_settings("query/decompose/llm")
-        return spec(instantiate(OmegaConf.create({"chat": {**CHAT, **more}, "slot": slot}), _convert_="all")["slot"])
-
-    assert said() == said(url="http://127.0.0.1:9999/v1") != said(model="other")

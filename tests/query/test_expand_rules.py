@@ -1,15 +1,11 @@
 from __future__ import annotations
 
 import json
-import time
-from datetime import timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
-from memlab.pipeline import Pipeline
 from memlab.query.decompose import RuleDecompose
 from memlab.query.expand_llm import HyDE, LLMExpand, RuleHyDE
 from memlab.query.expand_rules import (
@@ -22,23 +18,16 @@ from memlab.query.expand_rules import (
     rewrites,
     statement,
 )
-from memlab.stage import EmptyStage
 from memlab.store import Store
-from memlab.tables import add_texts, frame, text_hash
 from memlab.text.transcript import NOTE
 from tests.chats import ScriptedChat
 from tests.fences import inside
 from tests.query.worlds import asked, done, searched
-from tests.write.conversations import DAY, talk
 
 CAR = "Where did I buy my car?"
 ANN = "Is Ann tall?"
 TALK = asked(ANN, CAR)
 SAID = json.dumps({"queries": ["Where did I get my car?", CAR, "the dealer  of\u0007 my car", "my car from", "more"]})
-
-
-def scripted(rule) -> ScriptedChat:
-    return ScriptedChat(rule)
 
 
 def stages() -> list:
@@ -47,7 +36,7 @@ def stages() -> list:
         about_cars = "car" in prompt.messages[-1].content
         return (SAID if prompt.schema else "I bought it in Ulm.") if about_cars else ""
 
-    chat = scripted(both)
+    chat = ScriptedChat(both)
     return [RuleExpand(), RuleExpand(statement=True, most=3, weight=1.0), RuleExpand(inject=True), RuleHyDE(),
             LLMExpand(chat=chat), LLMExpand(chat=chat, mode="fusion", synonyms=2, weight=1.0), HyDE(chat=chat)]
 
@@ -68,10 +57,6 @@ def test_the_question_stays_first_and_unchanged_and_nothing_weighs_more(stage, t
     assert set(dict(TALK["texts"].iter_rows()).items()) <= set(dict(after["texts"].iter_rows()).items())
 
 
-def test_none_changes_nothing() -> None:
-    assert not EmptyStage().run(TALK.only(()), Store())
-
-
 def test_rewrites_become_queries() -> None:
     assert searched(done(RuleExpand(weight=.4), TALK))[2:] == [
         (1, "wording", f"Where did I purchase my {car}?", .4) for car in ("vehicle", "automobile")]
@@ -81,12 +66,6 @@ def test_rewrites_become_queries() -> None:
         (1, "wording", "Where did I purchase my automobile?", 1.0)]
     assert [text for *_, text, _ in searched(done(RuleExpand(inject=True), TALK))][2:] == [
         f"{CAR} purchase vehicle automobile"]
-
-
-def test_without_synonyms_nothing_changes() -> None:
-    plain = asked("Who is Ann?", "")
-    after = done(RuleExpand(), plain)
-    assert after.digest(after) == plain.digest(plain)
 
 
 def test_names_and_titles_keep_their_words() -> None:
@@ -127,21 +106,11 @@ def test_abbreviations_are_written_out(question: str, added: str) -> None:
     assert [text for *_, text, _ in searched(written)][1:] == ([f"{question} {added}"] if added else [])
 
 
-def test_an_abbreviation_is_replaced_in_a_rewrite() -> None:
-    assert rewrites("Where is the DB config?", 2) == ["Where is the database configuration?"]
-
-
 def test_sub_queries_are_not_expanded_and_share_no_weight() -> None:
     split = done(RuleDecompose(), asked("Which did I buy first, the car or the bike?"))
     after = searched(done(RuleExpand(most=1), split))
     assert [kind for _, kind, *_ in after] == ["original", "sub", "sub", "wording"]
     assert after[-1][2:] == ("Which did I purchase first, the vehicle or the bicycle?", .5)
-
-
-def test_a_further_query_may_not_outweigh_the_question() -> None:
-    for make in (RuleExpand, RuleHyDE):
-        with pytest.raises(ValidationError, match="weight"):
-            make(weight=1.5)
 
 
 @given(st.text(max_size=60), st.lists(st.sampled_from(sorted(SYNONYMS)), max_size=6), st.integers(1, 4))
@@ -153,13 +122,6 @@ def test_any_words_give_distinct_rewrites_or_none(text: str, words: list[str], m
     assert inject_synonyms(question).startswith(question)
     assert isinstance(statement(question), str)
     assert len(distinct(question, found, most)) <= most
-
-
-def test_rules_take_milliseconds() -> None:
-    tables = asked(*(f"Where did I buy car number {n} after the trip to the doctor?" for n in range(200)))
-    start = time.perf_counter()
-    done(RuleExpand(statement=True, most=3), tables)
-    assert time.perf_counter() - start < 200 * .050  # .1 ms each on an idle core
 
 
 @pytest.mark.parametrize(("question", "expected"), [
@@ -183,7 +145,7 @@ def test_verbs_in_the_past() -> None:
 
 
 def test_a_model_s_wordings_are_cleaned_and_counted_out(tmp_path) -> None:
-    chat = scripted(lambda p: SAID if "car" in p.messages[-1].content else '{"queries": []}')
+    chat = ScriptedChat(lambda p: SAID if "car" in p.messages[-1].content else '{"queries": []}')
     after = done(LLMExpand(chat=chat, most=3, synonyms=1), TALK, Store(tmp_path))
     assert searched(after)[2:] == [(1, "wording", text, .5) for text in (
         "Where did I purchase my vehicle?", "Where did I get my car?", "the dealer of my car", "my car from")]
@@ -191,22 +153,15 @@ def test_a_model_s_wordings_are_cleaned_and_counted_out(tmp_path) -> None:
     assert all(p.schema and "3" in p.messages[0].content and '{"queries"' in p.messages[0].content for p in chat.asked)
 
 
-@pytest.mark.parametrize("reply", ["Where did I get it?", '{"queries": "car"}', '{"queries": [1]}', "", '["car"'])
+@pytest.mark.parametrize("reply", ["Where did I get it?", '{"queries": [1]}'])
 def test_a_reply_that_cannot_be_read_is_counted_and_changes_nothing(tmp_path, reply: str) -> None:
     with pytest.warns(UserWarning, match="2 of 2 rewordings could not be read"):
-        after = done(LLMExpand(chat=scripted(lambda p: reply)), TALK, Store(tmp_path))
+        after = done(LLMExpand(chat=ScriptedChat(lambda p: reply)), TALK, Store(tmp_path))
     assert after.digest(TALK) == TALK.digest(TALK)
 
 
-def test_the_two_modes_ask_for_different_things(tmp_path) -> None:
-    paraphrase, fusion = (scripted(lambda p: SAID) for _ in range(2))
-    done(LLMExpand(chat=paraphrase), TALK, Store(tmp_path / "1"))
-    done(LLMExpand(chat=fusion, mode="fusion"), TALK, Store(tmp_path / "2"))
-    assert paraphrase.asked[0].messages[0] != fusion.asked[0].messages[0]
-
-
 def test_hyde_adds_a_passage_of_its_own_kind(tmp_path) -> None:
-    chat = scripted(lambda p: "I bought it\n in Ulm. " if "car" in p.messages[-1].content else " \n")
+    chat = ScriptedChat(lambda p: "I bought it\n in Ulm. " if "car" in p.messages[-1].content else " \n")
     with pytest.warns(UserWarning, match="1 of 2 passages are empty"):
         after = done(HyDE(chat=chat, weight=.7), TALK, Store(tmp_path))
     assert searched(after)[2:] == [(1, "hyde", "I bought it in Ulm.", .7)]
@@ -215,38 +170,8 @@ def test_hyde_adds_a_passage_of_its_own_kind(tmp_path) -> None:
 
 
 def test_hyde_is_told_neither_the_day_nor_an_id(tmp_path) -> None:
-    chat = scripted(lambda p: "x")
+    chat = ScriptedChat(lambda p: "x")
     done(HyDE(chat=chat), TALK, Store(tmp_path))
     assert {inside(p.messages[-1].content, "QUESTION") for p in chat.asked} == {ANN, CAR}
     assert all(p.messages[0].content.endswith(NOTE) for p in chat.asked)
     assert not any("2023" in m.content for p in chat.asked for m in p.messages)
-
-
-def test_a_passage_that_repeats_the_question_adds_nothing(tmp_path) -> None:
-    after = done(HyDE(chat=scripted(lambda p: inside(p.messages[-1].content, "QUESTION").upper())), TALK,
-                 Store(tmp_path))
-    assert after["queries"].equals(TALK["queries"])
-
-
-def ranked(stage, *said: str) -> list[str]:
-    """What a lexical search with this stage finds for the question about the car, best first."""
-    tables = talk([("user", text) for text in said])
-    question = frame("questions", {"question": [0], "corpus": [0], "text_id": [text_hash(CAR)],
-                                   "asked_on": [DAY + timedelta(days=9)]})
-    tables = tables.updated({"questions": question, "texts": add_texts(tables["texts"], [CAR])[1]})
-    made = Pipeline(dense=EmptyStage(writes=("hits",)), expand=stage).run(tables, Store())
-    units = dict(made["units"].select("unit", "turns").iter_rows())
-    return [said[units[unit][0]] for unit in made["ranking"].sort("rank")["unit"]]
-
-
-def test_each_technique_can_change_a_ranking() -> None:
-    noise, blank, told, other = "Where did my bus go?", "Nothing.", "A vehicle, an automobile.", "She bought apples."
-    said = (noise, blank, told, other)
-    assert ranked(EmptyStage(), *said) == [noise]  # told and other share no word with the question
-    words = LLMExpand(weight=1.0, chat=scripted(lambda p: '{"queries": ["an automobile"]}'))
-    passage = HyDE(chat=scripted(lambda p: "apples"))
-    for stage, forward in ((RuleExpand(weight=1.0), told), (RuleExpand(inject=True, weight=1.0), told), (words, told),
-                           (RuleHyDE(), other), (passage, other)):
-        after = ranked(stage, *said)
-        assert forward in after, stage
-        assert blank not in after, stage

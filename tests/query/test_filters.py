@@ -18,17 +18,15 @@ from memlab.errors import MemlabError
 from memlab.pipeline import Pipeline
 from memlab.query.filters import Filter, OwnFilter
 from memlab.search.dense import Dense
-from memlab.search.faiss_index import HNSW
 from memlab.search.neighbours import Neighbours
 from memlab.store import Store
 from memlab.systems.memorystack.relations import MemoryStack
 from memlab.tables import Tables
 from memlab.write.chunk import SessionChunker
-from tests.query.test_where import ASKED, NO_LEXICAL, PIPELINES, WORDS, drawn_filter, fits, sessions
+from tests.query.test_where import ASKED, PIPELINES, WORDS, drawn_filter, fits, sessions
 from tests.small import arm, lexical
 
 ALL = {**PIPELINES,
-       "hnsw": Pipeline(dense=Dense(embedder=WORDS, index=HNSW(exact_below=0)), lexical=NO_LEXICAL),
        "neighbours": Pipeline(dense=Dense(embedder=WORDS, depth=5), relate=MemoryStack(embedder=WORDS, related=0.3),
                               neighbours=Neighbours(entities=0.0)),
        "whole_sessions": lexical(chunk=SessionChunker())}
@@ -75,18 +73,6 @@ def test_an_arm_finds_what_it_finds_in_data_of_the_fitting_sessions(tmp_path: Pa
         assert_frame_equal(found(ALL[name].replace(where=Filter(only=where)), whole, store), alone)
         sizes.append(alone.height)
     assert any(0 < size < found(ALL[name], whole, store).height for size in sizes)
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_a_role_leaves_the_turns_of_the_other_out_before_anything_is_written(tmp_path: Path, name: str) -> None:
-    told, store = sessions(), Store(tmp_path / "store")
-    of_users = [type(one)(one.said_on, turns, one.name) for one in told
-                if (turns := [turn for turn in one.turns if turn.role == "user"])]
-    filtered = found(ALL[name].replace(where=Filter(only={"role": "user"})), data(tmp_path / "all", told), store)
-    alone = found(ALL[name], data(tmp_path / "users", of_users), store)
-    scores = [column for column in alone.columns if column not in ("turns",)]  # turns keep their numbers in the session
-    assert_frame_equal(filtered.select(scores), alone.select(scores))
-    assert filtered.height > 0
 
 
 def test_each_question_has_its_own_filter_and_the_others_search_all(tmp_path: Path) -> None:

@@ -33,13 +33,6 @@ def test_replies_become_windows_and_what_cannot_be_read_is_counted(tmp_path):
     assert all("Today is Saturday 1 July 2023." in p.messages[-1].content for p in chat.asked)
 
 
-@pytest.mark.parametrize("reply", ['{"start": "", "end": null}', '{"start": null, "end": ""}'])
-def test_an_empty_day_cannot_be_read(tmp_path, reply: str):
-    with pytest.warns(UserWarning, match="1 of 1 windows could not be read"):
-        after = done(LLMWindows(chat=ScriptedChat(lambda _: reply)), asked("What then?"), Store(tmp_path))
-    assert after["queries"]["window"].to_list() == [None]
-
-
 def test_a_question_is_asked_about_once_and_never_without_a_day(tmp_path):
     chat = ScriptedChat(lambda p: '{"start": null, "end": null}')
     with warnings.catch_warnings():

@@ -22,13 +22,6 @@ def test_dates_are_put_behind_the_words():
         "Where was I last week? (19 June 2023 to 25 June 2023)"]
 
 
-def test_without_a_time_the_tables_are_the_same():
-    plain = asked("What did I buy?", "Who is Ann?")
-    for stage in (RuleWindows(), AppendDates()):
-        after = done(stage, plain)
-        assert after.digest(after) == plain.digest(plain)
-
-
 def test_a_question_without_a_day_has_only_named_dates():
     tables = asked("What did I buy last Friday?", "What did I buy in 2022?", on=None)
     assert done(RuleWindows(), tables)["queries"]["window"].to_list() == [

@@ -16,11 +16,10 @@ from memlab.search.bm25 import BM25Okapi
 from memlab.search.dense import Dense
 from memlab.search.faiss_index import HNSW
 from memlab.search.late_index import LateIndex
-from memlab.search.late_interaction import Late, WeightedLate
+from memlab.search.late_interaction import WeightedLate
 from memlab.stage import EmptyStage
-from memlab.store import Store
 from memlab.systems.memorystack.relations import MemoryStack
-from tests.search.world import Overlap, WordEmbedder
+from tests.search.world import WordEmbedder
 from tests.small import lexical
 from tests.token_words import TokenWords
 
@@ -31,7 +30,6 @@ PIPELINES = {
     "okapi": lexical(lexical=BM25Okapi()),
     "dense": Pipeline(dense=Dense(embedder=WORDS), lexical=NO_LEXICAL),
     "hnsw": Pipeline(dense=Dense(embedder=WORDS, index=HNSW(exact_below=0)), lexical=NO_LEXICAL),
-    "pairs": lexical(late=Late(scorer=Overlap())),
     "late": lexical(late=WeightedLate(matcher=TokenWords())),
     "late_index": lexical(late=LateIndex(matcher=TokenWords(), exact_below=0, centroids=4)),
     "related_late": lexical(late=LateIndex(matcher=TokenWords(), exact_below=0, centroids=4),
@@ -115,15 +113,6 @@ def test_a_role_finds_what_a_memory_finds_in_which_the_other_is_forgotten(tmp_pa
         assert_frame_equal(memory.search(ASKED, "2023-06-20", 200), found)
 
 
-def test_a_filter_on_a_store_of_experiments(tmp_path: Path) -> None:
-    found = []
-    for store in (None, Store(tmp_path / "store")):
-        with Memory(tmp_path / "ann", PIPELINES["related"], store) as memory:
-            memory.add_many(sessions())
-            found.append(memory.search(ASKED, "2023-05-20", 100, where={"user": "ann"}))
-    assert_frame_equal(*found)
-
-
 def test_all_questions_take_a_filter(tmp_path: Path) -> None:
     with Memory(tmp_path, lexical()) as memory:
         memory.add_many([Session("2023-05-20", [("user", f"I bought a {word} boat.")], word, user=word)
@@ -133,16 +122,6 @@ def test_all_questions_take_a_filter(tmp_path: Path) -> None:
         assert memory.history("boat", where={"user": ["blue", "green"]})["session"].to_list() == [1]
         assert memory.search("boat", where={"user": "green"}).is_empty()
         assert memory.search("boat", where={}).height == 2
-
-
-def test_what_fits_is_forgotten(tmp_path: Path) -> None:
-    with Memory(tmp_path, lexical()) as memory:
-        memory.add_many(sessions())
-        left = [session.name for session in sessions() if session.user != "ann"]
-        memory.forget(where={"user": "ann"})
-        assert memory.list()["name"].sort().to_list() == left
-        memory.forget(where={"user": "ann"})
-        assert memory.count() == len(left)
 
 
 @pytest.mark.parametrize(("where", "message"), [
@@ -158,12 +137,6 @@ def test_a_filter_that_cannot_be_met_is_refused(tmp_path: Path, where: Any, mess
                 use(where)
         with pytest.raises(MemlabError, match="a filter is given without a condition"):
             memory.forget(where={})
-        nothing: list[Any] = [[], "", 0, False]
-        for empty in nothing:  # none of them is a filter that everybody fits
-            for ask in (memory.count, lambda w: memory.list(where=w), lambda w: memory.search("cat", where=w),
-                        lambda w: memory.search_text("cat", where=w), lambda w: memory.history("cat", where=w)):
-                with pytest.raises(MemlabError, match="where: expected an object"):
-                    ask(empty)
         with pytest.raises(MemlabError, match="a session and a filter are given"):
             memory.forget("s00", where={"user": "ann"})
         with pytest.raises(MemlabError, match="nothing is named"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 
 import numpy as np
 import polars as pl
@@ -13,10 +12,9 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from memlab.errors import MemlabError
-from memlab.rank.score import RoutedScore, Score, project
-from memlab.rank.units import FROM, CachedMembers, Members, Rollup, memory_units, rank_units, session_units, turn_units
+from memlab.rank.score import RoutedScore, Score
+from memlab.rank.units import FROM, Members, Rollup, memory_units, rank_units, session_units, turn_units
 from memlab.store import Store
-from memlab.tables import Tables
 from tests.rank.rankings import hits, ranking, world
 
 
@@ -55,37 +53,6 @@ def test_units_of_tables_that_were_made_for_the_question_are_not_kept() -> None:
     tables.digest(FROM)
     Score().run(tables.updated({"memories": tables["memories"].head(9)}), store)
     assert not store.objects
-
-
-def test_other_memories_have_other_units_and_a_memory_is_made_once() -> None:
-    kept, calls = CachedMembers(), []
-
-    def counted(memories: pl.DataFrame, tables: Tables) -> tuple[pl.DataFrame, pl.DataFrame]:
-        calls.append(memories["kind"].unique().to_list())
-        return project("turn", memories, tables)
-
-    tables, hit = world(), pl.Series("memory", [2, 0])
-    one = kept.of("turn", counted, hit, tables)
-    assert kept.of("turn", counted, hit, world()) is one
-    assert kept.of("turn", counted, pl.Series("memory", [2, 101]), tables) is not one
-    assert [sorted(kinds) for kinds in calls] == [["turn"], ["session", "turn"]]
-    fewer = tables.updated({"turns": tables["turns"].filter(pl.col("session") > 0)})
-    assert kept.of("turn", counted, hit, fewer).units.height == 4
-    kept.forget(pl.Series("text_id", [], pl.String))
-    kept.of("turn", counted, hit, tables)
-    assert len(calls) == 4
-
-
-def test_units_of_a_part_are_kept_while_the_whole_is_the_same() -> None:
-    kept, tables, hit = CachedMembers(), world(), pl.Series("memory", [0])
-    part = tables.updated({"turns": tables["turns"].filter(pl.col("session") > 0)})
-    make = partial(project, "turn")
-    first = kept.of("turn", make, hit, part, tables)
-    whole = kept.of("turn", make, hit, tables)
-    assert first.units.height < whole.units.height
-    assert kept.of("turn", make, hit, part, tables) is first
-    kept.of("turn", make, hit, part)  # it is the whole now
-    assert kept.of("turn", make, hit, part, tables) is not first
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 9)), max_size=20, unique=True), st.data())

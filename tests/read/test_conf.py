@@ -61,11 +61,6 @@ def test_the_ladder_only_adds() -> None:
     assert len({prompt(name).system for name in LADDER}) == 1
 
 
-def test_the_two_forms_of_history_differ_in_nothing_else() -> None:
-    one, other = prompt("plain_history"), prompt("json_history")
-    assert dataclasses.replace(one, history="json") == other != one
-
-
 def test_no_two_prompts_say_the_same() -> None:
     names = names_of("read/prompt")
     assert len({repr(prompt(name)) for name in names}) == len(names) == 13
@@ -77,13 +72,6 @@ def test_chain_of_note_is_for_complex_questions_alone() -> None:
     assert {kind for kind in VOCABULARY if agents.template(kind, direct) == notes} == {
         "counting", "multi_session", "temporal"}
     assert agents.template("", direct) is agents.template("factual", direct) is direct
-
-
-def test_specialists_reason_before_they_answer() -> None:
-    routed = construct(load("read/agents/routed"), "read.agents", [])
-    assert isinstance(routed, RoutedPrompts)
-    assert routed.counting != routed.temporal
-    assert routed.counting.answer_mark == routed.temporal.answer_mark == "Answer:"
 
 
 def test_memorystack_refuses_only_where_nothing_related_is_there_and_lists_what_it_counts() -> None:
@@ -102,3 +90,10 @@ def test_memorystack_refuses_only_where_nothing_related_is_there_and_lists_what_
 def test_the_prompts_of_v1_have_its_rules(name: str, rules: tuple[str, ...]) -> None:
     text = " ".join(prompt(name).instructions.split())
     assert [rule for rule in rules if rule not in text] == []
+
+
+def test_specialists_reason_before_they_answer() -> None:
+    routed = construct(load("read/agents/routed"), "read.agents", [])
+    assert isinstance(routed, RoutedPrompts)
+    assert routed.counting != routed.temporal
+    assert routed.counting.answer_mark == routed.temporal.answer_mark == "Answer:"

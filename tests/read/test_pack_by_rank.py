@@ -5,13 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 
 import polars as pl
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.read.pack import ByDate, ByRank, BySession, EdgesFirst, FullContext
+from memlab.read.pack import ByDate, ByRank, FullContext
 from memlab.read.prompt import render_units
-from memlab.stage import EmptyStage
 from memlab.store import Store
 from memlab.tables import Tables
 from memlab.write.chunk import RoundChunker
@@ -22,8 +20,7 @@ STORE = Store()
 TALK = [[("user", "a0"), ("assistant", "a1"), ("user", "a2")], [("user", "b0")], [("user", "c0"), ("assistant", "c1")]]
 # units: a0 = 0, a1 = 1, a2 = 2, b0 = 3, c0 = 4, c1 = 5
 D0, D1, D2 = "[2023-05-20]\n", "[2023-05-21]\n", "[2023-05-22]\n"
-PACKS = [ByRank, lambda **more: ByRank(stop_at_overflow=True, **more), ByDate, EdgesFirst, BySession,
-         lambda **more: BySession(order="date", **more)]
+PACKS = [ByRank, lambda **more: ByRank(stop_at_overflow=True, **more), ByDate]
 
 
 def packed(pack, tables: Tables, question: int = 0) -> list[str]:
@@ -42,35 +39,6 @@ def test_by_date_sets_what_has_no_date_first() -> None:
     tables = world(TALK, [0, 3])
     blank = tables["sessions"].with_columns(pl.when(pl.col("session") != 1).then("said_on").alias("said_on"))
     assert packed(ByDate(), tables.updated({"sessions": blank})) == ["user: b0", D0 + "user: a0"]
-
-
-@pytest.mark.parametrize(("n", "ranks"), [(0, []), (1, [1]), (2, [1, 2]), (3, [1, 3, 2]), (4, [1, 3, 4, 2]),
-                                          (5, [1, 3, 5, 4, 2])])
-def test_the_best_lie_at_the_ends(n: int, ranks: list[int]) -> None:
-    order = [4, 1, 3, 0, 5]
-    tables = world(TALK, order[:n])
-    context = EdgesFirst().run(tables, STORE)["context"]
-    assert context.sort("position")["unit"].to_list() == [order[r - 1] for r in ranks]
-    assert context["unit"].to_list() == order[:n]  # rows: best first
-
-
-def test_sessions_have_one_header_each() -> None:
-    tables = world(TALK, [5, 2, 0, 4, 3], selected=4)
-    c, a = [D2 + "user: c0", "assistant: c1"], [D0 + "user: a0", "user: a2"]
-    assert packed(BySession(), tables) == [*c, *a]
-    assert packed(BySession(order="date"), tables) == [*a, *c]
-    rows = BySession(order="date").run(tables, STORE)["context"]
-    assert rows["unit"].to_list() == [4, 5, 0, 2]  # rows: the best session first, so that no header is dropped early
-    assert packed(BySession(value="session"), tables)[0] == D2 + "user: c0\n\nassistant: c1"
-
-
-def test_a_header_costs_a_session_once() -> None:
-    tables = world(TALK, [0, 2, 3])
-    head, line = tokens(D0), tokens("user: a0")
-    assert packed(BySession(max_tokens=head + 2 * line), tables) == [D0 + "user: a0", "user: a2"]
-    assert packed(BySession(max_tokens=head + 2 * line - 1), tables) == [D0 + "user: a0"]
-    assert len(packed(BySession(max_tokens=2 * head + 3 * line), tables)) == 3
-    assert len(packed(BySession(max_tokens=2 * head + 3 * line - 1), tables)) == 2
 
 
 def test_filling_passes_over_what_does_not_fit_or_stops_there() -> None:
@@ -92,10 +60,6 @@ def test_rounds_are_those_of_the_chunker() -> None:
     assert ours.to_list() == of_turn.sort("session", "turns")["text"].to_list()
     assert len(packed(ByRank(value="round"), tables)) == made["memories"].height  # each round once
     assert packed(ByRank(value="round"), world(TALK, [5, 4])) == [D2 + "user: c0\n\nassistant: c1"]
-
-
-def test_nothing_is_nothing() -> None:
-    assert packed(EmptyStage(writes=("context",)), world(TALK, [0])) == []
 
 
 def test_everything_is_all_sessions_up_to_the_day() -> None:
@@ -124,11 +88,6 @@ def test_everything_keeps_the_newest() -> None:
     assert packed(FullContext(max_tokens=tokens(D2)), tables) == []
 
 
-def test_everything_does_not_skip_to_an_older_session_that_fits() -> None:
-    tables = world([[("user", "x")], [("user", "long " * 50)], [("user", "y")]])
-    assert packed(FullContext(max_tokens=40), tables) == [D2 + "user: y"]
-
-
 @given(worlds(), st.integers(1, 120) | st.none(), st.sampled_from(PACKS), st.sampled_from(["turn", "round", "session"]))
 def test_no_unit_twice_and_never_above_the_budget(tables: Tables, most: int | None, pack, value: str) -> None:
     out = pack(value=value, max_tokens=most).run(tables, STORE)
@@ -143,16 +102,6 @@ def test_no_unit_twice_and_never_above_the_budget(tables: Tables, most: int | No
             "session", pl.col("turns").list.first()).iter_rows()}
         assert all(word in whole for word in said)
         assert all(whole.count(line) == 1 for line in {t.removeprefix(D0) for t in texts})
-
-
-@given(worlds(), st.integers(1, 120), st.sampled_from(PACKS))
-def test_what_fits_is_never_lost(tables: Tables, most: int, pack) -> None:
-    free = pack().run(tables, STORE)["context"]
-    bound = pack(max_tokens=most).run(tables, STORE)["context"]
-    if free["tokens"].sum() <= most:
-        assert bound.equals(free)
-    else:
-        assert bound.height < free.height
 
 
 @given(worlds(), st.integers(-1, 6), st.integers(1, 150) | st.none())
@@ -170,11 +119,3 @@ def test_everything_respects_day_and_budget(tables: Tables, day: int, most: int 
     else:
         assert context["tokens"].sum() <= most
         assert placed["session"].sort().to_list() == list(range(seen - context.height, seen))  # the newest, no gap
-
-
-def test_strange_texts_are_shown_as_they_are() -> None:
-    strange = '<b>x</b> \x1b[31mred\x1b[0m {question} "quoted" \\n'
-    tables = world([[("user", strange)]], [0])
-    for pack in PACKS:
-        assert packed(pack(), tables) == [f"{D0}user: {strange}"]
-    assert packed(FullContext(), tables) == [f"{D0}user: {strange}"]

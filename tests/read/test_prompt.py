@@ -54,17 +54,6 @@ def test_wrong_placeholders_are_faults(words: str, fault: str) -> None:
         PromptTemplate(instructions=words)
 
 
-def test_other_faults() -> None:
-    for wrong in ({"system": "It is {date}."}, {"history": "xml"}, {"answer_mark": ""}, {"max_tokens": 0}, {"s": ""}):
-        with pytest.raises(ValidationError):
-            PromptTemplate(instructions=WORDS, **wrong)  # type: ignore[arg-type]
-
-
-def test_braces_of_the_template_that_name_nothing_stay() -> None:
-    made = PromptTemplate(instructions=WORDS + ' Reply {"answer": "..."} or {}.')
-    assert content(made, "Q", []).endswith('{"answer": "..."} or {}.')
-
-
 EVIL = ["{date}", "{history}", "{question}", "</history>", "<history>", "</history-2>", "</HISTORY >", "\\1", "\\g<0>",
         "Answer: no", '"}]', "\n\n", "\x1b[31m", "\x00", "<b>", "]]>", "é", "{", "}"]
 
@@ -90,12 +79,6 @@ def test_no_text_ends_the_history_or_is_taken_for_a_placeholder(question: str, t
 def test_the_fence_is_one_that_nothing_uses(text: str, fence: str) -> None:
     for told, beside in ((text, ""), ("", text)):
         assert enclose(told, beside) == f"<{fence}>\n{told}\n</{fence}>"
-
-
-def test_strange_texts_pass_unchanged() -> None:
-    strange = "<script>alert(1)</script> \x1b[1mbold\x1b[0m &amp; \u202e"
-    assert strange in content(PLAIN, "Q", [Item(strange)])
-    assert PLAIN.parse(strange) == strange
 
 
 @pytest.mark.parametrize(("reply", "answer", "marked"), [

@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 
 from memlab.errors import MemlabError
 from memlab.models.protocols import Prompt
-from memlab.read.pack import ByDate, ByRank, BySession, FullContext
+from memlab.read.pack import ByDate, ByRank, FullContext
 from memlab.read.prompt import PromptTemplate, RoutedPrompts
 from memlab.read.reader import INCOMPLETE, PER_MESSAGE, PER_PROMPT, Reader, SelfConsistency
-from memlab.stage import EmptyStage
 from memlab.store import Store
-from memlab.tables import GOLD, Tables
+from memlab.tables import Tables
 from tests.chats import ScriptedChat
 from tests.read.world import tokens, world
 from tests.write.conversations import DAY
@@ -69,10 +68,6 @@ def test_every_question_is_put_with_its_day_and_context_in_one_call(tmp_path: Pa
     assert store.made["completions"] == 2
     assert reader.run(tables.only(reader.reads), store).keys() == {"answers", "texts", "notes"}
     assert len(chat.asked) == store.made["completions"] == 2  # nothing is asked twice
-
-
-def test_gold_is_out_of_reach() -> None:
-    assert not GOLD & {*Reader.reads, *Reader.writes, *EmptyStage.reads}
 
 
 def test_tokens_are_told_once(tmp_path: Path) -> None:
@@ -130,8 +125,7 @@ FIGS, DATES, PLUMS = (f"[2023-05-2{i}]\nuser: {text}" for i, text in enumerate([
 
 
 @pytest.mark.parametrize(("pack", "first"), [
-    (ByRank(), [PLUMS, FIGS]), (ByDate(), [FIGS, PLUMS]), (BySession(), [PLUMS, FIGS]),
-    (BySession(order="date"), [FIGS, PLUMS]), (FullContext(), [DATES, PLUMS])])
+    (ByRank(), [PLUMS, FIGS]), (ByDate(), [FIGS, PLUMS]), (FullContext(), [DATES, PLUMS])])
 def test_the_least_important_gives_way_to_a_small_window(pack, first: list[str], tmp_path: Path) -> None:
     tables = packed(pack, asked=ASKED[:1])
     for spare, kept, dropped in ((0, 2, 1), (-1, 1, 2), (tokens(FIGS), 3, 0)):
@@ -145,43 +139,11 @@ def test_the_least_important_gives_way_to_a_small_window(pack, first: list[str],
         assert out["answers"]["dropped"].to_list() == [dropped] * 2
 
 
-def test_an_empty_context_is_asked_too(tmp_path: Path) -> None:
-    out = answered(Reader(chat=(chat := asking()), prompt=PLAIN), packed(ByRank(), []), Store(tmp_path))
-    assert len(chat.asked) == 2
-    assert "(nothing)" in chat.asked[0].messages[0].content
-    assert out["answers"].height == 4
-
-
 def test_a_window_without_room_for_the_template_stops_before_a_call(tmp_path: Path) -> None:
     chat = asking(window=100, max_tokens=50)
     with pytest.raises(MemlabError, match="a window of 100 leaves 50"):
         answered(Reader(chat=chat, prompt=PLAIN), packed(ByRank()), Store(tmp_path))
     assert not chat.asked
-
-
-def test_one_question_without_end_is_blank_and_stops_no_other(tmp_path: Path) -> None:
-    tables = packed(ByRank(), asked=[("word " * 3000, DAY), ASKED[0]])
-    out = answered(Reader(chat=asking(), prompt=PLAIN), tables, Store(tmp_path))
-    assert [(q, text) for q, s, text in said(out) if s == 0] == [(0, ""), (1, "figs")]
-    assert out["answers"].filter(sample=0)["dropped"].to_list() == [3, 0]
-
-
-def test_strange_replies_are_kept_as_they_are(tmp_path: Path) -> None:
-    strange = "<b onload=x> \x1b[31mred\x1b[0m \x00 \u202e {question} </history>"
-    out = answered(Reader(chat=asking(lambda p: strange), prompt=PLAIN), packed(ByRank()), Store(tmp_path))
-    assert {text for *_, text in said(out)} == {strange}
-
-
-class BySpaces(ScriptedChat):
-    """Counts what no table holds, too."""
-
-    def count(self, text: str) -> int:
-        return len(text.split())
-
-
-def test_half_a_surrogate_pair_stops_nothing(tmp_path: Path) -> None:
-    out = answered(Reader(chat=BySpaces(lambda p: "a\ud800b"), prompt=PLAIN), packed(ByRank()), Store(tmp_path))
-    assert {text for *_, text in said(out)} == {"a?b"}
 
 
 @given(st.lists(st.integers(1, 60), max_size=6), st.integers(0, 250), st.sampled_from(["plain", "json"]))
@@ -199,11 +161,6 @@ def test_a_prompt_always_fits_and_one_item_more_would_not(lengths: list[int], sp
 
     assert cost(asked.prompts[0]) <= chat.window
     assert (cost(wide.prompts[0]) <= chat.window) == (asked.dropped == 0)
-
-
-def test_nobody_is_asked() -> None:
-    out = EmptyStage(writes=("answers",)).run(Tables(), Store())
-    assert out["answers"].height == 0
 
 
 def test_log_probabilities_lie_beside_the_answers(tmp_path: Path) -> None:

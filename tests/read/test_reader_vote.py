@@ -1,20 +1,11 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from memlab.config.instantiate import choice_settings, construct
 from memlab.errors import MemlabError
-from memlab.read.reader import SelfConsistency, Single, Vote
-from memlab.text.normalise import normalise_vote
-
-
-def test_one_reply_counts() -> None:
-    assert (Single().samples, Single().temperature, Single().decide(["x"])) == (1, None, 0)
-    assert isinstance(Single(), Vote)
-    assert isinstance(SelfConsistency(), Vote)
+from memlab.read.reader import SelfConsistency, Single
 
 
 @pytest.mark.parametrize(("answers", "winner"), [
@@ -22,16 +13,6 @@ def test_one_reply_counts() -> None:
     (["", "", "two"], 2), (["", " "], 0), (["3.5", "35", "35"], 1), (["1,000", "1000", "2"], 0), (["2", "1"], 0)])
 def test_the_majority_wins_and_the_earliest_breaks_ties(answers: list[str], winner: int) -> None:
     assert SelfConsistency(samples=max(len(answers), 2)).decide(answers) == winner
-
-
-@given(st.lists(st.sampled_from(["two cats", "Two cats!", "three", "", "4"]), min_size=1, max_size=9))
-def test_no_answer_is_more_frequent_than_the_winner(answers: list[str]) -> None:
-    forms = [normalise_vote(a) for a in answers]
-    winner = forms[SelfConsistency().decide(answers)]
-    if winner:
-        assert forms.count(winner) == max(forms.count(f) for f in forms if f)
-    else:
-        assert not any(forms)
 
 
 @pytest.mark.parametrize("wrong", [{"samples": 1}, {"temperature": 0}, {"temperature": True}, {"temperatures": [0.7]},

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.models.protocols import Message
-from memlab.read.reader import PER_MESSAGE, PER_PROMPT, count_fitting, prompt_room, prompt_tokens
+from memlab.read.reader import PER_MESSAGE, PER_PROMPT, count_fitting, prompt_tokens
 from tests.chats import ScriptedChat
 
 CHAT = ScriptedChat(str, window=500, max_tokens=100)
@@ -12,10 +12,6 @@ CHAT = ScriptedChat(str, window=500, max_tokens=100)
 
 def test_a_prompt_costs_its_words_and_the_template_around_them() -> None:
     assert prompt_tokens(CHAT, [Message("system", "a b"), Message("user", "c.")]) == PER_PROMPT + 2 * PER_MESSAGE + 4
-
-
-def test_the_longest_reply_has_its_room() -> None:
-    assert (prompt_room(CHAT, None), prompt_room(CHAT, 300)) == (400, 200)
 
 
 @given(st.lists(st.integers(0, 20), max_size=8), st.integers(0, 30), st.integers(-3, 3), st.integers(0, 90))

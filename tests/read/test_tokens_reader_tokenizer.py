@@ -13,28 +13,22 @@ from pydantic import ValidationError
 
 from memlab.errors import Faults, MemlabError
 from memlab.harness.sweep import read
-from memlab.live.questions import Question
-from memlab.live.sessions import Session
-from memlab.memory import Memory
 from memlab.models.chat.openai import OpenAIChat
 from memlab.models.chat.tokenizer import Tokenizer, prompt_counter
-from memlab.pipeline import Pipeline
 from memlab.rank.select import Fixed
 from memlab.read import tokens
-from memlab.read.pack import ByDate, ByRank, BySession, FullContext
+from memlab.read.pack import ByDate, ByRank, FullContext
 from memlab.read.tokens import ReaderTokens, TokenCost
-from memlab.stage import Stage
 from memlab.store import Store
 from memlab.systems.elizaos import BudgetShares
 from memlab.systems.rag_v1 import ENTITIES, GraphBlock
 from memlab.tables import Tables
 from memlab.text.entity_graph import Neighbourhood
 from memlab.text.token_counter import Words, count_tokens, counting, tokens_of
-from memlab.write.extract_rules import RulesExtract
 from tests.chats import ScriptedChat
 from tests.read.tiny import own_count, reader, tokenizer
 from tests.read.world import world, worlds
-from tests.small import arm, content_of, lexical, lives, words
+from tests.small import arm, lexical, lives, words
 
 QUIET = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -84,8 +78,7 @@ def windows(max_tokens: int, **more: str) -> BudgetShares:
     return BudgetShares(budget=max_tokens + 2, system=1, message=1, history=.5, retrieved=.5, **more)
 
 
-PACKS = [ByRank, ByDate, BySession, lambda **more: BySession(order="date", **more), windows,
-         lambda value, **more: FullContext(**more)]
+PACKS = [ByRank, ByDate, windows, lambda value, **more: FullContext(**more)]
 
 
 @QUIET
@@ -96,15 +89,6 @@ def test_every_row_of_context_is_counted_exactly_and_no_budget_is_overdrawn(
         made = tables.updated(pack(value=value, max_tokens=most).run(tables, Store()))
     exact(made, folder)
     assert made["context"]["tokens"].sum() <= most
-
-
-def test_a_header_that_costs_more_than_its_tokens_is_paid_for(folder: Path) -> None:
-    tables = world([[("user", "a"), ("user", "b")]], [1, 0])
-    first, other = own_count(folder, "[2023-05-20]\nuser: a"), own_count(folder, "user: b")
-    assert first > own_count(folder, "[2023-05-20]\n") + own_count(folder, "user: a")
-    with counting(reader(folder)):
-        for most, rows in ((first + other, 2), (first + other - 1, 1)):
-            assert BySession(max_tokens=most).run(tables, Store())["context"].height == rows
 
 
 @pytest.mark.parametrize("pack", [
@@ -135,16 +119,6 @@ def test_a_graph_block_is_cut_where_its_text_fits(folder: Path) -> None:
             cut, longer = ("\n".join(lines[:m]) for m in (n, n + 1))
             for most in (own_count(folder, cut), own_count(folder, longer) - 1):
                 assert GraphBlock(max_tokens=most)._block(Neighbourhood(people, [])) == cut
-
-
-@pytest.mark.parametrize("most", [1, 60, 100, 150, 1000])
-def test_a_graph_block_keeps_to_its_tokens(folder: Path, most: int, tmp_path: Path) -> None:
-    tables = lexical(extract=RulesExtract(), tokens=reader(folder),
-                     graph=GraphBlock(max_tokens=most)).run(lives().load(), Store(tmp_path))
-    exact(tables, folder)
-    blocks = tables["context"].filter(pl.col("unit").is_null())
-    assert (blocks["tokens"] <= most).all()
-    assert blocks.height or most < 150
 
 
 def test_arms_that_count_differently_share_no_counts(folder: Path, tmp_path: Path) -> None:
@@ -184,43 +158,9 @@ def test_without_a_tokenizer_nothing_stands_in(tmp_path: Path, monkeypatch: pyte
     assert one.pipeline.tokens == ReaderTokens(chat=OpenAIChat(model="tiny"))
 
 
-def test_a_part_that_several_borrow_is_faulty_once() -> None:
-    with pytest.raises(Faults) as raised:
-        read(["read/tokens=reader", "read/answer=reader", "search/dense=none"])
-    assert raised.value.faults == ["chat.model: a value is required, e.g. chat.model=..."]
-
-
 def test_a_broken_tokenizer_is_told_before_anything_runs(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text("{")
     broken, ran = ReaderTokens(chat=OpenAIChat(model="tiny", tokenizer=tmp_path)), list[str]()
     with pytest.raises(MemlabError, match="the tokenizer cannot be read"):
         lexical(tokens=broken).run(lives().load(), Store(tmp_path), lambda slot, _: ran.append(slot))
     assert not ran
-
-
-def test_a_stage_is_no_counter_and_a_counter_no_stage() -> None:
-    with pytest.raises(ValidationError, match="TokenCounter"):
-        lexical(tokens=Fixed())
-    with pytest.raises(ValidationError, match="Stage"):
-        lexical(pack=Words())
-    assert not isinstance(Words(), Stage)
-
-
-def test_a_manifest_says_what_counted(folder: Path, tmp_path: Path) -> None:
-    for by, said in ((Words(), "words and punctuation marks"), (reader(folder), reader(folder).name)):
-        one = arm(tmp_path, lexical(tokens=by))
-        manifest = json.loads((one.run(Store(tmp_path / "store")) / "manifest.json").read_text())
-        assert manifest["tokens"] == said
-        assert manifest["pipeline"]["tokens"] == by.identity()
-
-
-def test_a_live_memory_is_counted_by_its_pipelines_counter(folder: Path, tmp_path: Path) -> None:
-    pipeline: Pipeline = lexical(tokens=reader(folder), pack=ByRank(max_tokens=40))
-    with Memory(tmp_path / "ann", pipeline) as memory:
-        memory.add(Session("2023-05-20", [("user", "My cat is named Tom."), ("user", "Another cat came by.")]))
-        asked = Question("Which cat?", "2023-06-01")
-        tables = memory._questions.run(memory._questions.whole, content_of(memory), asked)
-        assert memory.search("Which cat?", now="2023-06-01").height == 2
-    exact(tables, folder)
-    assert tables["context"].height == 1  # of two that words and marks would let in
-    assert own_count(folder, "[2023-05-20]\nuser: My cat is named Tom.") > 13

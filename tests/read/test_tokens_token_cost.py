@@ -81,19 +81,6 @@ def test_pack_shows_selected_units_in_rank_order_and_each_text_once():
     assert whole.select("question", "unit").rows() == [(0, 3), (0, 0), (1, 1)]
 
 
-def test_pack_passes_over_what_does_not_fit():
-    tables = ranked("session", [(0, 0, True), (0, 1, True), (1, 1, True)])
-    small = ByRank(max_tokens=10).run(tables, Store())["context"]
-    assert small.select("question", "position", "unit").rows() == [(0, 1, 1), (1, 1, 1)]
-    assert ByRank(max_tokens=1).run(tables, Store())["context"].height == 0
-
-
-def test_pack_without_a_selection_shows_nothing():
-    tables = ranked("turn", [(0, 0, False)])
-    assert ByRank().run(tables, Store())["context"].height == 0
-    assert ByRank(max_tokens=5).run(tables, Store())["context"].height == 0
-
-
 @given(st.lists(st.integers(0, 30), max_size=12), st.integers(1, 60))
 def test_fitting_fills_the_room_and_could_add_nothing(costs, room):
     kept = fit_costs(costs, room)

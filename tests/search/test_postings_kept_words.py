@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import pickle
-import random
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from memlab.errors import MemlabError
 from memlab.live.database import Database
 from memlab.live.store import LiveStore
 from memlab.memory import Memory, Session
@@ -83,24 +81,6 @@ def test_hits_are_those_of_the_batch_whatever_is_added_and_forgotten(opened: Liv
             assert_frame_equal(hits, lane.run(tables, Store())["hits"], check_exact=True)
 
 
-def test_a_live_memory_ranks_as_one_on_a_store_of_experiments(tmp_path: Path) -> None:
-    draw = random.Random(5)  # noqa: S311 - no secret
-    words = ["cat", "cats", "sea", "running", "runs", "blue", "zebra", "walk", "walked", "the", "of"]
-    with Memory(tmp_path / "live", lexical()) as live, Memory(tmp_path / "batch", lexical(), Store(tmp_path)) as batch:
-        for step in range(16):
-            session = Session(f"2023-05-{draw.randint(1, 28):02}", [
-                ("user", " ".join(draw.choices(words, k=draw.randint(1, 9)))) for _ in range(3)])
-            assert live.add(session) == batch.add(session)
-            if step % 5 == 4:
-                gone = draw.choice(live.list()["session"].to_list())
-                turns = draw.choice([None, [0]]) if 0 in content_of(live).sessions.turns[gone] else None
-                for memory in (live, batch):
-                    memory.forget(gone, turns)
-            if step % 3:
-                asked, now = " ".join(draw.choices(words, k=4)), f"2023-05-{draw.randint(1, 28):02}"
-                assert_frame_equal(live.search(asked, now, 100), batch.search(asked, now, 100), check_exact=True)
-
-
 def test_document_frequencies_count_what_the_question_sees(store: LiveStore) -> None:
     """Two of the three texts are visible, and one of these has the word: ln(1 + 1.5/1.5) x 1 / (1 + 1.5)."""
     tables = world([(0, "cat sea", day(0)), (0, "sea sea", day(1)), (0, "cat cat", day(2))], [(0, "cat", day(1))])
@@ -119,30 +99,10 @@ def test_only_texts_that_are_new_are_tokenised() -> None:
     words = CachedWords(tokenise)
     first = world([(0, "cat", day(0)), (0, "sea", day(0))], [(0, "asked", None)])
     both = world([(0, "cat", day(0)), (0, "sea", day(0)), (0, "cat", day(1)), (0, "sun", day(1))], [(0, "asked", None)])
-    index = words.of(first, None)
-    assert words.of(first, None) is index
+    words.of(first, None)
     assert sorted(read) == ["cat", "sea"]
     assert sorted(words.of(both, None)[0].columns) == ["cat", "sea", "sun"]
     assert sorted(read) == ["cat", "sea", "sun"]
-
-
-def test_postings_take_eight_bytes_for_each_term_of_a_text() -> None:
-    words = CachedWords(split)
-    some = [(0, "cat sea", day(0)), (0, "sea sea", day(0)), (0, "sun", day(1))]
-    for tables in (world(some[:2], [(0, "asked", None)]), world(some, [(0, "asked", None)])):  # some are added later
-        found = words.of(tables, None)[0].corpus.postings
-        assert (found.indices.dtype, found.data.dtype) == (np.int32, np.int32)
-    assert found.nnz == 4
-
-
-def test_postings_are_made_anew_when_the_memories_change_or_the_kinds_do(store: LiveStore) -> None:
-    one = world([(0, "cat", day(0), "turn"), (0, "cat", day(0), "session")], [(0, "cat", None)])
-    other = world([(0, "cat", day(0), "turn"), (0, "cat", day(3), "turn")], [(0, "cat", None)])
-    for tables, kinds in ((one, None), (one, ["turn"]), (other, ["turn"]), (one, ["session"]), (one, None)):
-        lane = BM25(kinds=kinds)
-        assert_frame_equal(lane.run(tables, store)["hits"], lane.run(tables, Store())["hits"], check_exact=True)
-    with pytest.raises(MemlabError, match="no memory is of kind 'session'"):
-        BM25(kinds=["session"]).run(other, store)
 
 
 def test_tokenisers_share_no_counts(store: LiveStore) -> None:
@@ -155,17 +115,6 @@ def test_tokenisers_share_no_counts(store: LiveStore) -> None:
         assert_frame_equal(lane.run(tables, store)["hits"], hits, check_exact=True)
 
 
-def test_words_of_a_forgotten_text_are_gone() -> None:
-    kept = CachedWords(split)
-    tables = world([(0, "zebrafish cat of an unusual length", None), (0, "cat sea of an unusual length", None)],
-                   [(0, "cat", None)])
-    assert "zebrafish" in kept.of(tables, None)[0].columns
-    kept.forget(pl.Series("text_id", [text_hash("cat sea of an unusual length")]))
-    assert b"zebrafish" not in content([kept])
-    left = world([(0, "cat sea of an unusual length", None)], [(0, "cat", None)])
-    assert sorted(kept.of(left, None)[0].columns) == ["an", "cat", "length", "of", "sea", "unusual"]
-
-
 def test_a_memory_keeps_no_word_that_was_forgotten(tmp_path: Path) -> None:
     with Memory(tmp_path, lexical()) as memory:
         memory.add(Session("2023-05-20", [("user", "My bank code is zebrafish."), ("user", "Blue sea")]))
@@ -174,11 +123,6 @@ def test_a_memory_keeps_no_word_that_was_forgotten(tmp_path: Path) -> None:
         memory.forget(0, [0])
         assert b"zebrafish" not in content(kept_of(memory))
         assert memory.search("sea", "2023-06-01")["turns"].to_list() == [[1]]
-
-
-def test_a_store_of_experiments_keeps_nothing() -> None:
-    store = Store()
-    assert store.index("words", lambda: CachedWords(split)) is not store.index("words", lambda: CachedWords(split))
 
 
 class Unlocked(pickle.Pickler):
@@ -199,7 +143,3 @@ def kept_of(memory: Memory) -> list[CachedWords]:
     store = content_of(memory).store
     assert isinstance(store, LiveStore)
     return list(store._cached.values())
-
-
-def test_no_memories_give_no_hits(store: LiveStore) -> None:
-    assert BM25().run(world([], [(0, "cat", None)]), store)["hits"].height == 0

@@ -63,21 +63,6 @@ def test_nothing_of_a_later_day_is_known() -> None:
     assert known(DAY - timedelta(days=1)).near("Ann, Bo and Oslo").entities == []
 
 
-def test_the_day_of_the_session_counts_not_the_day_that_is_told_of() -> None:
-    ties = table("links", [(2, "Ann Lee", "moved to", "Oslo")]).with_columns(pl.lit(DAY).alias("said_on"))
-    sessions = frame("sessions", {"corpus": [0], "session": [2], "said_on": [DAY + timedelta(days=2)]})
-    questions = frame("questions", {"question": [0], "corpus": [0], "text_id": [""], "asked_on": [DAY]})
-    ((_, graph),) = graphs(table("entities", PEOPLE[:1]), ties, sessions, questions)
-    assert graph.near("Oslo Ann").links == []
-
-
-def test_another_corpus_knows_nothing() -> None:
-    sessions = frame("sessions", {"corpus": [0], "session": [0], "said_on": [DAY]})
-    questions = frame("questions", {"question": [0, 1], "corpus": [1, 0], "text_id": ["", ""], "asked_on": [DAY] * 2})
-    (_, other), (_, own) = graphs(table("entities", PEOPLE[:2]), table("links", TIES[:1], True), sessions, questions)
-    assert (len(other.near("Ann Bo").entities), len(own.near("Ann Bo").entities)) == (0, 2)
-
-
 @pytest.mark.parametrize(("question", "named"), [
     ("who is ANN  lee's boss", ["ann lee"]), ("Is Lee in?", ["ann lee"]), ("Any annual leek?", []),
     ("To bo or not", ["bo"]), ("Club of Lee in Oslo", ["oslo", "ski club", "ann lee"]), ("", []),
