@@ -25,7 +25,7 @@ from memlab.evaluate.statistics import holm
 from memlab.evaluate.summary import Estimate, headline, summary
 from memlab.evaluate.verbalise import grouping_in_words, sentence
 from memlab.evaluate.verdict import Recommendation, main_metric, verdict
-from memlab.evaluate.whole import Smaller, Whole
+from memlab.evaluate.whole import Whole
 
 
 @dataclass(frozen=True)
@@ -84,10 +84,8 @@ class Comparison(TypedDict):
 
     ``budget`` are the tokens at which the verdict cuts rankings that differ. ``constant_k`` has metric -> points for
     the ranking of each system, or of one where all have the same ranking. ``metric`` is the one that arms are ranked
-    by, ``whole`` says that a memory fits into what is shown of it, and
-    ``smaller`` which smaller budget to try. What the run folders tell beside the frames is added by the report: these
-    two, the seconds of the work that all arms share,
-    and in ``act`` (label, words to copy).
+    by, and ``whole`` says that a memory fits into what is shown of it. The report adds what only the run folders tell:
+    ``whole``, the seconds of the work that all arms share, and in ``act`` (label, command to copy).
     """
 
     experiment: str
@@ -109,7 +107,6 @@ class Comparison(TypedDict):
     verdict: Recommendation | None
     metric: str | None
     whole: Whole | None
-    smaller: Smaller | None
     shared_seconds: float
     act: list[list[str]]
 
@@ -156,7 +153,7 @@ def compare(experiment: str, data: str, arms: Mapping[str, ArmResult], contrasts
         "rule_curves": {name: mean_points(arm.curve) for name, arm in arms.items() if arm.curve is not None},
         "missing": sorted({*missing, *named} - set(arms)), "broken": list(broken),
         "verdict": verdict(candidates(arms), families, _judges(frames), budget),
-        "metric": main_metric(frames, families, _judges(frames), budget), "whole": None, "smaller": None,
+        "metric": main_metric(frames, families, _judges(frames), budget), "whole": None,
         "shared_seconds": 0.0, "act": [],
     })
     return comparison
@@ -292,6 +289,16 @@ def _notes(arms: Mapping[str, ArmResult], tests: int, step: float) -> list[str]:
     if len({tuple(arm.questions["question"].sort()) for arm in arms.values()}) > 1:
         notes.append("Arms were run on different questions: each contrast uses those that both arms have.")
     return notes
+
+
+def compared_metrics(comparison: Comparison) -> set[str]:
+    """Return the metrics that any arm has."""
+    return {name for arm in comparison["arms"].values() for name in arm["metrics"]}
+
+
+def judge_metrics(comparison: Comparison) -> list[str]:
+    """Return the judges' metrics, in alphabetical order, without the costs of answers."""
+    return [m for m in judge_columns(sorted(compared_metrics(comparison))) if not m.endswith("_mean")]
 
 
 def finite(value: Any) -> Any:

@@ -9,17 +9,22 @@ import resource
 import subprocess
 import sys
 import time
+from collections.abc import Collection
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from memlab.config import plugins
+from memlab.errors import MemlabError
 from memlab.harness.staleness import imports_of, own_source
+from memlab.live.results import without_judges
+from memlab.models.protocols import parts
+from memlab.pipeline import Pipeline
 from memlab.runtime.foreign import read_json
 from memlab.runtime.machine import usable_cores
 from memlab.runtime.paths import PACKAGE
-from memlab.stage import classes_of, name_of
+from memlab.stage import classes_of, learns, name_of
 
 CHANGES_RESULTS = False
 
@@ -46,6 +51,31 @@ def sources(*parts: Any) -> dict[str, str]:
 def plugins_of(*parts: Any) -> dict[str, dict[str, str | None]]:
     """Return package -> version and source digest of the plug-ins whose classes these parts of an arm are made of."""
     return plugins.plugin_versions(*parts)
+
+
+@runtime_checkable
+class FitOfRankings(Protocol):
+    """Saved fits, each of one kind of ranking."""
+
+    def fit_of(self, kind: Collection[str]) -> object:
+        """Return the fit of rankings of a kind; raise MemlabError if there is none."""
+
+
+def asking(pipeline: Pipeline, kind: Collection[str]) -> dict[str, Any]:
+    """Return how questions without labels are asked of a pipeline whose rankings are of this kind.
+
+    ``ready`` says that it answers them as it is, or with a fit that memlab ships. ``training`` has, for each stage that
+    is fitted on labels, the arguments of ``memlab train`` and those that load the fit; it is empty where one cannot be
+    saved.
+    """
+    try:
+        for saved in parts(without_judges(pipeline).select, FitOfRankings):
+            saved.fit_of(kind)
+        ready = True
+    except MemlabError:
+        ready = False
+    training = [getattr(stage, "training", ()) for _, stage in pipeline.stages() if learns(stage)]
+    return {"ready": ready, "training": [list(one) for one in training] if all(training) else []}
 
 
 @functools.cache

@@ -145,7 +145,8 @@ def _words(name: str) -> str:
     return " ".join(word if word.isupper() else word.lower() for word in words)
 
 
-SHOWN_ELSEWHERE = ("arm", "command", "notes", "reliability", "importances", "constant_k", "told", "looks_at_gold")
+SHOWN_ELSEWHERE = ("arm", "command", "notes", "reliability", "importances", "constant_k", "told", "looks_at_gold",
+                   "overrides", "asking")
 """Parts of a manifest that the report shows in a section of their own."""
 
 SLOT_PREFIX = "pipeline."

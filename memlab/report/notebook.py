@@ -15,6 +15,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import polars as pl
@@ -23,12 +24,13 @@ from memlab.errors import MemlabError, did_you_mean
 from memlab.evaluate.compare import Comparison
 from memlab.evaluate.contrast import Contrast
 from memlab.harness.results import ArmRun, finished_arms, read_arm
-from memlab.report import view_model
+from memlab.report.arms_table import ALONE
 from memlab.report.build import comparison_of, declared_contrasts
-from memlab.report.console import print_comparison
+from memlab.report.console import print_report
 from memlab.report.export import latex
-from memlab.report.opening import opening
-from memlab.text.display import format_number, html_table, paragraphs, plural
+from memlab.report.markdown import escape, join, summary
+from memlab.report.view_model import ReportView
+from memlab.text.display import format_number, html_table, plural
 
 
 @dataclass(frozen=True, repr=False)
@@ -61,7 +63,7 @@ class FinishedRuns(Mapping[str, ArmRun]):
         unknown = [name for name in metrics if name not in present]
         if unknown:
             raise MemlabError(f"no run has the metric '{unknown[0]}'", fix=did_you_mean(unknown[0], present))
-        usual = [name for name in (*view_model.ALONE, "context/tokens_mean", "selected/k_mean") if name in present]
+        usual = [name for name in (*ALONE, "context/tokens_mean", "selected/k_mean") if name in present]
         return pl.DataFrame([{"arm": run.name, **{name: run.metrics.get(name) for name in metrics or usual}}
                              for run in self.runs])
 
@@ -81,10 +83,14 @@ class ComparedRuns:
 
     comparison: Comparison
 
+    @cached_property
+    def _view(self) -> ReportView:
+        return ReportView(self.comparison)
+
     @property
     def verdict(self) -> list[str]:
         """The verdict in sentences: which arm to use, how surely, and what could not be shown."""
-        found = opening(self.comparison)
+        found = self._view.opening
         return [found.sentence, *found.sure] if found.sentence else list(found.sure)
 
     def table(self) -> pl.DataFrame:
@@ -105,22 +111,20 @@ class ComparedRuns:
 
     def to_latex(self) -> str:
         """Return the table of arms as LaTeX, with 95 % intervals in brackets."""
-        return latex(self.comparison)
+        return latex(self._view)
 
     def __repr__(self) -> str:
         from memlab.runtime.console import Console
 
         out = io.StringIO()
-        print_comparison(self.comparison, Console(file=out, width=110, no_color=True, highlight=False))
+        print_report(self._view, Console(file=out, width=110, no_color=True, highlight=False))
         return out.getvalue().rstrip()
 
     def _repr_html_(self) -> str:
-        arms = view_model.arms_table(self.comparison, opening(self.comparison))
-        rows = [[row.name, *(f"{cell.text} ({cell.detail})" if cell.detail else cell.text for cell in row.cells)]
-                for row in arms.rows]
-        title = f"{self.comparison['experiment']} on {self.comparison['data']}"
-        return html_table(["arm", *(name for name, _ in arms.heads)], rows, title) + paragraphs(
-            [*self.verdict, *(row["words"] for row in self.comparison["contrasts"])])
+        from markdown_it import MarkdownIt
+
+        text = join(*map(escape, self.verdict), summary(self._view))
+        return MarkdownIt("commonmark", {"html": False}).enable("table").render(text)
 
 
 def load(folder: str | Path) -> FinishedRuns:

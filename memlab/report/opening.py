@@ -15,7 +15,6 @@ from memlab.evaluate.evidence import PREFIX
 from memlab.evaluate.verbalise import finding, interval, opponent, p_value
 from memlab.evaluate.verdict import (
     MARGIN,
-    Place,
     Recommendation,
     Rival,
     RuleVerdict,
@@ -29,9 +28,6 @@ from memlab.text.display import plural
 
 FAIR = 0.5
 """A contrast with less power than this for the difference planned for is named in the opening."""
-
-COMPLETE = 0.99
-"""Share of questions with all evidence above which a smaller budget is advised."""
 
 NAMED = 3
 """Rivals that are named with their differences."""
@@ -63,8 +59,8 @@ class Opening:
 def opening(comparison: Comparison) -> Opening:
     """Return the opening of a comparison's report."""
     sentence, sure = _verdict(comparison)
-    best, other = chosen(comparison), None
-    if any(arm.get("fitted") for name, arm in comparison["arms"].items() if name == best):
+    best, other = recommended_arm(comparison), None
+    if best and comparison["arms"][best].get("fitted"):
         sentence = sentence.replace(f"Use {best}", f"Use {best} (fitted on labels)", 1)
     if best and (rules := _rules(comparison)):
         others = [rules.nearest["comparator"], f"{best}.twin", *(row["comparator"] for row in rules.rows)]
@@ -81,7 +77,7 @@ def _rules(comparison: Comparison) -> RuleVerdict | None:
     return winner([row for row in comparison["contrasts"] if row["arm"] not in barred])
 
 
-def chosen(comparison: Comparison) -> str | None:
+def recommended_arm(comparison: Comparison) -> str | None:
     """Return the arm that the verdict recommends; None if it recommends none."""
     if comparison["whole"]:
         return None
@@ -108,7 +104,7 @@ def _verdict(comparison: Comparison) -> tuple[str, list[str]]:
                 ["More tokens find more; the picture and the table say what each number of units costs. A rule that "
                  "chooses it by question would be compared with them: rank/select=gap, marginal or another."])
     words = _tie(found) if found["behind"] is None else _preference(found, found["behind"])
-    return words[0], [*words[1], *_cut(found), *_too_easy(comparison),
+    return words[0], [*words[1], *_cut(found),
                       *_shown_contrasts(found, comparison["contrasts"]), *_weak(comparison["contrasts"])]
 
 
@@ -146,11 +142,6 @@ def _and_more(name: str, more: int) -> str:
     ('plain', 'plain and one other', 'plain and eight others')
     """
     return f"{name} and {_number(more)} other{'s' * (more > 1)}" if more else name
-
-
-def arm_to_offer(found: Recommendation) -> Place:
-    """Return the arm that is offered where none is shown to be ahead: the first of the level ones."""
-    return found["ranking"][0]
 
 
 def _tie(found: Recommendation) -> tuple[str, list[str]]:
@@ -220,19 +211,6 @@ def _shown_contrasts(found: Recommendation, contrasts: Sequence[ContrastResult])
              if row["verdict"] in ("shown", "opposite") and {row["arm"], row["comparator"]} <= together]
     return [f"Yet shown by a contrast that was declared before the run: {'; '.join(shown)}. It asks about one pair and "
             "one metric; the verdict names the best of all afterwards, so it corrects over more."] if shown else []
-
-
-def too_easy(comparison: Comparison) -> str:
-    """Return the setting of a smaller budget where the best arm finds everything for nearly all questions, else ""."""
-    found, smaller = comparison["verdict"], comparison["smaller"]
-    complete = found and found["metric"].endswith("/recall_all") and found["ranking"][0]["value"] > COMPLETE
-    return f"{smaller['setting']}={smaller['advised']}" if complete and smaller else ""
-
-
-def _too_easy(comparison: Comparison) -> list[str]:
-    setting, smaller = too_easy(comparison), comparison["smaller"]
-    return [f"The best has everything within {smaller['limit']:,} {smaller['unit']}, so that little can tell systems "
-            f"apart here: compare again with less, such as {setting}."] if smaller and setting else []
 
 
 def _settled_by(found: Standing) -> list[str]:

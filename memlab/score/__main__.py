@@ -23,7 +23,7 @@ from memlab.errors import Faults, MemlabError
 from memlab.harness.arm import Arm, safe
 from memlab.harness.sweep import read
 from memlab.report.build import build, reported_runs
-from memlab.report.console import print_comparison
+from memlab.report.console import print_report
 from memlab.runtime.foreign import read_json
 from memlab.runtime.help_text import Parser
 from memlab.runtime.machine import enough_memory
@@ -109,7 +109,7 @@ def _score(files: Sequence[Path], reader: Callable[[Path], Run], settings: list[
     # in a folder of its own the first file is what all others are compared with; beside arms, their first stays that
     order = scored if experiment == SCORE else [*earlier, *scored]
     report = build(folder, sweep.contrasts or None, list(dict.fromkeys(order)))
-    print_comparison(report.comparison)
+    print_report(report.view)
     print(f"report: {report.html}")
     return 0
 

@@ -13,9 +13,9 @@ import polars as pl
 import pytest
 
 from memlab.harness.results import finished_arms
-from memlab.report import differing, html, units
+from memlab.report import html, units
 from memlab.report.build import ReportFiles, build
-from memlab.report.opening import opening
+from memlab.report.view_model import ReportView
 from tests.browser.pages import choose, css, everything, heads_of, listed, opened, values
 
 pytestmark = pytest.mark.nightly
@@ -39,8 +39,7 @@ def test_it_shows_one_picture_without_an_error_or_a_request(page: Any) -> None:
 
 def test_the_list_begins_with_the_verdicts_metric_its_arms_and_where_they_differ(
         page: Any, report: ReportFiles) -> None:
-    found = opening(report.comparison)
-    pair = differing.pair(report.comparison, found)
+    pair = report.view.pair
     assert pair is not None
     chosen = {field: page.execute_script(
         "const e = document.getElementById(arguments[0]); return e.options[e.selectedIndex].text", field)
@@ -201,13 +200,9 @@ def test_without_scripting_nothing_but_the_drill_down_is_lost(browser: Any, repo
         text = browser.find_element("tag name", "body").text
     finally:
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
-    found = opening(report.comparison)
-    assert found.sentence in text
+    assert report.view.opening.sentence in text
     assert all(arm in text for arm in report.comparison["arms"])
-    chosen = differing.pair(report.comparison, found)
-    assert chosen is not None
-    first = differing.questions(finished_arms(report.html.parent).arms, chosen)[0]
-    assert f"#{first.question} " in text
+    assert f"#{report.view.differing[0].question} " in text
 
 
 def test_a_page_of_a_hundred_arms_opens_at_once_and_its_table_scrolls(browser: Any, tmp_path: Path) -> None:
@@ -220,7 +215,7 @@ def test_a_page_of_a_hundred_arms_opens_at_once_and_its_table_scrolls(browser: A
     comparison = {**built.comparison, "arms": {
         f"{name}_{i}": summary for i in range(34) for name, summary in built.comparison["arms"].items()}}
     place = tmp_path / "many.html"
-    place.write_text(html.page(comparison, many), encoding="utf-8")  # type: ignore[arg-type]
+    place.write_text(html.page(ReportView(comparison, many)), encoding="utf-8")  # type: ignore[arg-type]
     begin = time.monotonic()
     page = opened(browser, replace(built, html=place))
     assert time.monotonic() - begin < 10

@@ -28,14 +28,13 @@ def test_rankings_evidence_and_selection_are_those_of_the_run_folder(arms: tuple
             assert [bool(row[5]) for row in ranking] == rows["gold"].to_list()
             assert [c == "1" for c in chosen] == rows["selected"].to_list()
             assert len(ranking) == SHOWN
-
-
-def test_signals_are_the_rankings_own_columns(arms: tuple[ArmRun, ...]) -> None:
-    data = drill_down(arms, METRICS)
     assert data["signals"] == ["dense:turn", "lexical:session", "coverage"]
-    entry, first = data["questions"][0], arms[0].ranking.filter(pl.col("question") == 0).sort("rank")
-    row = entry["rankings"][entry["which"][0][0]][0]
-    assert row[7:] == [round(first["dense:turn"][0], 3), round(first["lexical:session"][0], 3), None]
+    first = arms[0].ranking.filter(question=0).sort("rank")
+    assert data["questions"][0]["rankings"][data["questions"][0]["which"][0][0]][0][7:] == [
+        round(first["dense:turn"][0], 3), round(first["lexical:session"][0], 3), None]
+    unscored = next(entry for entry in data["questions"] if not entry["scored"])
+    assert (unscored["values"], unscored["differs"]) == ([[None, None]] * len(arms), False)  # undefined, not zero
+
 
 
 def test_arms_that_rank_alike_share_a_ranking_and_texts_are_stored_once(arms: tuple[ArmRun, ...]) -> None:
@@ -67,9 +66,3 @@ def test_rows_come_best_first_however_the_files_are_sorted(runs: Path) -> None:
     assert after["questions"][5]["which"] == before["questions"][5]["which"]
     ranks = [[after["texts"][row[6]] for row in e["rankings"][0]] for e in after["questions"]]
     assert ranks == [[before["texts"][row[6]] for row in e["rankings"][0]] for e in before["questions"]]
-
-
-def test_undefined_metrics_are_null_and_not_zero(arms: tuple[ArmRun, ...]) -> None:
-    entry = next(e for e in drill_down(arms, METRICS)["questions"] if not e["scored"])
-    assert entry["values"] == [[None, None]] * len(arms)
-    assert not entry["differs"]

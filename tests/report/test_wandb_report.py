@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,26 +13,15 @@ from memlab.harness.results import finished_arms
 from memlab.report.__main__ import main
 from memlab.report.wandb_report import FILE, sections
 from memlab.track.wandb import run_id
+from tests.track import loopback
 
 pytestmark = pytest.mark.slow
 
 api = pytest.importorskip("wandb_workspaces.reports.v2", reason="pip install wandb-workspaces")
-LOOPBACK = Path(__file__).resolve().parents[1] / "track" / "loopback.py"
-
-
-@pytest.fixture(scope="module")
-def loopback() -> Any:
-    spec = importlib.util.spec_from_file_location("wandb_loopback", LOOPBACK)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["wandb_loopback"] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture
-def server(loopback: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     import wandb
 
     wandb.teardown()
@@ -107,17 +94,6 @@ def test_publishing_again_updates_the_same_report_and_sends_no_arm_twice(runs: P
     (view,) = server.views.values()
     assert len(view["displayName"]) <= 128
 
-
-def test_what_was_saved_is_read_back_by_the_client_with_every_panel(runs: Path, server: Any) -> None:
-    assert main([str(runs), "--wandb", "team/memory"]) == 0
-    from wandb_workspaces.reports.v2 import internal
-
-    (name,) = server.views
-    view = server.do_SpecificReport({"reportId": name})["view"]
-    again = api.Report._from_model(internal.ReportViewspec.model_validate(view))
-    grids = [b for b in again.blocks if isinstance(b, api.PanelGrid)]
-    kinds = {type(panel) for grid in grids for panel in grid.panels}
-    assert kinds == {api.BarPlot, api.ScatterPlot, api.RunComparer}
 
 
 def test_a_server_that_refuses_is_told_and_the_local_report_stands(
