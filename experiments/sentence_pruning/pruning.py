@@ -20,13 +20,15 @@ from pydantic import Field
 from memlab.models.protocols import Embedder
 from memlab.read.pack import PACK_READS, SelectedPack, make_context, selected_texts
 from memlab.read.prompt import HEADER
-from memlab.stage import stage
+from memlab.stage import Stage, stage
 from memlab.store import Store
 from memlab.store.store import encode
 from memlab.tables import DIGITS, SESSION, Tables, add_texts, with_text
 from memlab.text.token_counter import count_tokens
 from memlab.text.tokenize import LUCENE_STOP_WORDS, words
 from memlab.text.transcript import TURN_SEPARATOR
+
+from .answer_words import shown_curve
 
 _SENTENCE_END = re.compile(r"((?<=[.!?])\s+|\n+)")
 _WORD = r"\w+"
@@ -75,6 +77,10 @@ class PrunedByRank(SelectedPack):
     def whole(self) -> PrunedByRank:
         """Return the pack that prunes nothing."""
         return replace(self, share=1.0)
+
+    def curve(self, select: Stage, tables: Tables, store: Store) -> pl.DataFrame | None:
+        """Return the curve of the answers' words that are shown; None where no answer is said in its evidence."""
+        return shown_curve(select, self, self.whole(), tables, store)
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return the context and the texts that it needs; ``tokens`` are those of the sentences that are shown."""

@@ -27,7 +27,6 @@ from memlab.harness.plan import Cost, cost, estimate, print_left_out, print_plan
 from memlab.harness.results import failure_file
 from memlab.harness.sweep import Sweep, read
 from memlab.report.build import publish, reported_runs, show
-from memlab.report.sizes import table_file
 from memlab.runtime.console import Console
 from memlab.runtime.foreign import read_json
 from memlab.runtime.machine import OF_A_RUN, enough_memory
@@ -279,9 +278,6 @@ def _report(sweep: Sweep, out: Console, before: Sequence[Path] = ()) -> None:
         show(built, sweep.arms, out)
         if command := _replaced_command(built, earlier.get(built.parent, {})):
             out.print(f"  [dim]it replaces the report of {escape(command)}[/dim]")
-    for file in dict.fromkeys(table_file(arm.arms_folder()) for arm in sweep.arms):
-        if file.is_file():
-            out.print(f"sizes: {escape(str(file))}")
 
 
 def _replaced_command(report: Path, earlier: Mapping[str, str]) -> str:

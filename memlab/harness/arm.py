@@ -25,7 +25,7 @@ from memlab.evaluate.summary import averages, by_order, calibration_error, per_q
 from memlab.evaluate.whole import budget
 from memlab.harness import manifest
 from memlab.harness.run_files import write_manifest
-from memlab.harness.run_tables import Prunes, rule_curve, shown_curve, snippets, truncated_share
+from memlab.harness.run_tables import OwnCurve, rule_curve, snippets, truncated_share
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.models.protocols import models_in, origins, parts
 from memlab.pipeline import Pipeline
@@ -186,8 +186,8 @@ class Arm:
         return folder
 
     def _curve(self, tables: Tables, questions: pl.DataFrame, store: Store) -> pl.DataFrame | None:
-        if isinstance(self.pipeline.pack, Prunes):
-            return shown_curve(self.pipeline.select, self.pipeline.pack, tables, store)
+        if isinstance(self.pipeline.pack, OwnCurve):
+            return self.pipeline.pack.curve(self.pipeline.select, tables, store)
         groups = dict(questions.select("question", "group").iter_rows())
         return rule_curve(self.pipeline.select, tables, groups, store) if self.adaptive() else None
 

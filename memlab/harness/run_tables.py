@@ -1,14 +1,8 @@
-"""Tables of a run beside its figures: curves of the rule and of what is shown, snippets, truncated keys.
-
-The curve of an arm whose pack prunes units: tokens and answer words of what is shown, beside constant K shown whole.
-
-Each unit is pruned on its own, so the context of any selection is read off one context of all units that may be shown.
-A text that two units share counts with the better one.
-"""
+"""Tables of a run beside its figures: curves of the selection rule, snippets, truncated keys."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -17,16 +11,15 @@ from numpy.typing import NDArray
 
 from memlab.errors import MemlabError
 from memlab.evaluate.curves import BY_CLASS, CONSTANT, RULE, class_points, constant_rankings, rule_points
-from memlab.evaluate.evidence import ANSWER_WORDS, answer_words, wanted_words
 from memlab.evaluate.retrieval import scored_evidence
 from memlab.models.protocols import Embedder, embedders_in
-from memlab.pipeline import Pipeline, apply
+from memlab.pipeline import Pipeline
 from memlab.question_types import first_of
 from memlab.search.hits import of_kinds
 from memlab.slots import LANES
 from memlab.stage import Stage
 from memlab.store import Store
-from memlab.tables import SCHEMAS, SESSION, Tables, with_text
+from memlab.tables import SESSION, Tables, with_text
 
 
 @runtime_checkable
@@ -51,61 +44,12 @@ def rule_curve(select: Stage, tables: Tables, group_of: dict[int, int], store: S
     return pl.concat([rows.select(pl.lit(name).alias("rule"), pl.all()) for name, rows in curves.items()])
 
 
-LARGEST_PRUNED_K = 200
-"""The largest K of a pruned constant K, so that its curve reaches the tokens of the largest constant K shown whole."""
-
-
 @runtime_checkable
-class Prunes(Protocol):
-    """A pack that shows parts of the selected units."""
+class OwnCurve(Protocol):
+    """A pack that draws the recall-token curve of its arm itself, by what it shows of the units."""
 
-    def whole(self) -> Stage:
-        """Return the pack that shows them whole."""
-
-
-def shown_curve(select: Stage, pack: Prunes, tables: Tables, store: Store) -> pl.DataFrame | None:
-    """Return (rule, question, point, tokens, ``shown/answer_words``) of the arm and of constant K, shown whole.
-
-    The arm's settings are those of its selection's knob, or constant K pruned. Questions are those whose answer is said
-    in their evidence turns; None where there are none.
-    """
-    wanted = wanted_words(tables)
-    if wanted.is_empty():
-        return None
-    ranking = tables["ranking"]
-    knob = getattr(select, "variations", None)
-    rankings: Iterable[pl.DataFrame] = (
-        constant_rankings(ranking, LARGEST_PRUNED_K) if knob is None
-        else (rule.run(tables, store)["ranking"] for rule in knob()))
-    assert isinstance(pack, Stage)
-    curves = {RULE: (rankings, pack), CONSTANT: (constant_rankings(ranking), pack.whole())}
-    columns = "tokens", ANSWER_WORDS
-    return pl.concat([
-        points.select(pl.lit(name).alias("rule"), "question", pl.lit(i, pl.Int32).alias("point"), *columns)
-        for name, (some, by) in curves.items()
-        for i, points in enumerate(_points(some, by, wanted, tables, store))])
-
-
-def _points(rankings: Iterable[pl.DataFrame], pack: Stage, wanted: pl.DataFrame, tables: Tables, store: Store
-            ) -> Iterator[pl.DataFrame]:
-    """Yield (question, tokens, ``shown/answer_words``) of each selection."""
-    questions = wanted["question"].unique().sort()
-    place = pl.DataFrame({"question": questions}).with_row_index("place")
-    near = tables["ranking"].filter(pl.col("rank") <= LARGEST_PRUNED_K).select(list(SCHEMAS["ranking"])).with_columns(
-        pl.lit(0.0).alias("score"), pl.lit(True).alias("selected")).join(place, on="question", how="semi").sort(
-        "question", "rank")
-    packed = apply(pack, tables.updated({"ranking": near}), store)
-    context = with_text(packed["context"], packed["texts"]).select("question", "unit", "tokens", "text")
-    rows = near.join(context, on=["question", "unit"], how="left", maintain_order="left").join(
-        place, on="question", maintain_order="left").with_row_index("row")
-    held = answer_words(rows.drop_nulls("text").select("row", "question", "text"), wanted)
-    tokens, of_question = rows["tokens"].fill_null(0).to_numpy().astype(np.float64), rows["place"].to_numpy()
-    for ranking in rankings:
-        chosen = rows.select("question", "unit").join(
-            ranking.filter("selected").select("question", "unit", pl.lit(True).alias("shown")),
-            on=["question", "unit"], how="left", maintain_order="left")["shown"].fill_null(False).to_numpy()
-        yield pl.DataFrame({"question": questions, "tokens": np.bincount(of_question, tokens * chosen, len(questions)),
-                            ANSWER_WORDS: held.share(chosen)})
+    def curve(self, select: Stage, tables: Tables, store: Store) -> pl.DataFrame | None:
+        """Return (rule, question, point, tokens, ...) as ``rule_curve`` does; ``tables`` are those after the pack."""
 
 
 SHOWN_RANKS = 20

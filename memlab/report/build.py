@@ -30,7 +30,6 @@ from memlab.report.act import commands_to_offer
 from memlab.report.arm_settings import oracle_bases
 from memlab.report.html import page
 from memlab.report.markdown import document
-from memlab.report.sizes import write_table
 from memlab.report.view_model import ReportView
 from memlab.runtime.console import Console
 from memlab.runtime.files import atomic_write, disk_faults, sweep_leftovers
@@ -112,7 +111,6 @@ def publish(arms: Iterable[Arm], track: Any, contrasts: Sequence[Contrast], befo
             if not up_to_date(place, digest):
                 build(place, contrasts=contrasts, expected=names, exact=exact)
                 record_inputs(place, digest)
-                write_table(place)
             comparisons.append(place / "comparison.json")
     return list(before) or comparisons
 

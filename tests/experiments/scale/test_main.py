@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scale.__main__ import main, write_tables
 
 from memlab.report.build import build
-from memlab.report.sizes import table_file, write_table
 from tests.report.samples import make_runs
 from tests.sealing import seal
+
+pytestmark = pytest.mark.nightly
 
 SMALL = {"benchmark": "b", "limit": None, "pool": False}
 
@@ -40,8 +42,8 @@ def rows(text: str) -> list[list[str]]:
 
 
 def test_a_row_for_each_size_and_arm_the_smallest_haystack_first(scale: Path) -> None:
-    file = write_table(scale / "d-x4")
-    assert file == scale / "d.sizes.md"
+    assert main([str(scale)]) == 0
+    file = scale / "d.sizes.md"
     head, _, *body = rows(file.read_text())
     assert head == ["haystack", "arm", "sessions", "turns", "session any@1", "session all@5", "session all@10",
                     "turn nDCG@10", "seconds per question"]
@@ -63,12 +65,9 @@ def test_other_data_stay_apart(scale: Path) -> None:
     described(scale / "other-x4", 50.0, grow=4)
     (scale / "d-x9").mkdir()
     (scale / "d-x9" / "comparison.json").write_text('{"arms": {"a": {"folder": "none"}}}')
-    assert write_table(scale / "other-x4") is None
-    file = write_table(scale / "d")
-    assert file is not None
+    (file,) = write_tables(scale)
+    assert file.name == "d.sizes.md"
     assert {row[0] for row in rows(file.read_text())[2:]} == {"its own", "4 times"}
     assert "Left out: the size of d-x9 cannot be read (FileNotFoundError)" in file.read_text()
-    file.unlink()
     (scale / "d-x4" / "comparison.json").unlink()
-    assert write_table(scale / "d") is None  # one size alone
-    assert not table_file(scale / "d").exists()
+    assert main([str(scale)]) == 1  # one size alone

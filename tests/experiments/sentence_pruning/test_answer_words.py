@@ -5,11 +5,13 @@ from datetime import timedelta
 import numpy as np
 import polars as pl
 import pytest
+from sentence_pruning.answer_words import answer_words, held_words, share, wanted_words
 
-from memlab.evaluate.evidence import answer_words, held_words, wanted_words
 from memlab.tables import Tables, frame
 from tests.read.world import world
 from tests.write.conversations import DAY
+
+pytestmark = pytest.mark.nightly
 
 TALK = [[("user", "I adopted a grey cat."), ("assistant", "Lovely!")], [("user", "We moved to Oslo, then Bergen.")]]
 LATER = DAY + timedelta(days=400)
@@ -72,9 +74,5 @@ def test_the_share_counts_a_word_once_however_often_it_is_shown() -> None:
                           "text": ["cat", "a cat", "dogs and cats", "no"]}, schema_overrides={"question": pl.Int32})
     held = answer_words(shown, words)
 
-    def share(*rows: int) -> list[float]:
-        return held.share(np.isin(np.arange(4), rows)).tolist()
-
-    assert share(0, 1, 3) == [.5, 0]
-    assert share(2) == [1, 0]
-    assert share() == [0, 0]
+    for rows, expected in (([0, 1, 3], [.5, 0]), ([2], [1, 0]), ([], [0, 0])):
+        assert share(held, np.isin(np.arange(4), rows)).tolist() == expected

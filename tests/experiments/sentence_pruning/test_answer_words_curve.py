@@ -1,19 +1,21 @@
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 import pytest
+from sentence_pruning.answer_words import ANSWER_WORDS, LARGEST_PRUNED_K, answer_words, share, wanted_words
 from sentence_pruning.pruning import PrunedByRank
 
 from memlab.data.synthetic.dataset import Synthetic
 from memlab.evaluate.contrast import Contrast
 from memlab.evaluate.curves import CONSTANT, RULE, curve_metric, mean_points, with_heights
-from memlab.evaluate.evidence import ANSWER_WORDS, answer_words, wanted_words
-from memlab.harness.run_tables import LARGEST_PRUNED_K, shown_curve
 from memlab.pipeline import apply
 from memlab.rank.select import Budget, Fixed
 from memlab.store import Store
 from memlab.tables import Tables, with_text
 from tests.small import lexical
+
+pytestmark = pytest.mark.nightly
 
 HALF = PrunedByRank(share=.5)
 
@@ -34,9 +36,9 @@ def measured(tables: Tables) -> dict[int, tuple[float, float]]:
     texts = with_text(tables["context"], tables["texts"])
     context = texts.join(wanted, on="question", how="semi").with_row_index("row")
     held = answer_words(context.select("row", "question", "text"), wanted)
-    shares = held.share(pl.Series([True] * context.height).to_numpy())
+    shares = share(held, np.full(context.height, True))
     tokens = dict(context.group_by("question").agg(pl.col("tokens").sum()).iter_rows())
-    return {q: (tokens.get(q, 0), float(share)) for q, share in zip(wanted["question"].unique().sort(), shares)}
+    return {q: (tokens.get(q, 0), float(part)) for q, part in zip(wanted["question"].unique().sort(), shares)}
 
 
 def at(curve: pl.DataFrame, rule: str, point: int) -> dict[int, tuple[float, float]]:
@@ -45,7 +47,7 @@ def at(curve: pl.DataFrame, rule: str, point: int) -> dict[int, tuple[float, flo
 
 
 def test_a_point_is_the_context_of_its_k_pruned_or_whole(tables: Tables, store: Store) -> None:
-    curve = shown_curve(Fixed(k=7), HALF, tables, store)
+    curve = HALF.curve(Fixed(k=7), tables, store)
     assert at(curve, RULE, 6) == measured(tables)
     whole = tables.updated(apply(HALF.whole(), tables, store))
     assert at(curve, CONSTANT, 6) == measured(whole)
@@ -54,14 +56,14 @@ def test_a_point_is_the_context_of_its_k_pruned_or_whole(tables: Tables, store: 
 
 
 def test_a_point_of_a_rule_is_the_context_of_its_setting(tables: Tables, store: Store) -> None:
-    curve = shown_curve(Budget(tokens=300), HALF, tables, store)
+    curve = HALF.curve(Budget(tokens=300), tables, store)
     rule = list(Budget(tokens=300).variations())[20]
     selected = tables.updated(apply(rule, tables, store))
     assert at(curve, RULE, 20) == measured(selected.updated(apply(HALF, selected, store)))
 
 
 def test_pruned_and_whole_curves_are_compared_at_equal_tokens(tables: Tables, store: Store) -> None:
-    curve = shown_curve(Fixed(k=7), HALF, tables, store)
+    curve = HALF.curve(Fixed(k=7), tables, store)
     assert curve_metric(curve) == f"curve/{ANSWER_WORDS}"
     assert list(mean_points(curve)) == [ANSWER_WORDS]
     questions = tables["questions"].select("question", pl.col("corpus").alias("group"))
@@ -75,4 +77,4 @@ def test_pruned_and_whole_curves_are_compared_at_equal_tokens(tables: Tables, st
 
 def test_without_answers_that_are_said_there_is_no_curve(tables: Tables, store: Store) -> None:
     silent = tables.updated({"gold": tables["gold"].with_columns(pl.lit("zzz").alias("answer"))})
-    assert shown_curve(Fixed(k=7), HALF, silent, store) is None
+    assert HALF.curve(Fixed(k=7), silent, store) is None
