@@ -71,13 +71,6 @@ def up_to_date(folder: Path, digest: str) -> bool:
         (folder / name).is_file() for name in ("report.html", "report.md"))
 
 
-def record_inputs(folder: Path, digest: str) -> None:
-    """Record the inputs of the report in a folder; on a full disk there is no record, and it is built again."""
-    with suppress(DiskFault):
-        sweep_leftovers(folder / RECORD)
-        atomic_write(folder / RECORD, json.dumps({"inputs": digest}) + "\n")
-
-
 def reported_runs(folder: Path) -> dict[str, str]:
     """Return arm -> run folder of the folder's comparison.json, in its order; none where it cannot be read."""
     try:
@@ -110,7 +103,8 @@ def publish(arms: Iterable[Arm], track: Any, contrasts: Sequence[Contrast], befo
             digest = inputs_digest(place, contrasts, names, exact)
             if not up_to_date(place, digest):
                 build(place, contrasts=contrasts, expected=names, exact=exact)
-                record_inputs(place, digest)
+                with suppress(DiskFault):  # without a record it is built again
+                    _write(place / RECORD, json.dumps({"inputs": digest}) + "\n")
             comparisons.append(place / "comparison.json")
     return list(before) or comparisons
 

@@ -1,15 +1,13 @@
 """The data of the report's per-question view, small enough to be part of the page.
 
 Arms with the same ranking share it, texts are stored once, and questions on which arms differ come first, so that a
-large benchmark keeps the most useful ones within the budget.
+large benchmark keeps the most useful ones.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 import polars as pl
@@ -17,9 +15,6 @@ import polars as pl
 from memlab.harness.results import ArmRun
 from memlab.report.sections import packed_reasons
 from memlab.text.display import clean, is_number, one_line
-
-BUDGET = 60_000_000
-"""Bytes of JSON before it is packed: what a phone's browser can hold."""
 
 SHOWN, SIGNALS, CHARACTERS = 20, 8, 320
 """Units per question, signals per unit, characters per text."""
@@ -30,35 +25,23 @@ ANSWER_CHARACTERS = 1_200
 _FIXED = {"question", "unit", "level", "session", "turns", "tokens", "score", "rank", "selected"}
 
 
-def drill_down(arms: Sequence[ArmRun], metrics: Sequence[str], budget: int = BUDGET) -> dict[str, Any]:
-    """Collect the questions with every arm's ranking, evidence, selection and cut, up to ``budget`` bytes of JSON.
+def drill_down(arms: Sequence[ArmRun], metrics: Sequence[str], most: int | None = None) -> dict[str, Any]:
+    """Collect the questions with every arm's ranking, evidence, selection and cut, at most so many of them.
 
     Rankings are shared between arms: an arm's entry has the number of one, and its own selection as a string with a 0
     or 1 for each row. A row is [unit, session, date, tokens, score, gold, text number, signals...]. With learned fusion
     an entry has the reasons of ``memlab.report.sections.packed_reasons``.
     """
     signals = list(dict.fromkeys(c for arm in arms for c in arm.ranking.columns if c not in _FIXED))[:SIGNALS]
-    units = _units(arms, signals)
-    heads = _heads(arms, metrics)
+    units, heads = _units(arms, signals), _heads(arms, metrics)
     features, reasons = packed_reasons(arms)
     texts: dict[str, int] = {}
-    out: list[dict[str, Any]] = []
-    spent, left_out = 0, 0
-    for head in sorted(heads, key=lambda h: (not h["differs"], h["q"])):
-        stored = len(texts)
-        entry = {**_entry(head, units, texts), **({"reasons": reasons[head["q"]]} if head["q"] in reasons else {})}
-        size = _bytes(entry) + sum(_bytes(t) + 1 for t in islice(texts, stored, None))
-        if spent + size > budget:
-            for text in list(islice(texts, stored, None)):
-                del texts[text]
-            left_out += 1
-            continue
-        spent += size
-        out.append(entry)
+    kept = sorted(heads, key=lambda head: (not head["differs"], head["q"]))[:most]
+    entries = [_entry(head, units, texts) | ({"reasons": reasons[head["q"]]} if head["q"] in reasons else {})
+               for head in kept]
     return {"arms": [{"name": one_line(a.name), "oracle": a.oracle} for a in arms], "metrics": list(metrics),
             "signals": [one_line(s) for s in signals], "texts": list(texts), "features": features,
-            "questions": sorted(out, key=lambda e: e["q"]), "left_out": left_out,
-            "bytes": spent}
+            "questions": sorted(entries, key=lambda entry: entry["q"]), "left_out": len(heads) - len(entries)}
 
 
 def _heads(arms: Sequence[ArmRun], metrics: Sequence[str]) -> list[dict[str, Any]]:
@@ -158,10 +141,6 @@ def _entry(head: dict[str, Any], arms: Sequence[_ArmUnits], texts: dict[str, int
             place[id(rows)] = rankings.index(numbered)
         which.append([place[id(rows)], units.chosen[head["q"]]])
     return {**head, "rankings": rankings, "which": which}
-
-
-def _bytes(value: Any) -> int:
-    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace"))
 
 
 def _trim(text: str) -> str:

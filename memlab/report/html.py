@@ -70,15 +70,15 @@ def _around(sentence: str, name: str | None) -> tuple[str, str, str]:
 
 def _questions(view: ReportView) -> str:
     """Return the packed data of the questions, of fewer of them where all would take more than ``QUESTIONS``."""
-    budget = drill_down.BUDGET
     first, second = (one_line(view.pair.arm), one_line(view.pair.other)) if view.pair else ("", "")
-    labels = [units.label(metric) for metric in view.columns]
+    more = {"first": first, "second": second, "labels": [units.label(metric) for metric in view.columns]}
+    most: int | None = None
     while True:
-        data = drill_down.drill_down(view.arms, view.columns, budget)
-        packed = pack(_json({**data, "first": first, "second": second, "labels": labels}))
-        if len(packed) <= QUESTIONS:
+        data = drill_down.drill_down(view.arms, view.columns, most)
+        packed = pack(_json(data | more))
+        if len(packed) <= QUESTIONS or not data["questions"]:
             return packed
-        budget = int(min(budget, data["bytes"]) * QUESTIONS / len(packed) * 0.98)
+        most = int(len(data["questions"]) * QUESTIONS / len(packed) * 0.98)
 
 
 def _json(value: Any) -> str:

@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -33,39 +33,24 @@ from memlab.report.view_model import ReportView
 from memlab.text.display import format_number, html_table, plural
 
 
-@dataclass(frozen=True, repr=False)
-class FinishedRuns(Mapping[str, ArmRun]):
+class FinishedRuns(dict[str, ArmRun]):
     """The finished runs of one or more arms, by the arm's name."""
 
-    runs: tuple[ArmRun, ...]
-
-    def __getitem__(self, name: str) -> ArmRun:
-        for run in self.runs:
-            if run.name == name:
-                return run
+    def __missing__(self, name: str) -> ArmRun:
         raise MemlabError(f"there is no finished run of the arm '{name}'", fix=did_you_mean(name, self))
-
-    def __iter__(self) -> Iterator[str]:
-        return (run.name for run in self.runs)
-
-    def __len__(self) -> int:
-        return len(self.runs)
-
-    def __contains__(self, name: object) -> bool:
-        return any(run.name == name for run in self.runs)
 
     def table(self, metrics: Sequence[str] = ()) -> pl.DataFrame:
         """Return one row per arm with these metrics of metrics.json; by default the retrieval metrics, tokens and K.
 
         Raises MemlabError for a metric that no run has.
         """
-        present = {name for run in self.runs for name in run.metrics}
+        present = {name for run in self.values() for name in run.metrics}
         unknown = [name for name in metrics if name not in present]
         if unknown:
             raise MemlabError(f"no run has the metric '{unknown[0]}'", fix=did_you_mean(unknown[0], present))
         usual = [name for name in (*ALONE, "context/tokens_mean", "selected/k_mean") if name in present]
         return pl.DataFrame([{"arm": run.name, **{name: run.metrics.get(name) for name in metrics or usual}}
-                             for run in self.runs])
+                             for run in self.values()])
 
     def __repr__(self) -> str:
         names = ", ".join(self)
@@ -139,7 +124,7 @@ def load(folder: str | Path) -> FinishedRuns:
     """
     folder = Path(folder)
     if (folder / "manifest.json").is_file():
-        return FinishedRuns((read_arm(folder),))
+        return _by_name((read_arm(folder),))
     found = finished_arms(folder)
     if not found.arms:
         near = sorted({path.parents[1] for path in folder.glob("*/*/*/manifest.json")} |
@@ -147,7 +132,7 @@ def load(folder: str | Path) -> FinishedRuns:
         fix = f"give one of {', '.join(map(str, near[:5]))}" if near else "give the folder runs/<experiment>/<data>"
         raise MemlabError("no finished run is here" + (f" ({'; '.join(found.broken)})" if found.broken else ""),
                           where=str(folder), fix=fix)
-    return FinishedRuns(found.arms)
+    return _by_name(found.arms)
 
 
 def compare(*runs: str | Path | ArmRun | FinishedRuns, contrasts: Sequence[Contrast] | None = None, seed: int = 0
@@ -181,7 +166,11 @@ def compare(*runs: str | Path | ArmRun | FinishedRuns, contrasts: Sequence[Contr
     return ComparedRuns(comparison_of(arms[0].folder.parent, arms, contrasts, [], seed))
 
 
-def _arms(run: str | Path | ArmRun | FinishedRuns) -> Sequence[ArmRun]:
+def _by_name(arms: Iterable[ArmRun]) -> FinishedRuns:
+    return FinishedRuns((arm.name, arm) for arm in arms)
+
+
+def _arms(run: str | Path | ArmRun | FinishedRuns) -> list[ArmRun]:
     if isinstance(run, ArmRun):
-        return (run,)
-    return run.runs if isinstance(run, FinishedRuns) else load(run).runs
+        return [run]
+    return [*(run if isinstance(run, FinishedRuns) else load(run)).values()]

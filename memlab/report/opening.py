@@ -282,12 +282,6 @@ def _alone(comparison: Comparison) -> tuple[str, list[str]]:
     if found["low"] is not None and found["high"] is not None:
         sure.append(f"95 % interval {100 * found['low']:.1f} to {100 * found['high']:.1f} %, from "
                     f"{plural(found['n'], 'question')}.")
-    kinds = {kind[1]: one["value"] for key, one in arm["metrics"].items()
-             if (kind := re.fullmatch(rf"type=(.*)/{re.escape(metric)}", key, re.DOTALL))}
-    if len(kinds) > 1:
-        low, *_, high = sorted(kinds, key=lambda kind: (kinds[kind], kind))
-        sure.append(f"By type of question: lowest for {low} ({100 * kinds[low]:.1f} %), highest for {high} "
-                    f"({100 * kinds[high]:.1f} %).")
     sure += [row["words"] for row in [*comparison["contrasts"], *comparison["exploratory"]]
              if row["comparator"] == f"{name}.twin" and row["metric"] == metric]
     cut = f" within {tokens:,} tokens" if (tokens := _tokens(metric)) else _at(arm["tokens_mean"])

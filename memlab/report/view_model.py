@@ -114,12 +114,10 @@ class ReportView:
     def sections(self) -> list[Section]:
         """The folded sections that have a table."""
         every = [
-            Section("classes", "Question classes", sections.CLASSES, sections.class_tables(self.arms)),
             Section("turns", "Turns, as other benchmarks print them", sections.TURNS,
                     sections.turn_metrics(self.comparison)),
             Section("why", "Why answers are wrong", sections.WHY, sections.attribution_tables(self.arms)),
-            Section("importances", "Feature importances", sections.GAINS,
-                    [*sections.importance_tables(self.arms), *sections.example(self.arms)]),
+            Section("importances", "Feature importances", sections.GAINS, sections.importance_tables(self.arms)),
             Section("costs", "Cost and latency", "", costs.cost_tables(self.comparison, self.arms))]
         return [section for section in every if section.tables]
 

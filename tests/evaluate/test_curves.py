@@ -63,13 +63,6 @@ def test_a_question_that_only_costs_more_lowers_the_curve() -> None:
     assert heights[1] < heights[0]
 
 
-def test_points_in_any_order_and_twice_are_one_curve() -> None:
-    curve = random_curve(3)
-    order = [3, 0, 7, 7, 1, 2, 4, 5, 6, 11, 8, 9, 10]
-    mixed = Curve(curve.tokens[order], curve.values[order])
-    np.testing.assert_allclose(mixed.heights(50, 300), curve.heights(50, 300))
-
-
 @pytest.mark.parametrize(("low", "high"), [(0, 100), (100, 10_000), (100, 100)])
 def test_a_range_that_a_curve_does_not_cover_is_refused(low: float, high: float) -> None:
     with pytest.raises(MemlabError, match="the curve reaches from"):
@@ -117,3 +110,19 @@ def test_a_class_unknown_elsewhere_and_questions_without_turns_spoil_no_choice()
     assert cheap["tokens"].to_list() == [20.0] * 10
     last = made.filter(pl.col("point") == made["point"].max())
     assert last["tokens"].to_list() == [40.0] * 10
+
+
+def test_a_curve_by_hand(make_world) -> None:
+    tables = make_world({0: [["user"] * 2, ["user"] * 2]}, {0: [(0, 0), (1, 1)], 1: [(0, 1)], 2: []},
+                        {0: [0, 2, 3], 1: [3, 1], 2: [1]})
+    curve = constant_k(tables, largest=4)
+    assert [p["k"] for p in curve["selected/turn/recall"]] == [1, 2, 3, 4]
+    assert [p["value"] for p in curve["selected/turn/recall"]] == [.25, .75, 1, 1]
+    assert [p["value"] for p in curve["selected/session/recall_all"]] == [0, 1, 1, 1]
+    assert [p["tokens"] for p in curve["selected/turn/recall"]] == [70 / 3, 120 / 3, 160 / 3, 160 / 3]
+
+
+def test_an_unmeasured_ranking_is_refused(make_random_world) -> None:
+    tables = make_random_world(1)
+    with pytest.raises(MemlabError, match="run read/measure"):
+        constant_k(tables.updated({"ranking": tables["ranking"].drop("tokens")}))

@@ -4,12 +4,10 @@ import json
 import runpy
 from pathlib import Path
 
-import ir_measures
 import pytest
 
 from memlab import run as memlab_run
 from memlab.score.__main__ import main
-from memlab.score.runs import read_run
 
 SCRIPT = runpy.run_path(str(Path(__file__).parents[2] / "experiments" / "score_agreement" / "agreement.py"))
 
@@ -40,13 +38,3 @@ def test_the_export_of_a_run_with_unknown_documents_and_gaps_agrees(tmp_path: Pa
     assert main([str(folder / "run.trec"), "data.limit=12", f"out={tmp_path}"]) == 0  # and read back
     (again,) = tmp_path.glob("score/*/run-*")
     assert json.loads((again / "metrics.json").read_text()) == json.loads((folder / "metrics.json").read_text())
-
-
-def test_ties_by_name_are_those_of_trec_eval(tmp_path: Path) -> None:
-    (tmp_path / "tied.trec").write_text("".join(f"q Q0 {name} 0 {score} x\n" for name, score in (
-        ("b", 1), ("d10", 2), ("d9", 2), ("D9", 2), ("é", 2), ("a", 1))))
-    names = read_run(tmp_path / "tied.trec", ties="name").rows["document"].to_list()
-    run = list(ir_measures.read_trec_run(str(tmp_path / "tied.trec")))
-    for rank, name in enumerate(names, 1):
-        qrels = [ir_measures.Qrel("q", name, 1)]
-        assert ir_measures.calc_aggregate([ir_measures.RR], qrels, run)[ir_measures.RR] == pytest.approx(1 / rank), name

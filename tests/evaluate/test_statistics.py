@@ -52,8 +52,3 @@ def test_holm_keeps_the_order_and_only_raises(p: list[float]) -> None:
     assert all(a <= min(1, b * len(p)) + 1e-12 for a, b in zip(adjusted, p))
     ordered = [a for _, a in sorted(zip(p, adjusted))]
     assert ordered == sorted(ordered)
-
-
-@given(st.integers(1, 12))
-def test_no_sign_flip_goes_below_one_of_all_patterns(n: int) -> None:
-    assert sign_flip(np.ones(n)) == pytest.approx(min(1, 2.0 ** (1 - n)))

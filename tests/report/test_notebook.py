@@ -23,7 +23,7 @@ def test_loaded_runs_are_those_of_the_report(made: Path, report: ReportFiles) ->
     assert {*runs} == {*report.comparison["arms"]}
     assert runs["gap"].questions.height == report.comparison["questions"]
     assert runs.table()["arm"].to_list() == [*runs]
-    first = runs.runs[0]
+    first = next(iter(runs.values()))
     assert runs.table(["session/recall_all@5"]).row(0) == (first.name, first.metrics["session/recall_all@5"])
     assert [*load(runs["gap"].folder)] == ["gap"]
     assert "gap" in repr(runs)

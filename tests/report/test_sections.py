@@ -1,4 +1,4 @@
-"""Optional sections: causes of wrong answers, learned rankings, question types and classes, turn metrics."""
+"""Optional sections: causes of wrong answers, learned rankings, question types, turn metrics."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
-import pytest
 
 from memlab.evaluate.attribution import BEYOND, NOISE, STEADY
 from memlab.harness.results import ArmRun, finished_arms, read_arm
@@ -15,10 +14,9 @@ from memlab.report.build import ReportFiles, build
 from memlab.report.drill_down import drill_down
 from memlab.report.html import page
 from memlab.report.markdown import document
-from memlab.report.sections import DECLINE, attribution_tables, class_tables, turn_metrics, type_tables, types
+from memlab.report.sections import DECLINE, attribution_tables, turn_metrics, type_tables, types
 from memlab.report.view_model import ReportView
 from memlab.tables import frame
-from memlab.text.display import format_signed
 from tests.report.samples import make_runs
 from tests.sealing import seal
 
@@ -74,22 +72,6 @@ def test_arms_with_the_same_importances_share_a_table(arms: tuple[ArmRun, ...]) 
     assert [t.caption for t in sections.importance_tables([of(arms, "by_type"), other])] == ["by_type", "other"]
 
 
-def test_a_reason_adds_up_to_the_lead_and_the_example_is_the_first(arms: tuple[ArmRun, ...]) -> None:
-    arm = of(arms, "gap")
-    ranking = arm.ranking.filter(question=7).sort("rank")
-    reason = sections.reasons(arm)[7]
-    assert reason.turns == (ranking["session"][0], 0, ranking["session"][1], 0)
-    expected = sum(ranking[signal][0] - ranking[signal][1] for signal in ("dense:turn", "lexical:session", "tokens"))
-    assert reason.lead == pytest.approx(expected + .25, abs=1e-5)
-    assert reason.words.endswith(f"lead {format_signed(reason.lead)}")
-    (table,) = sections.example(arms)
-    question = arms[0].questions.filter(question=0)["text"].item()
-    first = next(sections.reasons(of(arms, name))[0] for name in ("gap", "by_type") if f"of {name}," in table.caption)
-    assert f"“{question}”: {first.words}" in table.caption
-    assert [row[0] for row in table.rows] == [*(row[0] for row in first.rows), "all others"]
-    assert (sections.reasons(of(arms, "fixed_10")), sections.example([of(arms, "fixed_10")])) == ({}, [])
-
-
 def test_the_questions_view_has_each_reason_once_for_all_arms_that_share_it(arms: tuple[ArmRun, ...]) -> None:
     data = drill_down(arms, ["selected/session/recall_all"])
     which = [0 if arm.name in ("gap", "by_type") else None for arm in arms]
@@ -99,6 +81,8 @@ def test_the_questions_view_has_each_reason_once_for_all_arms_that_share_it(arms
         ((session, _, other, _, rows, others),) = entry["reasons"]["list"]
         first = entry["rankings"][entry["which"][which.index(0)][0]]
         assert (session, other, others) == (first[0][1], first[1][1], .25)
+        signals = arms[which.index(0)].ranking.filter(question=entry["q"]).sort("rank")["dense:turn"]
+        assert rows[0][1:] == [round(signals[0], 3), round(signals[1], 3), round(signals[0] - signals[1], 3)]
         assert [data["features"][row[0]] for row in rows[:2]] == ["z dense", "z lexical"]
     without = drill_down([of(arms, "fixed_10")], ["selected/session/recall_all"])
     assert (without["features"], [e for e in without["questions"] if "reasons" in e]) == ([], [])
@@ -110,54 +94,19 @@ def test_page_and_document_show_importances_with_foreign_names_as_text(report: R
     assert "&lt;img src=x" in text
     assert "<img" not in text + markdown
     section = markdown.split("## Feature importances")[1].split("\n## ")[0]
-    for line in ("| z dense | 50.0 % |", "&lt;img src=x onerror", "| all others |  |  | +0.250 |", "a\\|b"):
+    for line in ("| z dense | 50.0 % |", "&lt;img src=x onerror", "a\\|b"):
         assert line in section
 
 
-def classed(folder: Path, **classes: list[str]) -> tuple[ArmRun, ...]:
-    """The finished arms, these of which (by name) have classes, a question each in turn."""
-    for arm in finished_arms(folder).arms:
-        if arm.name in classes:
-            names = classes[arm.name]
-            asked = arm.questions["question"]
-            rows = pl.DataFrame({"question": asked, "class": [names[i % len(names)] for i in range(len(asked))]})
-            rows.write_parquet(arm.folder / "classes.parquet")
-            seal(arm.folder)
-    return finished_arms(folder).arms
-
-
-SIX = ["factual", "counting", "temporal", "factual", "preference", "assistant"]
-"""What would be right for the six types of the made-up questions, but for an update taken for a fact."""
-
-
-def test_arms_with_the_same_classes_share_a_table_in_both_forms(runs: Path, report: ReportFiles) -> None:
-    assert class_tables(finished_arms(runs).arms) == []
-    arms = classed(runs, fixed_10=SIX, gap=SIX, by_type=["general"])
-    two, one = class_tables(arms)  # by_type comes first
-    assert one.caption.endswith("(fixed_10, gap): 50 of 60 questions (83%) have a class that fits their type")
-    assert one.head == ("type", "counting", "temporal", "preference", "assistant", "factual", "fits", "n")
-    assert ("knowledge-update", "0", "0", "0", "0", "10", "0", "10") in one.rows
-    assert ("multi-session", "10", "0", "0", "0", "0", "10", "10") in one.rows
-    assert "(by_type): 10 of 60 questions" in two.caption
-    assert two.head == ("type", "general", "fits", "n")
-    view = ReportView(report.comparison, arms)
-    assert page(view).count("<caption>classes (fixed_10, gap): 50 of 60 questions (83%)") == 1
-    assert "| knowledge-update | 0 | 0 | 0 | 0 | 10 | 0 | 10 |" in document(view)
-    gap = of(arms, "gap")
-    named = replace(gap, manifest={**gap.manifest, "pipeline": {"classify": {"is": "memlab.Rules"}}})
-    assert class_tables([named])[0].caption.startswith("rules (all arms): 50 of 60")
-
-
 def test_a_hostile_type_stays_text(runs: Path, report: ReportFiles) -> None:
-    gap = of(classed(runs, gap=SIX), "gap")
-    gap.questions.with_columns(category=pl.lit("</td><script>x|y")).write_parquet(gap.folder / "questions.parquet")
+    gap, evil = of(finished_arms(runs).arms, "gap"), "</td><script>x|y"
+    gap.questions.with_columns(category=pl.lit(evil)).write_parquet(gap.folder / "questions.parquet")
     seal(gap.folder)
     again = of(finished_arms(runs).arms, "gap")
-    (one,) = class_tables([again])
-    assert one.rows[0][-2] == "–"  # a type that no class stands for
-    assert one.caption.endswith("no type here has a class")
-    assert "<script>x" not in page(ReportView(report.comparison, [again]))
-    assert "| &lt;/td&gt;&lt;script&gt;x\\|y |" in document(ReportView(report.comparison, [again]))
+    named = replace(again, metrics={**again.metrics, f"type={evil}/selected/session/recall_all": .5})
+    view = ReportView(report.comparison, [named])
+    assert "<script>x" not in page(view)
+    assert "&lt;/td&gt;&lt;script&gt;x\\|y" in document(view)
 
 
 def test_a_table_by_type_counts_scored_questions_and_is_left_out_where_all_arms_agree(arms: tuple[ArmRun, ...]) -> None:
@@ -198,4 +147,4 @@ def test_arms_that_rank_turns_have_a_row_in_both_reports(report: ReportFiles, ar
 def test_what_no_arm_has_is_no_section(report: ReportFiles, arms: tuple[ArmRun, ...]) -> None:
     view = ReportView(with_turns(report), [of(arms, "fixed_10")])
     assert [section.name for section in view.sections] == ["costs"]
-    assert not [name for name in ("classes", "turns", "why", "importances") if f'id="{name}"' in page(view)]
+    assert not [name for name in ("turns", "why", "importances") if f'id="{name}"' in page(view)]

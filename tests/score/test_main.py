@@ -54,17 +54,6 @@ def test_a_run_file_of_an_arm_has_the_figures_of_the_arm(arm: Path, tmp_path: Pa
     assert (tmp_path / "score" / "synthetic" / "report.html").is_file()
 
 
-def test_the_data_may_be_given_as_flags(arm: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = str(arm / "run.trec")
-    printed = []
-    for words in (["data=synthetic"], ["--data", "synthetic"]):
-        assert main(["--lint", file, *words, *DATA[:1], f"out={tmp_path}"]) == 0
-        printed.append(capsys.readouterr().out)
-    assert printed[0] == printed[1]
-    assert main(["--lint", file, "--data", "locomo", "--path", str(tmp_path / "none.json"), f"out={tmp_path}"]) != 0
-    assert "none.json" in capsys.readouterr().err
-
-
 def test_runs_stand_beside_the_arms_of_an_experiment(arm: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = arm.parents[2] / "theirs.jsonl"
     topics = list(dict.fromkeys(line.split()[0] for line in run_of(arm).splitlines()))
