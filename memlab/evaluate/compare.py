@@ -9,7 +9,7 @@ from typing import Any, NotRequired, TypedDict
 
 import polars as pl
 
-from memlab.evaluate.contrast import ALPHA, OUTPUTS, Contrast, ContrastResult, identical, measure, same_ranking
+from memlab.evaluate.contrast import ALPHA, OUTPUTS, Contrast, ContrastResult, measure, same_ranking, same_rows
 from memlab.evaluate.curves import (
     CONSTANT,
     NAMES,
@@ -54,9 +54,8 @@ class VerdictCounts(TypedDict):
 class ArmSummary(TypedDict):
     """One arm of a comparison; ``metrics`` has the names of metrics.json, ``seconds`` are those of its own stages.
 
-    ``oracle_of`` is the arm of which one that looks at gold is the upper bound, where the report has it. ``verdicts``
-    counts, for each judge with any such answer, the answers without a verdict and those that were judged by an
-    incomplete reply.
+    ``verdicts`` counts, for each judge with any such answer, the answers without a verdict and those that were judged
+    by an incomplete reply.
     """
 
     folder: str
@@ -66,7 +65,6 @@ class ArmSummary(TypedDict):
     selected_k_mean: float | None
     oracle: bool
     tainted: bool
-    oracle_of: NotRequired[str]
     fitted: NotRequired[bool]
     verdicts: NotRequired[dict[str, VerdictCounts]]
 
@@ -125,10 +123,10 @@ def compare(experiment: str, data: str, arms: Mapping[str, ArmResult], contrasts
     """
     step = ALPHA / max(len(contrasts), 1)
     same_outputs = {(arm, other): outputs for arm, other in _pairs(arms, contrasts)
-                    if (outputs := _identical(arms[arm], arms[other])) is not None}
+                    if (outputs := identical(arms[arm], arms[other])) is not None}
     one_ranking = _one_ranking(arms)
     rules = _rules(arms) if one_ranking and not any(is_curve(c.metric) for c in contrasts) else []
-    declared = [row for family in (contrasts, rules) for row in _tested(family, arms, same_outputs, seed)]
+    declared = [row for family in (contrasts, rules) for row in _test_family(family, arms, same_outputs, seed)]
     families = [*contrasts, *rules]
     exploratory = [row for c in _exploratory(arms, families)
                    if (row := _row(arms, c, ALPHA, seed, declared=False))["p"] is not None
@@ -159,7 +157,7 @@ def compare(experiment: str, data: str, arms: Mapping[str, ArmResult], contrasts
     return comparison
 
 
-def _tested(contrasts: Sequence[Contrast], arms: Mapping[str, ArmResult],
+def _test_family(contrasts: Sequence[Contrast], arms: Mapping[str, ArmResult],
             same_outputs: Mapping[tuple[str, str], list[str]], seed: int) -> list[ContrastResult]:
     """Return the rows of one family of contrasts, with Holm's correction over it."""
     rows = [_row(arms, c, ALPHA / len(contrasts), seed) for c in contrasts]
@@ -272,10 +270,21 @@ def _exploratory(arms: Mapping[str, ArmResult], contrasts: Sequence[Contrast]) -
             for arm, base, metric in curves + pairs if (arm, base, metric) not in declared]
 
 
-def _identical(one: ArmResult, other: ArmResult) -> list[str] | None:
+def identical(one: ArmResult, other: ArmResult) -> list[str] | None:
+    """Return the outputs, of ``OUTPUTS``, that are the same in two arms; None where an arm's frames are not known.
+
+    Rankings are the same if every rank holds the same unit; scores are not compared. Contexts are the same if they show
+    the same texts in the same order. Where neither arm has a reader, their answers count as the same.
+    """
     if one.ranking is None or other.ranking is None or one.context is None or other.context is None:
         return None
-    return identical(one.ranking, one.context, other.ranking, other.context, one.answers, other.answers)
+    asked = [arm.answers for arm in (one, other) if arm.answers is not None]
+    same = {"ranking": same_ranking(one.ranking, other.ranking),
+            "selection": same_rows(one.ranking.filter("selected"), other.ranking.filter("selected"),
+                                   ["question", "unit"]),
+            "context": same_rows(one.context, other.context, ["question", "position", "text_id"]),
+            "answers": not asked or len(asked) > 1 and same_rows(*asked, ["question", "sample", "text"])}
+    return [name for name in OUTPUTS if same[name]]
 
 
 def _notes(arms: Mapping[str, ArmResult], tests: int, step: float) -> list[str]:

@@ -83,19 +83,6 @@ def slot_names(arm: ArmRun) -> dict[str, str]:
     return names
 
 
-def oracle_bases(arms: Sequence[ArmRun]) -> dict[str, str]:
-    """Return arm that looks at gold -> the one other arm that differs from it in nothing but the slots that do so."""
-    systems = {arm.name: _slots(arm) for arm in arms
-               if not (arm.oracle or arm.tainted or arm.name.endswith(".twin"))}
-    bases = {}
-    for arm in arms:
-        kept = {slot: spec for slot, spec in _slots(arm).items() if slot not in arm.manifest.get("looks_at_gold", ())}
-        same = [name for name, slots in systems.items() if kept.items() <= slots.items()]
-        if arm.oracle and kept and len(same) == 1:
-            bases[arm.name] = same[0]
-    return bases
-
-
 def _slots(arm: ArmRun) -> dict[str, Any]:
     return {slot: spec for slot, spec in arm.manifest["pipeline"].items() if isinstance(spec, dict)}
 

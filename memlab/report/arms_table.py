@@ -121,6 +121,8 @@ def marks(comparison: Comparison, arm: str, metric: str) -> tuple[tuple[str, str
     return tuple((sign, "; ".join(meanings)) for sign, meanings in signs.items())
 
 
+GOLD, TAINTED = "looks at gold: no system", "tainted: has seen these ids or labels"
+
 COSTS = (("tokens", "context tokens"), ("K", "units shown"), ("time", "time"))
 """(Name, words) of the last columns of the arms table."""
 
@@ -153,7 +155,7 @@ def arm_rows(comparison: Comparison, opening: Opening, columns: Sequence[str]) -
         cells += [Cell(write(value), value=value) for value, write in (
             (arm["tokens_mean"], format_count), (arm["selected_k_mean"], format_count),
             (arm["seconds"], format_duration))]
-        badges = [gold_badge(arm)] * arm["oracle"] + ["tainted: has seen these ids or labels"] * arm["tainted"]
+        badges = [GOLD] * arm["oracle"] + [TAINTED] * arm["tainted"]
         badges += verdict_badges(arm)
         badges += [f"changed nothing against {unchanged[name]}"] if name in unchanged else []
         tier = tiers.get(name, last)
@@ -200,15 +202,6 @@ def _best_values(comparison: Comparison, columns: Sequence[str]) -> dict[str, fl
         if len(set(values)) > 1 and not units.is_cost(metric):
             out[metric] = max(values)
     return out
-
-
-def gold_badge(arm: ArmSummary) -> str:
-    """Describe an arm that looks at gold.
-
-    >>> gold_badge({"oracle": True, "oracle_of": "plain"}), gold_badge({"oracle": True})
-    ('looks at gold: bounds plain alone', 'looks at gold: no system')
-    """
-    return "looks at gold: " + (f"bounds {arm['oracle_of']} alone" if "oracle_of" in arm else "no system")
 
 
 def verdict_badges(arm: ArmSummary) -> list[str]:

@@ -27,7 +27,6 @@ from memlab.harness.staleness import own_source
 from memlab.judge.accuracy import CALIBRATION_FILE, judge_warnings, remarks
 from memlab.judge.official import OfficialJudge
 from memlab.report.act import commands_to_offer
-from memlab.report.arm_settings import oracle_bases
 from memlab.report.html import page
 from memlab.report.markdown import document
 from memlab.report.view_model import ReportView
@@ -202,8 +201,6 @@ def comparison_of(folder: Path, arms: Sequence[ArmRun], contrasts: Sequence[Cont
         missing=[name for name in expected if name not in results], broken=broken, seed=seed,
         constant_k={arm.name: arm.manifest["constant_k"] for arm in arms},
         budget=budget(arm.manifest["pipeline"] for arm in systems) or BUDGET)
-    for name, base in oracle_bases(arms).items():
-        comparison["arms"][name]["oracle_of"] = base
     for arm in arms:
         comparison["arms"][arm.name]["fitted"] = bool(arm.manifest.get("fitted"))
     selections = [arm.manifest["pipeline"].get("select") for arm in systems]

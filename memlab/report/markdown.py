@@ -161,8 +161,6 @@ def _arms(view: ReportView) -> str:
     legend = ("In brackets the 95 % interval. ▲ ▼ higher or lower in a declared contrast (corrected p &lt; .05), "
               "△ ▽ in another, before any correction: a hint alone. "
               "Tokens and K are means per question; time is that of the arm's own stages.")
-    if view.compared:
-        legend += f" Compared: {escape(view.compared)}."
     head = ["arm", *(code(name) if "/" in name else name for name, _ in view.table.heads)]
     return "\n".join([table(head, rows), *([escape(view.table.same) + "\n"] if view.table.same else []), legend])
 
@@ -177,9 +175,8 @@ def _few_columns(view: ReportView) -> str:
                      *(cell.text + (f" ({cell.detail})" if cell.detail else "") for cell in shown)])
     named = [f"{escape(units.label(metric))} ({code(metric)})" for metric in first]
     others = f"{plural(len(view.columns) - 1, 'more metric')} in the report" if len(view.columns) > 1 else ""
-    compared = f"Compared: {escape(view.compared)}." if view.compared else ""
     return join(table(["arm", *map(units.label, first), "tokens", "K", "time"], rows),
-                "; ".join([*named, *filter(None, [others])]) + ("." if named or others else ""), compared)
+                "; ".join([*named, *filter(None, [others])]) + ("." if named or others else ""))
 
 
 def _figures(view: ReportView, name: str) -> str:

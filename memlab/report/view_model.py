@@ -15,9 +15,6 @@ from memlab.report.arms_table import ArmRow, ArmsTable
 from memlab.report.opening import Opening, opening
 from memlab.text.display import EMPTY, format_number, format_p
 
-GROUPED = 3
-"""Arms with one comparator from which on they are summed up as all others."""
-
 
 @dataclass(frozen=True)
 class ContrastRow:
@@ -137,22 +134,6 @@ class ReportView:
         groups = self.comparison["groups"]
         grouped = groups < self.comparison["scored"]
         return "paired by question" + (f" in {groups:,} independent groups" if grouped else "")
-
-    @cached_property
-    def compared(self) -> str:
-        """What each arm is compared with, such as ``gap with its twin, all others with k3``; "" without contrasts."""
-        comparators: dict[str, list[str]] = {}
-        for row in [*self.comparison["contrasts"], *self.comparison["exploratory"]]:
-            other = "its twin" if row["comparator"] == f"{row['arm']}.twin" else row["comparator"]
-            if other not in comparators.setdefault(row["arm"], []):
-                comparators[row["arm"]].append(other)
-        groups: dict[str, list[str]] = {}
-        for arm, others in comparators.items():
-            groups.setdefault(" and ".join(others), []).append(arm)
-        largest = max(groups, key=lambda others: len(groups[others]), default="")
-        rest = largest if len(groups.get(largest, [])) >= GROUPED else None
-        parts = [f"{', '.join(arms)} with {others}" for others, arms in groups.items() if others != rest]
-        return ", ".join([*parts, *([f"all{' others' if parts else ''} with {rest}"] if rest else [])])
 
     @cached_property
     def notices(self) -> list[tuple[str, str]]:

@@ -12,7 +12,7 @@ from omegaconf import OmegaConf
 from memlab.config.compose import compose_arm
 from memlab.harness.results import ArmRun
 from memlab.report import arm_settings
-from memlab.report.arm_settings import display_name, oracle_bases, slot_names, with_display_names
+from memlab.report.arm_settings import display_name, slot_names, with_display_names
 from memlab.report.build import ReportFiles
 from memlab.text.display import EMPTY
 
@@ -20,14 +20,13 @@ NONE = {"is": "memlab.EmptyStage", "writes": []}
 FIXED = {"is": "memlab.Fixed", "k": 10}
 
 
-def arm(name: str, tmp_path: Path, config: str = "", slots: dict[str, Any] | None = None, *, oracle: bool = False
+def arm(name: str, tmp_path: Path, config: str = "", slots: dict[str, Any] | None = None
         ) -> ArmRun:
     folder = tmp_path / f"{name}-0"
     folder.mkdir()
     (folder / "config.yaml").write_text(config)
     pipeline = {"is": "memlab.Pipeline", **(slots or {})}
-    manifest = {"arm": name, "oracle": oracle, "tainted": False, "looks_at_gold": ["rerank"] * oracle,
-                "pipeline": pipeline}
+    manifest = {"arm": name, "oracle": False, "tainted": False, "pipeline": pipeline}
     return ArmRun(name, "0", folder, manifest, {})
 
 
@@ -78,16 +77,6 @@ def test_the_configuration_counts_before_the_manifest(tmp_path: Path) -> None:
     config = "rank: {rerank: {_target_: memlab.oracle.upper_bounds.OracleRerank, pool: 50}}"
     one = arm("a", tmp_path, config, {"rerank": {"is": "memlab.Rerank"}, "select": FIXED})
     assert slot_names(one) == {"rerank": "oracle", "select": "fixed"}
-
-
-def test_an_oracle_is_named_by_the_one_arm_that_it_bounds(tmp_path: Path) -> None:
-    oracle = {"is": "memlab.OracleRerank", "pool": 50}
-    base = arm("plain", tmp_path, "", {"rerank": NONE, "select": FIXED})
-    other = arm("other", tmp_path, "", {"rerank": NONE, "select": {**FIXED, "k": 5}})
-    bound = arm("oracle", tmp_path, "", {"rerank": oracle, "select": FIXED}, oracle=True)
-    assert oracle_bases([base, other, bound]) == {"oracle": "plain"}
-    assert oracle_bases([base, other]) == oracle_bases([replace(base, name="other.twin"), bound]) == {}
-    assert oracle_bases([base, replace(base, name="same"), bound]) == {}  # of several, none is the one
 
 
 def test_provenance_is_split_into_shared_and_differing_and_shows_no_class(

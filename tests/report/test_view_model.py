@@ -60,19 +60,6 @@ def test_the_same_outputs_read_changed_nothing_but_of_a_twin(
     assert badges == (("changed nothing against fixed_10",) if len(headings) > 1 else ())
 
 
-@pytest.mark.parametrize(("declared", "exploratory", "words"), [
-    ([("best", "plain"), ("best", "gimli")], [("best", "plain"), ("gimli", "plain")],
-     "best with plain and gimli, gimli with plain"),
-    ([], [("a", "x"), ("b", "x"), ("c", "x")], "all with x"),
-    ([("gap", "gap.twin")], [("gap", "gap.twin"), ("k5", "k3"), ("k9", "k3"), ("k7", "k3")],
-     "gap with its twin, all others with k3"),
-    ([], [], "")])
-def test_every_arm_is_named_once_with_all_that_it_is_compared_with(declared: list, exploratory: list, words: str
-                                                                   ) -> None:
-    rows = [[{"arm": arm, "comparator": other} for arm, other in pairs] for pairs in (declared, exploratory)]
-    assert ReportView({"contrasts": rows[0], "exploratory": rows[1]}).compared == words  # type: ignore[typeddict-item]
-
-
 def test_the_best_is_first_the_winner_marked_and_what_all_arms_share_a_sentence(view: ReportView) -> None:
     table, found = view.table, view.opening
     assert table.heads[0][0] == found.metric
