@@ -62,17 +62,6 @@ def test_recall_never_falls_with_k_and_all_values_lie_in_0_1(found: np.ndarray) 
         assert (middle[kept] <= high[kept]).all()
 
 
-def test_a_finer_ranking_is_collapsed_to_the_first_appearance_of_each_session(make_world) -> None:
-    # units 0,1 = session 0; 2,3 = session 1; 4 = session 2
-    tables = make_world({0: [["user"] * 2, ["user"] * 2, ["user"]]}, {0: [(1, 1), (2, 0)]}, {0: [0, 1, 3, 2, 4]})
-    metrics = retrieval(tables)
-    assert one(metrics, 0, "session/mrr") == 1 / 2  # session 0, then session 1, then session 2
-    assert one(metrics, 0, "session/recall_all@3") == 1
-    assert one(metrics, 0, "turn/mrr") == 1 / 3
-    assert one(metrics, 0, "turn/recall@3") == 1 / 2
-    assert one(metrics, 0, "turn/recall_all@5") == 1
-
-
 def test_session_units_have_no_turn_metrics(make_world) -> None:
     tables = make_world({0: [["user"] * 2, ["user"]]}, {0: [(1, 0)]}, {0: [1, 0]}, level="session")
     metrics = retrieval(tables)
@@ -91,12 +80,6 @@ def test_a_turn_is_found_at_the_first_memory_that_covers_it(make_world) -> None:
     assert one(metrics, 0, "turn/ndcg@10") == pytest.approx(1 / np.log2(3))
 
 
-def test_memories_that_are_whole_sessions_are_sessions(make_world) -> None:
-    tables = make_world({0: [["user"] * 3, ["user"]]}, {0: [(1, 0)]}, {0: [0, 1]}, level="memory",
-                        spans=[(0, 0, [0, 1, 2]), (0, 1, [0])])
-    assert "turn/mrr" not in retrieval(tables).columns
-
-
 def test_questions_that_do_not_count_are_null_and_unfound_evidence_is_zero(make_world) -> None:
     world = {0: [["user"], ["user"]]}
     tables = make_world(world, {0: [(1, 0)], 1: [(1, 0)], 2: [(1, None)], 3: []},
@@ -105,14 +88,6 @@ def test_questions_that_do_not_count_are_null_and_unfound_evidence_is_zero(make_
     assert metrics["question"].to_list() == [0, 1, 2, 3]
     assert metrics["session/recall_any@50"].to_list() == [0, None, 1, None]
     assert metrics["turn/recall_any@50"].to_list() == [0, None, None, None]  # of 2 only the session is known
-
-
-def test_evidence_of_another_corpus_is_not_found(make_world) -> None:
-    tables = make_world({0: [["user"]], 1: [["user"]]}, {0: [(0, 0)], 1: [(0, 0)]}, {0: [0], 1: [1]},
-                        corpus_of={1: 1})
-    assert retrieval(tables)["turn/recall_any@1"].to_list() == [1, 1]
-    crossed = tables.updated({"ranking": tables["ranking"].with_columns(unit=1 - pl.col("unit"))})
-    assert retrieval(crossed)["turn/recall_any@1"].to_list() == [0, 0]
 
 
 @given(st.integers(0, 10_000))

@@ -48,15 +48,6 @@ def test_only_the_users_side_is_gold_and_the_two_averages_differ(make_world) -> 
     assert not [c for c in metrics.columns if c.startswith("official/turn")]
 
 
-def test_turn_level_counts_user_turns(make_world) -> None:
-    users = [0, 2, 4]  # row numbers of the user turns
-    rankings = {q: [users[1], users[0], users[2]] for q in range(4)}
-    metrics = official_metrics(world(make_world, level="turn", rankings=rankings))
-    assert metrics["official/turn/strict/recall_any@1"].to_list() == [0, None, None, None]
-    assert metrics["official/turn/strict/ndcg_any@3"].to_list() == [1, None, None, None]
-    assert metrics["official/session/strict/recall_any@1"].to_list() == [0, None, None, None]
-
-
 def official(ranked: list[str], documents: list[str], k: int, to_sessions: bool = False) -> tuple[float, float, float]:
     """Compute recall_any, recall_all and ndcg_any as LongMemEval's code does, from its ids of documents."""
     gold = {name for name in documents if "answer" in name}

@@ -15,45 +15,26 @@ def row(arm: str, comparator: str, difference: float | None, verdict: str, **mor
             "difference": difference, "verdict": verdict, **known, **more}
 
 
-def test_a_rule_wins_that_is_shown_ahead_of_all_it_is_compared_with() -> None:
-    rows = [row("marginal", "constant", .035, "shown"), row("marginal", "budget", .031, "shown"),
-            row("gap", "constant", .001, "open")]
+FIRST = row("a", "constant", .09, "shown")
+
+
+@pytest.mark.parametrize(("rows", "arm", "wins", "also", "nearest"), [
+    ([row("a", "constant", .035, "shown"), row("a", "budget", .031, "shown"), row("gap", "constant", .001, "open")],
+     "a", True, (), "budget"),  # shown ahead of all that it is compared with
+    ([row("a", "constant", .02, "shown"), row("a", "b", .01, "shown"), row("b", "constant", .03, "shown")],
+     "a", True, ("b",), "b"),  # a rule that is beaten by a winner comes second whatever its difference
+    ([FIRST, row("a", "b", .004, "open"), row("b", "constant", .08, "shown")],
+     "a", True, ("b",), "constant"),  # a second winner that is not told apart is no obstacle
+    ([FIRST, row("a", "b", -.03, "opposite"), row("b", "constant", .08, "shown")], "b", True, (), "constant"),
+    *(([FIRST, row("a", "budget", .01, other)], "a", False, (), "budget") for other in ("open", "likely", "opposite")),
+    ([FIRST, row("a", "budget", None, "no comparator")], "a", False, (), "constant"),
+    ([row("a", "constant", .04, "open"), row("b", "constant_by_class", .017, "likely")],
+     "b", False, (), "constant_by_class")])  # the nearest is the likeliest
+def test_a_rule_wins_where_all_its_contrasts_are_shown(
+        rows: list[dict], arm: str, wins: bool, also: tuple[str, ...], nearest: str) -> None:
     found = winner(rows)
     assert found is not None
-    assert (found.arm, found.wins, found.also) == ("marginal", True, ())
-    assert found.nearest["comparator"] == "budget"
-
-
-def test_a_rule_that_is_beaten_by_a_winner_comes_second_whatever_its_difference() -> None:
-    found = winner([row("a", "constant", .02, "shown"), row("a", "b", .01, "shown"),
-                    row("b", "constant", .03, "shown")])
-    assert found is not None
-    assert (found.arm, found.wins, found.also) == ("a", True, ("b",))
-
-
-def test_a_second_winner_that_is_not_told_apart_is_no_obstacle() -> None:
-    rows = [row("a", "constant", .09, "shown"), row("a", "b", .004, "open"), row("b", "constant", .08, "shown")]
-    found = winner(rows)
-    assert found is not None
-    assert (found.arm, found.wins, found.also) == ("a", True, ("b",))
-    assert found.nearest["comparator"] == "constant"  # that with b is not shown
-    other = winner([*rows[:1], row("a", "b", -.03, "opposite"), rows[2]])
-    assert other is not None
-    assert other.arm == "b"
-
-
-@pytest.mark.parametrize("second", ["open", "likely", "opposite", "no comparator"])
-def test_one_contrast_that_is_not_shown_is_no_win(second) -> None:
-    difference = None if second == "no comparator" else .01
-    found = winner([row("a", "constant", .02, "shown"), row("a", "budget", difference, second)])
-    assert found is not None
-    assert (found.arm, found.wins) == ("a", False)
-
-
-def test_the_nearest_is_the_likeliest() -> None:
-    found = winner([row("a", "constant", .04, "open"), row("b", "constant_by_class", .017, "likely")])
-    assert found is not None
-    assert (found.arm, found.wins) == ("b", False)
+    assert (found.arm, found.wins, found.also, found.nearest["comparator"]) == (arm, wins, also, nearest)
 
 
 def test_without_curves_or_differences_no_rule_is_named() -> None:

@@ -48,10 +48,6 @@ def test_the_report_is_complete_and_its_panels_show_the_arms_of_the_comparison(r
     assert main([str(runs), "--wandb", "team/memory"]) == 0
     spec, arms = spec_of(server), finished_arms(runs).arms
     headings = [b["children"][0]["text"] for b in spec["blocks"] if b["type"] == "heading"]
-    assert headings == ["Verdict", "Evidence against tokens", "All arms", "Where they differ", "Contrasts",
-                        "By question type", "Reliability of learned estimates", "Feature importances",
-                        "Cost and latency", "Settings",
-                        "Statistics", "Provenance"]
     assert headings == [line.removeprefix("## ") for line in (runs / "report.md").read_text().splitlines()
                         if line.startswith("## ")]
     found = panels(spec)
@@ -68,20 +64,12 @@ def test_the_report_is_complete_and_its_panels_show_the_arms_of_the_comparison(r
         (runset,) = grid["runSets"]
         assert set(runset["filters"]["filters"][0]["value"]) == ids
         assert runset["project"]["entityName"] == "team"
+    local, text = sections((runs / "report.md").read_text()), {
+        b["content"] for b in spec["blocks"] if b["type"] == "markdown-block"}
+    assert {local["Verdict"], local["All arms"], local["Contrasts"], local["Settings"]} <= text
+    assert not [mark for mark in ("<script", "<img", "\x1b") if mark in "".join(text)]
     known = {name for run in server.runs.values() for name in json.loads(run["summaryMetrics"])}
     assert {m.removeprefix("summary_metrics.") for m in bars} <= known
-
-
-def test_the_text_tells_the_statistics_of_the_local_report_and_is_escaped(runs: Path, server: Any) -> None:
-    assert main([str(runs), "--wandb", "team/memory"]) == 0
-    local = sections((runs / "report.md").read_text())
-    text = {b["content"] for b in spec_of(server)["blocks"] if b["type"] == "markdown-block"}
-    assert {local["Verdict"], local["All arms"], local["Contrasts"], local["Settings"]} <= text
-    comparison = json.loads((runs / "comparison.json").read_text())
-    assert comparison["contrasts"][0]["words"].partition(" (")[0] in local["Contrasts"]
-    assert "<script" not in "".join(text)
-    assert "<img" not in "".join(text)
-    assert "\x1b" not in "".join(text)
 
 
 def test_publishing_again_updates_the_same_report_and_sends_no_arm_twice(runs: Path, server: Any) -> None:
