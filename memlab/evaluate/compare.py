@@ -97,7 +97,6 @@ class Comparison(TypedDict):
     contrasts: list[ContrastResult]
     exploratory: list[ContrastResult]
     noop: list[SameOutputs]
-    answered: bool
     constant_k: dict[str, dict[str, list[CurvePoint]]]
     rule_curves: dict[str, dict[str, list[RulePoint]]]
     missing: list[str]
@@ -146,7 +145,6 @@ def compare(experiment: str, data: str, arms: Mapping[str, ArmResult], contrasts
         "contrasts": declared, "exploratory": exploratory,
         "noop": [{"arm": a, "comparator": b, "identical": outputs} for (a, b), outputs in same_outputs.items()
                  if outputs],
-        "answered": any(judge_columns(arm.questions.columns) for arm in arms.values()),
         "constant_k": {name: (constant_k or {}).get(name, {}) for name in (systems[:1] if one_ranking else systems)},
         "rule_curves": {name: mean_points(arm.curve) for name, arm in arms.items() if arm.curve is not None},
         "missing": sorted({*missing, *named} - set(arms)), "broken": list(broken),

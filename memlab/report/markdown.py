@@ -99,7 +99,7 @@ def document(view: ReportView) -> str:
              for value, names in row.items()], 3)]
     parts += ["## Statistics", f"{view.pairing.capitalize()}.", _contrasts(view.declared) if view.declared else "",
               bullets(f"**{term}**: {meaning}" for term, meaning in effects.TERMS),
-              bullets(map(escape, view.notes)), "## Provenance", _provenance(view)]
+              bullets(map(escape, view.comparison["notes"])), "## Provenance", _provenance(view)]
     return join(*parts) + "\n"
 
 
@@ -110,7 +110,7 @@ def summary(view: ReportView, arm: str | None = None) -> str:
         _data(view), _figures(view, arm) if arm else _few_columns(view),
         f"Data, models and indexes, made once for all arms: {format_duration(seconds)}" if seconds >= 1 else "",
         bullets(escape(row.words) for row in view.declared), _notices(view),
-        bullets(map(escape, view.comparison["notes"])))  # which outputs two arms share is in the report
+        bullets(map(escape, view.comparison["notes"])))
 
 
 def _data(view: ReportView) -> str:

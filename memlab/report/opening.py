@@ -26,9 +26,6 @@ from memlab.evaluate.verdict import (
 from memlab.report import units
 from memlab.text.display import plural
 
-FAIR = 0.5
-"""A contrast with less power than this for the difference planned for is named in the opening."""
-
 NAMED = 3
 """Rivals that are named with their differences."""
 
@@ -105,7 +102,7 @@ def _verdict(comparison: Comparison) -> tuple[str, list[str]]:
                  "chooses it by question would be compared with them: rank/select=gap, marginal or another."])
     words = _tie(found) if found["behind"] is None else _preference(found, found["behind"])
     return words[0], [*words[1], *_cut(found),
-                      *_shown_contrasts(found, comparison["contrasts"]), *_weak(comparison["contrasts"])]
+                      *_shown_contrasts(found, comparison["contrasts"])]
 
 
 def _preference(found: Recommendation, behind: Rival) -> tuple[str, list[str]]:
@@ -248,16 +245,12 @@ def _rules_words(rules: RuleVerdict, comparison: Comparison) -> tuple[str, list[
         sentence = (f"No rule is shown to beat what it is compared with at equal tokens; the nearest is {rules.arm}, "
                     f"{place} {other}.")
     sure = [_margin(row) for row in rules.rows]
-    summary = comparison["arms"][rules.arm]
-    if rules.wins and (shown := summary["metrics"].get("selected/turn/recall_all")):
-        sure.append(f"As it is set here, {rules.arm} {_does('selected/turn/recall_all', shown['value'])}"
-                    f"{_at(summary['tokens_mean'])}.")
     if rules.also:
         sure.append(f"Also shown to beat what it is compared with: {', '.join(rules.also)}.")
     if not rules.wins:
         sure.append(_settle(near["groups"] or 0, near["n"], needed(near, .05 / max(len(comparison["contrasts"]), 1)),
                             near["difference"] or 0.0, other))
-    return sentence, [*sure, *_weak(comparison["contrasts"])]
+    return sentence, sure
 
 
 def _margin(row: ContrastResult) -> str:
@@ -284,17 +277,10 @@ def _alone(comparison: Comparison) -> tuple[str, list[str]]:
                     f"{plural(found['n'], 'question')}.")
     sure += [row["words"] for row in [*comparison["contrasts"], *comparison["exploratory"]]
              if row["comparator"] == f"{name}.twin" and row["metric"] == metric]
-    cut = f" within {tokens:,} tokens" if (tokens := _tokens(metric)) else _at(arm["tokens_mean"])
+    shown = "" if arm["tokens_mean"] is None else f" at {arm['tokens_mean']:,.0f} tokens each"
+    cut = f" within {tokens:,} tokens" if (tokens := _tokens(metric)) else shown
     return (f"{name} {_does(metric, found['value'])}{cut}.",
             [*sure, "One arm alone does not say whether another is better."])
-
-
-def _weak(contrasts: Sequence[ContrastResult]) -> list[str]:
-    """Return a warning that names the contrasts with too few questions."""
-    weak = [c for c in contrasts if c["verdict"] in ("open", "likely") and c["power"] is not None and c["power"] < FAIR]
-    names = "; ".join(f"{c['arm']} against {opponent(c)} ({100 * (c['power'] or 0.0):.0f} %)" for c in weak)
-    return [f"Too few questions or groups for a difference of the size planned for: {names}. In brackets is the chance "
-            "to show it."] if weak else []
 
 
 def _does(metric: str, value: float) -> str:
@@ -306,10 +292,6 @@ def _does(metric: str, value: float) -> str:
     if match := re.fullmatch(r"(?:selected|within_\d+)/(turn|session)/recall_all", metric):
         return f"finds all evidence {match[1]}s for {100 * value:.1f} % of the questions"
     return f"scores {100 * value:.1f} % by {'the judge ' * metric.startswith(PREFIX)}{metric.removeprefix(PREFIX)}"
-
-
-def _at(tokens: float | None) -> str:
-    return "" if tokens is None else f" at {tokens:,.0f} tokens each"
 
 
 def _number(n: int) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from memlab.evaluate.compare import Comparison
-from memlab.evaluate.contrast import OUTPUTS, ContrastResult
+from memlab.evaluate.contrast import ContrastResult
 from memlab.evaluate.verbalise import agreement, p_value
 from memlab.harness.results import ArmRun
 from memlab.report import arm_settings, arms_table, costs, differing, sections, units
@@ -138,33 +138,11 @@ class ReportView:
     @cached_property
     def notices(self) -> list[tuple[str, str]]:
         """(Heading, sentence) of each warning above the figures: arms that changed nothing come first."""
-        unchanged = [("Changed nothing", f"{n['arm']} and {n['comparator']} have the same "
-                      f"{_enumerate(self._comparable(n['identical']))} for every question. This is not evidence of "
-                      "“no effect”.") for n in self.comparison["noop"] if arms_table.is_alarming(n)]
+        unchanged = [("Changed nothing", f"{n['arm']} and {n['comparator']} have the same outputs for every question. "
+                      "This is not evidence of “no effect”.")
+                     for n in self.comparison["noop"] if arms_table.is_alarming(n)]
         return [*unchanged, *(("Not here", f"{name} has no finished run.") for name in self.comparison["missing"]),
                 *(("Left out", fault) for fault in self.comparison["broken"])]
-
-    @cached_property
-    def notes(self) -> list[str]:
-        """The comparison's own notes, and one sentence for all pairs of arms that share the same outputs."""
-        pairs: dict[tuple[str, ...], list[str]] = {}
-        for n in self.comparison["noop"]:
-            if self._comparable(n["identical"]) and not arms_table.is_alarming(n):
-                pairs.setdefault(tuple(n["identical"]), []).append(f"{n['arm']} and {n['comparator']}")
-        partly = []
-        for outputs, arms in pairs.items():
-            other = self._comparable([name for name in OUTPUTS if name not in outputs])
-            partly.append(f"Same {_enumerate(self._comparable(outputs))}"
-                          + (f", different {_enumerate(other)}" if other else "") + f": {'; '.join(arms)}.")
-        return [*self.comparison["notes"], *partly]
-
-    def _comparable(self, outputs: Sequence[str]) -> list[str]:
-        """Leave out the answers where no arm has a reader."""
-        return [name for name in outputs if name != "answers" or self.comparison["answered"]]
-
-
-def _enumerate(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
 
 
 def _contrast_row(c: ContrastResult) -> ContrastRow:

@@ -14,7 +14,6 @@ from typing import Any
 from memlab.errors import MemlabError
 from memlab.harness.results import ArmRun
 from memlab.report.markdown import document
-from memlab.report.sections import types
 from memlab.report.view_model import ReportView
 from memlab.runtime.files import write_json
 from memlab.runtime.foreign import read_json
@@ -55,7 +54,7 @@ def build_report(api: Any, view: ReportView, entity: str, project: str) -> Any:
     parts, arms, comparison = sections(document(view)), view.arms, view.comparison
     metrics = [m for m in view.columns if any(m in arm.metrics for arm in arms)]
     grids = {"Evidence against tokens": _tokens(api, metrics[:1]), "All arms": _arms(api, metrics),
-             "By question type": _types(api, view, metrics), "Settings": [
+             "Settings": [
                  api.RunComparer(diff_only="split", layout=api.Layout(x=0, y=0, w=WIDTH, h=12))]}
     parts = {name: parts.get(name, "") for name in dict.fromkeys(["Verdict", *list(grids)[:2], *parts, *grids])}
     blocks: list[Any] = [api.TableOfContents()]
@@ -91,17 +90,6 @@ def _runs(api: Any, arms: Sequence[ArmRun], entity: str, project: str, metrics: 
 def _arms(api: Any, metrics: Sequence[str]) -> list[Any]:
     return [api.BarPlot(title=_title(metric), metrics=[api.SummaryMetric(metric)], layout=_place(api, i, 3))
             for i, metric in enumerate(metrics[:3])]
-
-
-def _types(api: Any, view: ReportView, metrics: Sequence[str]) -> list[Any]:
-    panels: list[Any] = []
-    for metric in metrics:
-        names = [f"type={kind}/{metric}" for kind, _ in types(view.arms)]
-        names = [name for name in names if any(name in arm.metrics for arm in view.arms)]
-        if names:
-            panels.append(api.BarPlot(title=_title(f"{metric} by type"), layout=_place(api, len(panels), 2),
-                                      metrics=[api.SummaryMetric(name) for name in names]))
-    return panels
 
 
 def _tokens(api: Any, metrics: Sequence[str]) -> list[Any]:

@@ -100,15 +100,6 @@ def test_questions_of_a_conversation_count_as_one_group(world) -> None:
     assert any("tested over 3 conversations" in note for note in made["notes"])
 
 
-def test_one_group_of_questions_cannot_be_tested(arms) -> None:
-    one = {name: replace(arms[name], questions=arms[name].questions.with_columns(group=pl.lit(0), corpus=pl.lit(0)))
-           for name in ("gap", "gap.twin")}
-    made = compare("e", "d", one, [Contrast("gap", "twin", METRIC)])
-    assert made["contrasts"][0]["verdict"] == "open"
-    assert "nothing can be tested" in made["contrasts"][0]["words"]
-    assert any("nothing can be tested" in note and "not for other people's memories" in note for note in made["notes"])
-
-
 def test_what_was_not_declared_is_exploratory(arms) -> None:
     made = compare("e", "d", arms, [Contrast("gap", "twin", METRIC)])
     pairs = {(r["arm"], r["comparator"]) for r in made["exploratory"]}

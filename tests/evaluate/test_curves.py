@@ -14,7 +14,6 @@ from memlab.evaluate.curves import (
     constant_k,
     constant_rankings,
     rule_points,
-    shared_range,
     value_column,
 )
 from memlab.evaluate.evidence import selection
@@ -50,17 +49,6 @@ def test_the_test_of_heights_agrees_with_leaving_out_one_group_after_the_other()
                          for g in range(20)])
     jackknife = np.sqrt(19 / 20 * ((left_out - left_out.mean()) ** 2).sum())
     assert made.error == pytest.approx(jackknife, rel=.1)
-
-
-def test_a_question_that_only_costs_more_lowers_the_curve() -> None:
-    cheap = Curve(np.array([[0.0, 0.0], [10.0, 10.0]]), np.array([[0.0, 0.0], [1.0, 1.0]]))
-    dear = Curve(np.array([[0.0, 0.0], [10.0, 20.0]]), cheap.values)
-    assert cheap.heights(0, 10).mean() == .5
-    low, high = shared_range((cheap, dear))
-    assert (low, high) == (0, 10)
-    heights = dear.heights(low, high)
-    assert heights.mean() == pytest.approx(1 / 3)
-    assert heights[1] < heights[0]
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 100), (100, 10_000), (100, 100)])

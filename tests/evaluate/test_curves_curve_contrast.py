@@ -49,13 +49,6 @@ def test_the_range_is_the_contrasts_cut_to_what_both_cover() -> None:
     assert row["comparator"] == "constant_by_class"
 
 
-def test_two_rules_are_compared_with_each_other() -> None:
-    arms = {"good": ArmResult(questions(), curve=curve(6.0)), "same": ArmResult(questions(), curve=curve(0.0))}
-    row = compare("e", "d", arms, [Contrast("good", "same", METRIC)])["contrasts"][0]
-    against = compare("e", "d", arms, [Contrast("good", "constant", METRIC)])["contrasts"][0]
-    assert row["difference"] == pytest.approx(against["difference"])
-
-
 def test_an_arm_without_a_curve_is_undefined_and_every_curve_is_explored() -> None:
     arms = {"rule": ArmResult(questions(), curve=curve(6.0)), "fixed": ArmResult(questions())}
     made = compare("e", "d", arms, [Contrast("fixed", "constant", METRIC)])

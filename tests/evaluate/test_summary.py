@@ -93,16 +93,6 @@ def test_macro_averages_are_means_of_means() -> None:
     assert macro_averages(rows.with_columns(category=pl.lit("a"), corpus=pl.int_range(5))) == {}
 
 
-def test_macro_averages_stand_among_all_figures(make_random_world) -> None:
-    rows = per_question(make_random_world(0))
-    figures, kinds = averages(rows), rows.drop_nulls(["category", "turn/mrr@10"])
-    of_types = [figures[f"type={kind}/turn/mrr@10"] for kind in kinds["category"].unique()]
-    assert len(of_types) > 1
-    assert figures["macro/type/turn/mrr@10"] == mean(of_types)
-    estimate = summary(rows)["macro/type/turn/mrr@10"]
-    assert estimate == {"value": figures["macro/type/turn/mrr@10"], "low": None, "high": None, "n": kinds.height}
-
-
 def test_the_mean_over_cases_by_hand() -> None:
     bins = [{"estimated": 0.1, "observed": 0.2, "n": 8}, {"estimated": 0.9, "observed": 0.4, "n": 2}]
     assert calibration_error(bins) == pytest.approx((8 * 0.1 + 2 * 0.5) / 10)

@@ -57,7 +57,7 @@ def test_the_report_is_complete_and_its_panels_show_the_arms_of_the_comparison(r
     assert scatter["xAxis"] == "summary:context/tokens_mean"
     assert scatter["yAxis"] == "summary:selected/session/recall_all"
     bars = [m for p in found if p["viewType"] == "Bar Chart" for m in p["config"]["metrics"]]
-    assert "summary_metrics.type=multi-session/selected/session/recall_all" in bars
+    assert "summary_metrics.selected/session/recall_all" in bars
     ids = {run_id(arm.folder) for arm in arms}
     assert ids == set(server.runs)
     for grid in (b["metadata"] for b in spec["blocks"] if b["type"] == "panel-grid"):

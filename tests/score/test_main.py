@@ -152,17 +152,6 @@ def test_unknown_documents_are_misses_that_cost_nothing(
         "no such document: fact-1", "no such document: late:0 (of a later day)"]
 
 
-def test_distances_are_read_as_such_on_demand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "faiss.trec"
-    file.write_text("".join(f"life-0:{n} Q0 s{s} {s + 1} {.1 * s} x\n" for n in range(3) for s in range(4)))
-    for flags, said in (([], "contradict the scores in 3 of 3 topics. The highest"), (["--ascending"], ""),
-                        (["--by-rank"], "")):
-        assert main(["--lint", str(file), *flags, "data.limit=3"]) == 0
-        out = capsys.readouterr().out
-        assert said in out
-        assert bool(said) == ("contradict" in out)
-
-
 def test_a_file_takes_the_place_of_no_arm(arm: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "bm25.trec").write_text(run_of(arm))
     words = [*DATA[:1], *SELECTION, f"out={arm.parents[2]}", "--experiment"]
