@@ -276,12 +276,12 @@ def identical(one: ArmResult, other: ArmResult) -> list[str] | None:
     """
     if one.ranking is None or other.ranking is None or one.context is None or other.context is None:
         return None
-    asked = [arm.answers for arm in (one, other) if arm.answers is not None]
     same = {"ranking": same_ranking(one.ranking, other.ranking),
             "selection": same_rows(one.ranking.filter("selected"), other.ranking.filter("selected"),
                                    ["question", "unit"]),
             "context": same_rows(one.context, other.context, ["question", "position", "text_id"]),
-            "answers": not asked or len(asked) > 1 and same_rows(*asked, ["question", "sample", "text"])}
+            "answers": one.answers is other.answers is None or one.answers is not None and other.answers is not None
+            and same_rows(one.answers, other.answers, ["question", "sample", "text"])}
     return [name for name in OUTPUTS if same[name]]
 
 

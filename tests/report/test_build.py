@@ -11,14 +11,13 @@ import pytest
 
 from memlab.errors import MemlabError
 from memlab.evaluate.contrast import Contrast
-from memlab.rank.select import Fixed
 from memlab.report.__main__ import main
 from memlab.report.build import RECORD, ReportFiles, build, publish
 from memlab.report.console import print_report
 from memlab.store import store_at
 from memlab.track.record import NoTracking
 from tests.sealing import seal
-from tests.small import arm, lexical
+from tests.small import arm
 
 
 def test_the_three_files_lie_beside_the_runs_and_agree(report: ReportFiles) -> None:
@@ -112,23 +111,21 @@ def test_arms_on_other_data_settings_are_named_and_left_out(runs: Path) -> None:
     assert list(build(runs).comparison["arms"]) == ["by_type", "gap"]  # as the last report
 
 
-def test_a_report_built_again_has_the_runs_of_the_last_one_not_those_of_other_settings(tmp_path: Path) -> None:
-    store = store_at(str(tmp_path / "store"))
-    small, large = (arm(tmp_path, lexical(select=Fixed(k=k))) for k in (1, 5))
-    small.run(store)
-    large.run(store)  # the newest
-    publish([small], NoTracking(), [])
-    place = small.arms_folder()
-    assert build(place).comparison["arms"]["one"]["folder"] == small.folder().name
-    publish([large], NoTracking(), [])
-    assert build(place).comparison["arms"]["one"]["folder"] == large.folder().name
-    publish([small], NoTracking(), [])
+def test_a_report_built_again_has_the_runs_of_the_last_one_not_those_of_other_settings(runs: Path) -> None:
+    (first,) = runs.glob("gap-*")
+    other = shutil.copytree(first, runs / "gap-00ff00ff")
+    seal(other, digest="00ff00ff", finished="2099-01-01T00:00:00Z")  # the newest
+
+    def folder_of_gap(exact: dict[str, str] | None = None) -> str:
+        return build(runs, [], ["gap"] if exact else [], exact=exact).comparison["arms"]["gap"]["folder"]
+
+    assert folder_of_gap({"gap": first.name}) == first.name
+    assert folder_of_gap() == first.name
     later = time.time() + 5
-    seal(large.folder(), finished="2099-01-01T00:00:00Z")  # it was run again, and the report was not built
-    os.utime(large.folder() / "manifest.json", (later, later))
-    assert build(place).comparison["arms"]["one"]["folder"] == large.folder().name
-    shutil.rmtree(large.folder())
-    assert build(place).comparison["arms"]["one"]["folder"] == small.folder().name
+    os.utime(other / "manifest.json", (later, later))  # it was run again, and the report was not built
+    assert folder_of_gap() == other.name
+    shutil.rmtree(other)
+    assert folder_of_gap() == first.name
 
 
 def test_a_report_built_by_hand_is_not_taken_for_that_of_a_command(tmp_path: Path) -> None:

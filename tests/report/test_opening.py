@@ -7,10 +7,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from memlab.config.compose import compose_arm
 from memlab.config.instantiate import CONF
 from memlab.evaluate.compare import ArmResult, Comparison, compare
 from memlab.evaluate.contrast import UNKNOWN, Contrast
+from memlab.harness.sweep import read
 from memlab.report.opening import opening
 
 METRIC = "within_1000/turn/recall_all"
@@ -164,7 +164,7 @@ def test_the_metric_and_the_question_are_those_of_the_verdict() -> None:
     assert opening({**COMPARISONS["a rule"], "experiment": "adaptive_k"}).question == (
         "Does choosing K by question beat one K for all, at the same mean context tokens?")
     assert opening({**COMPARISONS["a rule"], "experiment": "../../etc"}).question == ""
-    compose_arm(["plugins=[sentence_pruning]"])
+    read(["plugins=[sentence_pruning]"])
     assert opening({**COMPARISONS["a rule"], "experiment": "sentence_pruning"}).question == (
         "Is it better to show parts of many turns than few turns whole?")
 
