@@ -54,11 +54,6 @@ OF_TYPE: dict[str, str] = {
 }
 """Benchmark type -> class."""
 
-AS_GOOD: dict[str, tuple[str, ...]] = {"multi_session": ("counting",), "factual": ("general",),
-                                       "conceptual": ("general",)}
-"""Further classes that count as right for the same type: another name for the class, or the neutral class."""
-
-
 def first_of(classes: pl.DataFrame) -> dict[int, str]:
     """Return question -> class: the first row of each question in ``classes``.
 
@@ -66,16 +61,6 @@ def first_of(classes: pl.DataFrame) -> dict[int, str]:
     {3: 'update', 1: 'factual'}
     """
     return dict(classes.unique("question", keep="first", maintain_order=True).select("question", "class").iter_rows())
-
-
-def classes_of_type(category: str) -> tuple[str, ...]:
-    """Return the classes that are right for a benchmark's type; () if the type has no class.
-
-    >>> classes_of_type("multi-hop"), classes_of_type("adversarial")
-    (('multi_session', 'counting'), ())
-    """
-    name = OF_TYPE.get(category)
-    return () if name is None else (name, *AS_GOOD.get(name, ()))
 
 
 def check_classes(names: Mapping[str, str]) -> None:

@@ -10,13 +10,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from memlab.evaluate.compare import Comparison
+from memlab.evaluate.compare import Comparison, judge_metrics
 from memlab.evaluate.costs import STAGES
 from memlab.report import units
 from memlab.report.costs import dollars, milliseconds
 from memlab.report.markdown import plain
 from memlab.report.sections import PlainTable
-from memlab.report.view_model import judge_metrics
 from memlab.runtime.foreign import load_yaml
 from memlab.text.display import EMPTY, is_number
 

@@ -27,7 +27,6 @@ from memlab.harness.plan import Cost, cost, estimate, print_left_out, print_plan
 from memlab.harness.results import failure_file
 from memlab.harness.sweep import Sweep, read
 from memlab.report.build import publish, show
-from memlab.report.sizes import table_file
 from memlab.runtime.console import Console
 from memlab.runtime.machine import OF_A_RUN, enough_memory
 from memlab.runtime.progress import Pace, clock
@@ -262,6 +261,3 @@ def _report(sweep: Sweep, out: Console) -> None:
     out.print(f"[dim]{escape(sweep.track.describe())}[/dim]")
     for built in reports:
         show(built, sweep.arms, out)
-    for file in dict.fromkeys(table_file(arm.arms_folder()) for arm in sweep.arms):
-        if file.is_file():
-            out.print(f"sizes: {escape(str(file))}")

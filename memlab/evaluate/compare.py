@@ -9,7 +9,7 @@ from typing import Any, NotRequired, TypedDict
 
 import polars as pl
 
-from memlab.evaluate.contrast import ALPHA, OUTPUTS, Contrast, ContrastResult, identical, measure, same_ranking
+from memlab.evaluate.contrast import ALPHA, OUTPUTS, Contrast, ContrastResult, measure, same_ranking, same_rows
 from memlab.evaluate.curves import (
     CONSTANT,
     NAMES,
@@ -25,7 +25,7 @@ from memlab.evaluate.statistics import holm
 from memlab.evaluate.summary import Estimate, headline, summary
 from memlab.evaluate.verbalise import grouping_in_words, sentence
 from memlab.evaluate.verdict import Recommendation, main_metric, verdict
-from memlab.evaluate.whole import Smaller, Whole
+from memlab.evaluate.whole import Whole
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,8 @@ class VerdictCounts(TypedDict):
 class ArmSummary(TypedDict):
     """One arm of a comparison; ``metrics`` has the names of metrics.json, ``seconds`` are those of its own stages.
 
-    ``oracle_of`` is the arm of which one that looks at gold is the upper bound, where the report has it. ``verdicts``
-    counts, for each judge with any such answer, the answers without a verdict and those that were judged by an
-    incomplete reply.
+    ``verdicts`` counts, for each judge with any such answer, the answers without a verdict and those that were judged
+    by an incomplete reply.
     """
 
     folder: str
@@ -66,7 +65,6 @@ class ArmSummary(TypedDict):
     selected_k_mean: float | None
     oracle: bool
     tainted: bool
-    oracle_of: NotRequired[str]
     fitted: NotRequired[bool]
     verdicts: NotRequired[dict[str, VerdictCounts]]
 
@@ -84,10 +82,8 @@ class Comparison(TypedDict):
 
     ``budget`` are the tokens at which the verdict cuts rankings that differ. ``constant_k`` has metric -> points for
     the ranking of each system, or of one where all have the same ranking. ``metric`` is the one that arms are ranked
-    by, ``whole`` says that a memory fits into what is shown of it, and
-    ``smaller`` which smaller budget to try. What the run folders tell beside the frames is added by the report: these
-    two, the seconds of the work that all arms share,
-    and in ``act`` (label, words to copy).
+    by, and ``whole`` says that a memory fits into what is shown of it. The report adds what only the run folders tell:
+    ``whole``, the seconds of the work that all arms share, and in ``act`` (label, command to copy).
     """
 
     experiment: str
@@ -101,7 +97,6 @@ class Comparison(TypedDict):
     contrasts: list[ContrastResult]
     exploratory: list[ContrastResult]
     noop: list[SameOutputs]
-    answered: bool
     constant_k: dict[str, dict[str, list[CurvePoint]]]
     rule_curves: dict[str, dict[str, list[RulePoint]]]
     missing: list[str]
@@ -109,7 +104,6 @@ class Comparison(TypedDict):
     verdict: Recommendation | None
     metric: str | None
     whole: Whole | None
-    smaller: Smaller | None
     shared_seconds: float
     act: list[list[str]]
 
@@ -128,10 +122,10 @@ def compare(experiment: str, data: str, arms: Mapping[str, ArmResult], contrasts
     """
     step = ALPHA / max(len(contrasts), 1)
     same_outputs = {(arm, other): outputs for arm, other in _pairs(arms, contrasts)
-                    if (outputs := _identical(arms[arm], arms[other])) is not None}
+                    if (outputs := identical(arms[arm], arms[other])) is not None}
     one_ranking = _one_ranking(arms)
     rules = _rules(arms) if one_ranking and not any(is_curve(c.metric) for c in contrasts) else []
-    declared = [row for family in (contrasts, rules) for row in _tested(family, arms, same_outputs, seed)]
+    declared = [row for family in (contrasts, rules) for row in _test_family(family, arms, same_outputs, seed)]
     families = [*contrasts, *rules]
     exploratory = [row for c in _exploratory(arms, families)
                    if (row := _row(arms, c, ALPHA, seed, declared=False))["p"] is not None
@@ -151,18 +145,17 @@ def compare(experiment: str, data: str, arms: Mapping[str, ArmResult], contrasts
         "contrasts": declared, "exploratory": exploratory,
         "noop": [{"arm": a, "comparator": b, "identical": outputs} for (a, b), outputs in same_outputs.items()
                  if outputs],
-        "answered": any(judge_columns(arm.questions.columns) for arm in arms.values()),
         "constant_k": {name: (constant_k or {}).get(name, {}) for name in (systems[:1] if one_ranking else systems)},
         "rule_curves": {name: mean_points(arm.curve) for name, arm in arms.items() if arm.curve is not None},
         "missing": sorted({*missing, *named} - set(arms)), "broken": list(broken),
         "verdict": verdict(candidates(arms), families, _judges(frames), budget),
-        "metric": main_metric(frames, families, _judges(frames), budget), "whole": None, "smaller": None,
+        "metric": main_metric(frames, families, _judges(frames), budget), "whole": None,
         "shared_seconds": 0.0, "act": [],
     })
     return comparison
 
 
-def _tested(contrasts: Sequence[Contrast], arms: Mapping[str, ArmResult],
+def _test_family(contrasts: Sequence[Contrast], arms: Mapping[str, ArmResult],
             same_outputs: Mapping[tuple[str, str], list[str]], seed: int) -> list[ContrastResult]:
     """Return the rows of one family of contrasts, with Holm's correction over it."""
     rows = [_row(arms, c, ALPHA / len(contrasts), seed) for c in contrasts]
@@ -275,10 +268,21 @@ def _exploratory(arms: Mapping[str, ArmResult], contrasts: Sequence[Contrast]) -
             for arm, base, metric in curves + pairs if (arm, base, metric) not in declared]
 
 
-def _identical(one: ArmResult, other: ArmResult) -> list[str] | None:
+def identical(one: ArmResult, other: ArmResult) -> list[str] | None:
+    """Return the outputs, of ``OUTPUTS``, that are the same in two arms; None where an arm's frames are not known.
+
+    Rankings are the same if every rank holds the same unit; scores are not compared. Contexts are the same if they show
+    the same texts in the same order. Where neither arm has a reader, their answers count as the same.
+    """
     if one.ranking is None or other.ranking is None or one.context is None or other.context is None:
         return None
-    return identical(one.ranking, one.context, other.ranking, other.context, one.answers, other.answers)
+    same = {"ranking": same_ranking(one.ranking, other.ranking),
+            "selection": same_rows(one.ranking.filter("selected"), other.ranking.filter("selected"),
+                                   ["question", "unit"]),
+            "context": same_rows(one.context, other.context, ["question", "position", "text_id"]),
+            "answers": one.answers is other.answers is None or one.answers is not None and other.answers is not None
+            and same_rows(one.answers, other.answers, ["question", "sample", "text"])}
+    return [name for name in OUTPUTS if same[name]]
 
 
 def _notes(arms: Mapping[str, ArmResult], tests: int, step: float) -> list[str]:
@@ -292,6 +296,16 @@ def _notes(arms: Mapping[str, ArmResult], tests: int, step: float) -> list[str]:
     if len({tuple(arm.questions["question"].sort()) for arm in arms.values()}) > 1:
         notes.append("Arms were run on different questions: each contrast uses those that both arms have.")
     return notes
+
+
+def compared_metrics(comparison: Comparison) -> set[str]:
+    """Return the metrics that any arm has."""
+    return {name for arm in comparison["arms"].values() for name in arm["metrics"]}
+
+
+def judge_metrics(comparison: Comparison) -> list[str]:
+    """Return the judges' metrics, in alphabetical order, without the costs of answers."""
+    return [m for m in judge_columns(sorted(compared_metrics(comparison))) if not m.endswith("_mean")]
 
 
 def finite(value: Any) -> Any:

@@ -30,32 +30,17 @@ KEPT_RANKS = 200
 """Ranks per question that a run folder keeps; deeper ones are kept only where selected, so they are not compared."""
 
 
-def identical(ranking: pl.DataFrame, context: pl.DataFrame, other_ranking: pl.DataFrame,
-              other_context: pl.DataFrame, answers: pl.DataFrame | None = None,
-              other_answers: pl.DataFrame | None = None) -> list[str]:
-    """Return the outputs, of ``OUTPUTS``, that are the same in two arms.
-
-    Rankings are the same if every rank holds the same unit: unit numbers are compared together with level,
-    session and turns where both frames have them, since two chunkings can give one number to different memories.
-    Scores are not compared. Contexts are the same if they show the same texts in the same order. Where neither arm
-    has a reader, their answers count as the same.
-    """
-    same = {
-        "ranking": same_ranking(ranking, other_ranking),
-        "selection": _same(ranking.filter("selected"), other_ranking.filter("selected"), ["question", "unit"]),
-        "context": _same(context, other_context, ["question", "position", "text_id"]),
-        "answers": answers is None and other_answers is None or answers is not None and other_answers is not None and
-        _same(answers, other_answers, ["question", "sample", "text"])}
-    return [name for name in OUTPUTS if same[name]]
-
-
 def same_ranking(one: pl.DataFrame, other: pl.DataFrame) -> bool:
     """Return whether two rankings have the same unit at every rank that a run folder keeps."""
     kept = pl.col("rank") <= KEPT_RANKS
-    return _same(one.filter(kept), other.filter(kept), ["question", "rank", "unit"])
+    return same_rows(one.filter(kept), other.filter(kept), ["question", "rank", "unit"])
 
 
-def _same(one: pl.DataFrame, other: pl.DataFrame, columns: list[str]) -> bool:
+def same_rows(one: pl.DataFrame, other: pl.DataFrame, columns: list[str]) -> bool:
+    """Return whether two frames have the same rows in these columns, and where both have them in level, session, turns.
+
+    Two chunkings can give one number to different memories. The order of rows does not matter.
+    """
     about = [c for c in ("level", "session", "turns") if c in one.columns and c in other.columns]
     rows, others = (frame.select(*columns, *about).sort(columns[:2]) for frame in (one, other))
     return rows.equals(others)

@@ -15,7 +15,7 @@ import polars as pl
 
 from memlab.errors import MemlabError
 from memlab.evaluate.contrast import Contrast
-from memlab.evaluate.evidence import ANSWER_WORDS, Pieces, within
+from memlab.evaluate.evidence import Pieces, within
 from memlab.evaluate.retrieval import Level, at_level, grain, holders, matrix, scored_evidence, unit_ranks
 from memlab.evaluate.statistics import Values, mean
 from memlab.tables import Tables
@@ -207,8 +207,8 @@ def _pieces(rows: pl.DataFrame, place: pl.DataFrame, units: pl.DataFrame, eviden
 Range = tuple[float, float]
 NAMES = (CONSTANT, BY_CLASS)
 
-METRICS = (value_column("turn"), value_column("session"), ANSWER_WORDS)
-"""What a curve may show, the finest first."""
+METRICS = (value_column("turn"), value_column("session"), "shown/answer_words")
+"""What a curve may show, the finest first; the last is the share of the answer's words that a pack shows."""
 
 
 def is_curve(metric: str) -> bool:

@@ -1,11 +1,4 @@
-"""Evidence and answers: what was shown and its cost, the stage at which evidence is lost, and the scores of answers.
-
-Evidence turns cannot tell whether a pruned turn still holds its evidence. ``answer_words`` counts, for questions whose
-answer is said in their evidence turns word for word, the share of the answer's content words that the context holds.
-Words are compared in the form of the F1 judge (``memlab.text.normalise.locomo_stems``). Words of the question do not
-count: a scorer that looks for them would be paid for finding them. A word may stand in the context by chance, on each
-side of a comparison alike.
-"""
+"""Evidence and answers: what was shown and its cost, the stage at which evidence is lost, and the scores of answers."""
 
 from __future__ import annotations
 
@@ -31,8 +24,6 @@ from memlab.evaluate.retrieval import (
 )
 from memlab.evaluate.statistics import Values
 from memlab.tables import SESSION, Tables, with_text
-from memlab.text.normalise import locomo_stems
-from memlab.text.tokenize import LUCENE_STOP_WORDS
 from memlab.text.transcript import TURN_SEPARATOR, render_turns
 
 
@@ -240,52 +231,9 @@ def judge_columns(columns: list[str]) -> list[str]:
     return [c for c in columns if c.startswith(PREFIX) and c.removeprefix(PREFIX) not in COSTS]
 
 
-ANSWER_WORDS = "shown/answer_words"
-"""The share of the answer's content words that is shown; a column of curves."""
-
-STOP_STEMS = frozenset(stem for word in LUCENE_STOP_WORDS for stem in locomo_stems(word))
-
-
-def wanted_words(tables: Tables) -> pl.DataFrame:
-    """Return (question, word): the content words of each answer that its evidence turns hold completely.
-
-    Only questions that count, whose answer has a word that is neither in the question nor a stop word.
-    """
-    evidence = scored_evidence(tables).drop_nulls("turn")
-    asked = with_text(tables["questions"], tables["texts"]).select("question", "text")
-    answers = asked.join(evidence.select("question").unique(), on="question", how="semi").join(
-        tables["gold"].select("question", "answer"), on="question").drop_nulls("answer")
-    words = [(question, sorted({*locomo_stems(answer)} - {*locomo_stems(text)} - STOP_STEMS))
-             for question, text, answer in answers.sort("question").iter_rows()]
-    wanted = pl.DataFrame(words, schema={"question": pl.Int32, "word": pl.List(pl.String)}, orient="row").explode(
-        "word").drop_nulls()
-    covered = tables["turns"].join(evidence.select(SESSION).unique(), on=SESSION, how="semi")
-    lines = evidence.join(render_turns(covered, tables["texts"]), on=[*SESSION, "turn"])
-    said = lines.select("question", pl.col("display_text").alias("text"))
-    held = held_words(said.with_row_index("row"), wanted).select("question", "word").unique()
-    missing = wanted.join(held, on=["question", "word"], how="anti")
-    return wanted.join(missing, on="question", how="anti")
-
-
-def held_words(shown: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:
-    """Return (row, question, word): the words wanted for the question of each row that its text holds.
-
-    ``shown`` has row, question and text. Each distinct text is split once.
-    """
-    texts = shown.select(pl.col("text").unique(maintain_order=True)).with_row_index("id")
-    split = texts.select("id", pl.col("text").str.to_lowercase().str.extract_all(r"\S+").alias("raw")).explode(
-        "raw").drop_nulls().unique()
-    raw = split.select(pl.col("raw").unique())
-    stemmed = pl.Series("word", [locomo_stems(word) for word in raw["raw"]], pl.List(pl.String))
-    stems = raw.with_columns(stemmed).explode("word").join(wanted.select("word").unique(), on="word", how="semi")
-    holding = split.join(stems, on="raw").select("id", "word").unique()
-    rows = shown.select("row", "question", "text").join(texts, on="text").select("row", "question", "id")
-    return rows.join(holding, on="id").join(wanted, on=["question", "word"]).select("row", "question", "word")
-
-
 @dataclass(frozen=True)
 class Pieces:
-    """Pieces that questions ask for, and the rows of a list that hold them: pieces of evidence, or words of answers.
+    """Pieces of evidence that questions ask for, and the rows of a list that hold them.
 
     row, piece: one row and the number of one piece that it holds. question: (pieces,) the place of each one's question.
     """
@@ -308,19 +256,7 @@ class Pieces:
         held_by, pieces = (np.bincount(self.question, weights, self.questions) for weights in (held, None))
         return held_by.astype(np.float64), pieces.astype(np.float64)
 
-    def share(self, shown: NDArray[np.bool_]) -> Values:
-        """Return for each question the share of its pieces that the shown rows hold, (questions,)."""
-        held, pieces = self.count(shown)
-        return held / pieces
-
     def complete(self, shown: NDArray[np.bool_]) -> Values:
         """Return 1 for each question all of whose pieces are shown, 0 for others, NaN without pieces."""
         held, pieces = self.count(shown)
         return np.where(pieces > 0, (held == pieces).astype(np.float64), np.nan)
-
-
-def answer_words(shown: pl.DataFrame, wanted: pl.DataFrame) -> Pieces:
-    """Return the words of ``wanted`` in ``shown`` (row from 0, question, text); questions are sorted by number."""
-    words = wanted.sort("question", "word").with_row_index("piece")
-    held = held_words(shown, wanted).join(words, on=["question", "word"])
-    return Pieces.of(held, words["question"].rank("dense") - 1, wanted["question"].n_unique())

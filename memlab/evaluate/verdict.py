@@ -65,15 +65,15 @@ def winner(contrasts: Sequence[ContrastResult]) -> RuleVerdict | None:
     winners = sorted(ahead.keys() - beaten, key=lambda arm: (-_largest(rules[arm]), arm))
     if winners:
         first, others = winners[0], [*winners[1:], *sorted(ahead.keys() & beaten)]
-        return RuleVerdict(first, True, _measured(rules[first]), tuple(others))
-    measured = [arm for arm, rows in rules.items() if _measured(rows)]
+        return RuleVerdict(first, True, _with_difference(rules[first]), tuple(others))
+    measured = [arm for arm, rows in rules.items() if _with_difference(rows)]
     if not measured:
         return None
     nearest = max(measured, key=lambda arm: (min(_rank(row) for row in rules[arm]), _largest(rules[arm])))
-    return RuleVerdict(nearest, False, _measured(rules[nearest]))
+    return RuleVerdict(nearest, False, _with_difference(rules[nearest]))
 
 
-def _measured(rows: Sequence[ContrastResult]) -> tuple[ContrastResult, ...]:
+def _with_difference(rows: Sequence[ContrastResult]) -> tuple[ContrastResult, ...]:
     return tuple(row for row in rows if row["difference"] is not None)
 
 
@@ -152,7 +152,7 @@ def verdict(frames: Mapping[str, pl.DataFrame], contrasts: Sequence[Contrast], j
         return None
     preferred = [*dict.fromkeys(c.arm for c in contrasts), DEFAULT]
     beside = {tokens: name for tokens in BUDGETS for level in LEVELS if tokens != budget
-              and metric == within_metric(budget, level) and _defined(frames, name := within_metric(tokens, level))}
+              and metric == within_metric(budget, level) and _all_have(frames, name := within_metric(tokens, level))}
     return {**_standing(frames, metric, preferred),
             "elsewhere": {str(tokens): _standing(frames, name, preferred) for tokens, name in beside.items()}}
 
@@ -206,10 +206,10 @@ def main_metric(frames: Mapping[str, pl.DataFrame], contrasts: Sequence[Contrast
     declared = [own.get(m, m) for m in (*(c.metric for c in contrasts if not is_curve(c.metric)), *judged)
                 if not m.removesuffix("_mean").endswith(COSTS)]
     wanted = [*curves, *declared, *equal] if _same_cost(frames) else [*curves, *equal, *declared]
-    return next((name for name in [*wanted, *own] if _defined(frames, name)), None)
+    return next((name for name in [*wanted, *own] if _all_have(frames, name)), None)
 
 
-def _defined(frames: Mapping[str, pl.DataFrame], metric: str) -> bool:
+def _all_have(frames: Mapping[str, pl.DataFrame], metric: str) -> bool:
     return bool(frames) and all(_mean(frame, metric) is not None for frame in frames.values())
 
 

@@ -1,8 +1,7 @@
-"""Budgets that are too large to tell systems apart: memories that fit whole into them, and smaller ones to try."""
+"""Budgets that a memory fits into whole, so that no system has to choose, and smaller ones to try."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypedDict
 
@@ -35,31 +34,6 @@ class Whole(TypedDict):
     limit: int
     setting: str
     advised: int
-
-
-class Smaller(TypedDict):
-    """The ``limit`` of most selections in ``unit``, its ``setting``, and a smaller value to try."""
-
-    limit: int
-    unit: str
-    setting: str
-    advised: int
-
-
-def smaller(selections: Sequence[Any]) -> Smaller | None:
-    """Return a quarter of the limit that most selections have; None where most have no limit in common.
-
-    >>> smaller([{"is": "memlab.Budget", "tokens": 1000}] * 2)
-    {'limit': 1000, 'unit': 'tokens', 'setting': 'rank.select.tokens', 'advised': 250}
-    """
-    for setting, unit in LIMITS.items():
-        limits = Counter(one[setting] for one in selections
-                         if isinstance(one, Mapping) and type(one.get(setting)) is int and one[setting] > 1)
-        for limit, count in limits.most_common(1):
-            if 2 * count > len(selections):
-                return {"limit": limit, "unit": unit, "setting": f"rank.select.{setting}",
-                        "advised": max(1, round(float(f"{SHARE * limit:.2g}")))}
-    return None
 
 
 def whole(selections: Sequence[Any], memory: Mapping[str, Any]) -> Whole | None:

@@ -9,14 +9,20 @@ import resource
 import subprocess
 import sys
 import time
+from collections.abc import Collection
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
+from memlab.errors import MemlabError
+from memlab.live.results import without_judges
+from memlab.models.protocols import parts
+from memlab.pipeline import Pipeline
 from memlab.runtime.foreign import read_json
 from memlab.runtime.machine import usable_cores
 from memlab.runtime.paths import PACKAGE
+from memlab.stage import learns
 
 COMMIT = "commit.json"
 """A file beside a copy of memlab's source that names the copied commit."""
@@ -24,6 +30,31 @@ COMMIT = "commit.json"
 LIBRARIES = ("memlab", "numpy", "scipy", "polars", "torch", "transformers", "sentence-transformers", "tokenizers",
              "faiss-cpu", "faiss-gpu", "faiss-gpu-cu12", "faiss-gpu-cuvs", "PyStemmer", "hydra-core", "pydantic",
              "wandb", "FlagEmbedding", "lightgbm")
+
+
+@runtime_checkable
+class FitOfRankings(Protocol):
+    """Saved fits, each of one kind of ranking."""
+
+    def fit_of(self, kind: Collection[str]) -> object:
+        """Return the fit of rankings of a kind; raise MemlabError if there is none."""
+
+
+def asking(pipeline: Pipeline, kind: Collection[str]) -> dict[str, Any]:
+    """Return how questions without labels are asked of a pipeline whose rankings are of this kind.
+
+    ``ready`` says that it answers them as it is, or with a fit that memlab ships. ``training`` has, for each stage that
+    is fitted on labels, the arguments of ``memlab train`` and those that load the fit; it is empty where one cannot be
+    saved.
+    """
+    try:
+        for saved in parts(without_judges(pipeline).select, FitOfRankings):
+            saved.fit_of(kind)
+        ready = True
+    except MemlabError:
+        ready = False
+    training = [getattr(stage, "training", ()) for _, stage in pipeline.stages() if learns(stage)]
+    return {"ready": ready, "training": [list(one) for one in training] if all(training) else []}
 
 
 @functools.cache

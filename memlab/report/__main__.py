@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from memlab.errors import MemlabError
 from memlab.report.build import ReportFiles, build
-from memlab.report.console import print_comparison
+from memlab.report.console import print_report
 from memlab.report.export import csv, latex
 from memlab.runtime.files import atomic_write
 from memlab.runtime.help_text import Parser
@@ -35,16 +35,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"--wandb {options.wandb}: give entity/project, such as my-team/memlab")
     folders = sorted({path.parent.parent for path in options.runs.rglob("manifest.json")})
     faults = [] if folders else [str(no_runs(options.runs))]
-    if entity and (missing := _not_ready()):
+    if entity and (missing := _why_not_ready()):
         folders, faults = [], [missing]
     for folder in folders:
         try:
             with enough_memory("report fewer arms: a folder of some of them", str(folder)):
                 report = build(folder, seed=options.seed)
-            print_comparison(report.comparison)
+            print_report(report.view)
             print(f"report: {report.html}")
             for suffix, write in [(".csv", csv)] * options.csv + [(".tex", latex)] * options.latex:
-                atomic_write(path := report.html.with_suffix(suffix), write(report.comparison))
+                atomic_write(path := report.html.with_suffix(suffix), write(report.view))
                 print(f"table: {path}")
             if entity:
                 print(f"W&B report: {_publish(report, entity, project)}")
@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 1 if faults else 0
 
 
-def _not_ready() -> str | None:
+def _why_not_ready() -> str | None:
     """Return what is missing here for a W&B Report, before anything is built or sent; None if nothing is."""
     from memlab.report.wandb_report import client
     from memlab.track.wandb import missing_key
@@ -69,20 +69,18 @@ def _not_ready() -> str | None:
 
 def _publish(report: ReportFiles, entity: str, project: str) -> str:
     """Send the arms that are not in the project yet, then the report over them."""
-    from memlab.harness.results import finished_arms
     from memlab.report.wandb_report import publish
     from memlab.track.record import find_record
     from memlab.track.wandb import sync
 
     folder = report.html.parent
-    arms = finished_arms(folder, report.comparison["arms"]).arms
-    absent = [record for arm in arms if not (record := find_record(arm.folder)).is_online(entity, project)]
+    absent = [record for arm in report.view.arms if not (record := find_record(arm.folder)).is_online(entity, project)]
     failed = [result.folder.name for result in sync(absent, project, entity) if result.where is None]
     if failed:
         names = ", ".join(failed[:5]) + (f" and {len(failed) - 5} more" if len(failed) > 5 else "")
         raise MemlabError(f"{len(failed)} of {len(absent)} arms could not be sent to W&B: {names}",
                           where=str(folder), fix="check wandb login and the network, then run the same line again")
-    return publish(folder, report.comparison, arms, entity, project)
+    return publish(folder, report.view, entity, project)
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ def display_name(path: str, key: str = "", settings: Mapping[str, Any] | None = 
     name = path.rpartition(".")[2]
     if name == "EmptyStage":
         return EMPTY_SLOT
-    choices = _stating().get((key, name), [])
+    choices = _choices_by_class().get((key, name), [])
     gaps = {} if settings is None else {choice: _gap(_complete(choice), settings) for choice in choices}
     best = choices if len(choices) == 1 else [choice for choice, gap in gaps.items() if gap == min(gaps.values())]
     return best[0].rpartition("/")[2] if len(best) == 1 else _words(name)
@@ -81,33 +81,20 @@ def slot_names(arm: ArmRun) -> dict[str, str]:
     return names
 
 
-def oracle_bases(arms: Sequence[ArmRun]) -> dict[str, str]:
-    """Return arm that looks at gold -> the one other arm that differs from it in nothing but the slots that do so."""
-    systems = {arm.name: _slots(arm) for arm in arms
-               if not (arm.oracle or arm.tainted or arm.name.endswith(".twin"))}
-    bases = {}
-    for arm in arms:
-        kept = {slot: spec for slot, spec in _slots(arm).items() if slot not in arm.manifest.get("looks_at_gold", ())}
-        same = [name for name, slots in systems.items() if kept.items() <= slots.items()]
-        if arm.oracle and kept and len(same) == 1:
-            bases[arm.name] = same[0]
-    return bases
-
-
 def _slots(arm: ArmRun) -> dict[str, Any]:
     return {slot: spec for slot, spec in arm.manifest["pipeline"].items() if isinstance(spec, dict)}
 
 
 @cache
-def _stating() -> dict[tuple[str, str], list[str]]:
+def _choices_by_class() -> dict[tuple[str, str], list[str]]:
     """Return (last folder of a slot, class name) -> memlab's choices that state this class, ``rank/select/gap``."""
-    stating: dict[tuple[str, str], list[str]] = defaultdict(list)
+    found: dict[tuple[str, str], list[str]] = defaultdict(list)
     for name, choice in sorted(own_choices(CONF).items()):
         text = (choice.path.read_text(encoding="utf-8") if choice.settings is None else
                 f"{CONFIGURED}: {choice.settings.get(CONFIGURED)}")
         if match := re.search(r"^_target_: *(?:[\w.]*\.)?(\w+) *$", text, re.MULTILINE):
-            stating[name.split("/")[-2], match[1]].append(name)
-    return stating
+            found[name.split("/")[-2], match[1]].append(name)
+    return found
 
 
 @cache
@@ -143,7 +130,8 @@ def _words(name: str) -> str:
     return " ".join(word if word.isupper() else word.lower() for word in words)
 
 
-SHOWN_ELSEWHERE = ("arm", "command", "notes", "reliability", "importances", "constant_k", "told", "looks_at_gold")
+SHOWN_ELSEWHERE = ("arm", "command", "notes", "reliability", "importances", "constant_k", "told", "looks_at_gold",
+                   "overrides", "asking")
 """Parts of a manifest that the report shows in a section of their own."""
 
 SLOT_PREFIX = "pipeline."
@@ -215,24 +203,20 @@ TECHNIQUE = "._target_"
 """Suffix of a setting that is a slot's technique; its value is a display name."""
 
 
-def differing(arms: Sequence[ArmRun]) -> dict[str, dict[str, str]]:
-    """Return setting -> arm -> value for the settings that are not the same in all arms, in the order of config.yaml.
+def by_value(arms: Sequence[ArmRun]) -> dict[str, dict[str, list[str]]]:
+    """Return setting -> value -> the arms that have it, for the settings that are not the same in all arms.
 
-    A setting that an arm does not have is ``EMPTY``.
+    Settings are in the order of config.yaml; arms that lack one are "all others" behind ``EMPTY``.
     """
     rows = transpose({arm.name: flat(with_display_names({
         k: v for k, v in arm.settings.items() if k not in ELSEWHERE + SHARED})) for arm in arms})
-    return {name: row for name, row in rows.items() if len(set(row.values())) > 1}
-
-
-def by_value(arms: Sequence[ArmRun]) -> dict[str, dict[str, list[str]]]:
-    """Return setting -> value -> the arms that have it."""
     settings: dict[str, dict[str, list[str]]] = {}
-    for name, row in differing(arms).items():
-        values: dict[str, list[str]] = settings.setdefault(name.removesuffix(TECHNIQUE), {})
-        for arm, value in row.items():
-            if value != EMPTY:
-                values.setdefault(value, []).append(arm)
-        if EMPTY in row.values():
-            values[EMPTY] = ["all others"]
+    for name, row in rows.items():
+        if len(set(row.values())) > 1:
+            values: dict[str, list[str]] = settings.setdefault(name.removesuffix(TECHNIQUE), {})
+            for arm, value in row.items():
+                if value != EMPTY:
+                    values.setdefault(value, []).append(arm)
+            if EMPTY in row.values():
+                values[EMPTY] = ["all others"]
     return settings

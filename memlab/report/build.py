@@ -17,20 +17,18 @@ from typing import Any, cast
 import polars as pl
 
 from memlab.errors import DiskFault, MemlabError
-from memlab.evaluate.compare import ArmResult, Comparison, VerdictCounts, compare
+from memlab.evaluate.compare import ArmResult, Comparison, VerdictCounts, compare, judge_metrics
 from memlab.evaluate.contrast import Contrast
 from memlab.evaluate.evidence import BUDGET, PREFIX
-from memlab.evaluate.whole import budget, smaller, whole
+from memlab.evaluate.whole import budget, whole
 from memlab.harness.arm import Arm
 from memlab.harness.results import ArmRun, failure_file, finished_arms
 from memlab.judge.accuracy import CALIBRATION_FILE, judge_warnings, remarks
 from memlab.judge.official import OfficialJudge
-from memlab.report import view_model
-from memlab.report.act import act
-from memlab.report.arm_settings import oracle_bases
+from memlab.report.act import commands_to_offer
 from memlab.report.html import page
 from memlab.report.markdown import document
-from memlab.report.sizes import write_table
+from memlab.report.view_model import ReportView
 from memlab.runtime.console import Console
 from memlab.runtime.disk_cache import own_digest
 from memlab.runtime.files import atomic_write, disk_faults, sweep_leftovers
@@ -71,13 +69,6 @@ def up_to_date(folder: Path, digest: str) -> bool:
         (folder / name).is_file() for name in ("report.html", "report.md"))
 
 
-def record_inputs(folder: Path, digest: str) -> None:
-    """Record the inputs of the report in a folder; on a full disk there is no record, and it is built again."""
-    with suppress(DiskFault):
-        sweep_leftovers(folder / RECORD)
-        atomic_write(folder / RECORD, json.dumps({"inputs": digest}) + "\n")
-
-
 def reported_runs(folder: Path) -> dict[str, str]:
     """Return arm -> run folder of the folder's comparison.json, in its order; none where it cannot be read."""
     try:
@@ -108,33 +99,35 @@ def publish(arms: Iterable[Arm], track: Any, contrasts: Sequence[Contrast]) -> l
             digest = inputs_digest(place, contrasts, names, exact)
             if not up_to_date(place, digest):
                 build(place, contrasts=contrasts, expected=names, exact=exact)
-                record_inputs(place, digest)
-                write_table(place)
+                with suppress(DiskFault):  # without a record it is built again
+                    _write(place / RECORD, json.dumps({"inputs": digest}) + "\n")
             comparisons.append(place / "comparison.json")
     return comparisons
 
 
 def show(path: Path, arms: Sequence[Arm], out: Console) -> None:
     """Print a comparison.json and the path of its report."""
-    from memlab.report.console import print_arm, print_comparison
+    from memlab.report.console import print_report
 
     comparison = cast(Comparison, read_json(path))
     names = [a.name for a in arms if a.arms_folder().resolve() == path.parent.resolve()]
-    if len(names) == 1 and names[0] in comparison["arms"]:
-        print_arm(comparison, names[0], out)
-    else:
-        print_comparison(comparison, out)
+    print_report(ReportView(comparison), out, names[0] if len(names) == 1 and names[0] in comparison["arms"] else None)
     out.print(f"report: {path.with_name('report.html')}")
 
 
 @dataclass(frozen=True)
 class ReportFiles:
-    """The files of a report, and the comparison that it shows."""
+    """The files of a report, and what it shows."""
 
-    comparison: Comparison
+    view: ReportView
     json: Path
     html: Path
     markdown: Path
+
+    @property
+    def comparison(self) -> Comparison:
+        """The content of comparison.json."""
+        return self.view.comparison
 
 
 def build(folder: Path, contrasts: Sequence[Contrast] | None = None, expected: Iterable[str] = (),
@@ -159,13 +152,13 @@ def build(folder: Path, contrasts: Sequence[Contrast] | None = None, expected: I
     if runs.other_data:
         names = ", ".join(f"{arm.name} ({arm.manifest['questions']} questions)" for arm in runs.other_data)
         comparison["notes"].insert(0, f"Left out, since they ran with other data settings: {names}.")
-    older = [path.name for path in runs.older]
-    files = ReportFiles(comparison, folder / "comparison.json", folder / "report.html", folder / "report.md")
+    view = ReportView(comparison, runs.arms, [path.name for path in runs.older])
+    files = ReportFiles(view, folder / "comparison.json", folder / "report.html", folder / "report.md")
     _set_aside(files)
     with disk_faults(folder):
         (folder / RECORD).unlink(missing_ok=True)  # who recorded it built another report
-    _write(files.html, page(comparison, runs.arms, older))
-    _write(files.markdown, document(comparison, runs.arms, older))
+    _write(files.html, page(view))
+    _write(files.markdown, document(view))
     _write(files.json, json.dumps(comparison, indent=1, allow_nan=False) + "\n")
     return files
 
@@ -205,18 +198,16 @@ def comparison_of(folder: Path, arms: Sequence[ArmRun], contrasts: Sequence[Cont
         missing=[name for name in expected if name not in results], broken=broken, seed=seed,
         constant_k={arm.name: arm.manifest["constant_k"] for arm in arms},
         budget=budget(arm.manifest["pipeline"] for arm in systems) or BUDGET)
-    for name, base in oracle_bases(arms).items():
-        comparison["arms"][name]["oracle_of"] = base
     for arm in arms:
         comparison["arms"][arm.name]["fitted"] = bool(arm.manifest.get("fitted"))
     selections = [arm.manifest["pipeline"].get("select") for arm in systems]
-    comparison["whole"], comparison["smaller"] = whole(selections, first["haystack"]), smaller(selections)
+    comparison["whole"] = whole(selections, first["haystack"])
     comparison["shared_seconds"] = sum(arm.shared_seconds for arm in arms)
-    comparison["act"] = [list(pair) for pair in act(comparison, arms)]
+    comparison["act"] = [list(pair) for pair in commands_to_offer(comparison, arms)]
     for arm in arms:
         if counts := verdict_counts(arm.verdicts):
             comparison["arms"][arm.name]["verdicts"] = counts
-    judges = [name.removeprefix(PREFIX) for name in view_model.judge_metrics(comparison)]
+    judges = [name.removeprefix(PREFIX) for name in judge_metrics(comparison)]
     comparison["notes"][:0] = judge_warnings(judges, folder.resolve().parents[1] / CALIBRATION_FILE)
     return comparison
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from memlab.evaluate import costs as costing
-from memlab.evaluate.compare import ArmSummary, Comparison
+from memlab.evaluate.compare import ArmSummary, Comparison, judge_metrics
 from memlab.evaluate.costs import COMPLETE, STAGES, Price, latency, per, price_table, spending
 from memlab.harness.results import ArmRun
 from memlab.report.sections import PlainTable
-from memlab.report.view_model import judge_metrics
 from memlab.text.display import EMPTY, format_count, format_number, is_number
 
 

@@ -1,15 +1,13 @@
 """The data of the report's per-question view, small enough to be part of the page.
 
 Arms with the same ranking share it, texts are stored once, and questions on which arms differ come first, so that a
-large benchmark keeps the most useful ones within the budget.
+large benchmark keeps the most useful ones.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import islice
+from functools import lru_cache
 from typing import Any
 
 import polars as pl
@@ -17,9 +15,6 @@ import polars as pl
 from memlab.harness.results import ArmRun
 from memlab.report.sections import packed_reasons
 from memlab.text.display import clean, is_number, one_line
-
-BUDGET = 60_000_000
-"""Bytes of JSON before it is packed: what a phone's browser can hold."""
 
 SHOWN, SIGNALS, CHARACTERS = 20, 8, 320
 """Units per question, signals per unit, characters per text."""
@@ -30,35 +25,23 @@ ANSWER_CHARACTERS = 1_200
 _FIXED = {"question", "unit", "level", "session", "turns", "tokens", "score", "rank", "selected"}
 
 
-def drill_down(arms: Sequence[ArmRun], metrics: Sequence[str], budget: int = BUDGET) -> dict[str, Any]:
-    """Collect the questions with every arm's ranking, evidence, selection and cut, up to ``budget`` bytes of JSON.
+def drill_down(arms: Sequence[ArmRun], metrics: Sequence[str], most: int | None = None) -> dict[str, Any]:
+    """Collect the questions with every arm's ranking, evidence, selection and cut, at most so many of them.
 
     Rankings are shared between arms: an arm's entry has the number of one, and its own selection as a string with a 0
     or 1 for each row. A row is [unit, session, date, tokens, score, gold, text number, signals...]. With learned fusion
     an entry has the reasons of ``memlab.report.sections.packed_reasons``.
     """
     signals = list(dict.fromkeys(c for arm in arms for c in arm.ranking.columns if c not in _FIXED))[:SIGNALS]
-    units = _units(arms, signals)
-    heads = _heads(arms, metrics)
+    units, heads = [_units(arm, signals) for arm in arms], _heads(arms, metrics)
     features, reasons = packed_reasons(arms)
     texts: dict[str, int] = {}
-    out: list[dict[str, Any]] = []
-    spent, left_out = 0, 0
-    for head in sorted(heads, key=lambda h: (not h["differs"], h["q"])):
-        stored = len(texts)
-        entry = {**_entry(head, units, texts), **({"reasons": reasons[head["q"]]} if head["q"] in reasons else {})}
-        size = _bytes(entry) + sum(_bytes(t) + 1 for t in islice(texts, stored, None))
-        if spent + size > budget:
-            for text in list(islice(texts, stored, None)):
-                del texts[text]
-            left_out += 1
-            continue
-        spent += size
-        out.append(entry)
+    kept = sorted(heads, key=lambda head: (not head["differs"], head["q"]))[:most]
+    entries = [_entry(head, units, texts) | ({"reasons": reasons[head["q"]]} if head["q"] in reasons else {})
+               for head in kept]
     return {"arms": [{"name": one_line(a.name), "oracle": a.oracle} for a in arms], "metrics": list(metrics),
             "signals": [one_line(s) for s in signals], "texts": list(texts), "features": features,
-            "questions": sorted(out, key=lambda e: e["q"]), "left_out": left_out,
-            "bytes": spent}
+            "questions": sorted(entries, key=lambda entry: entry["q"]), "left_out": len(heads) - len(entries)}
 
 
 def _heads(arms: Sequence[ArmRun], metrics: Sequence[str]) -> list[dict[str, Any]]:
@@ -96,42 +79,24 @@ def _answers(arm: ArmRun) -> list[tuple[int, str, str]]:
             for question, text in first.select("question", "text").iter_rows()]
 
 
-@dataclass(frozen=True)
-class _ArmUnits:
-    """One arm's top units: question -> rows, best first, and question -> whether each is selected, as 0 and 1."""
-
-    frame: pl.DataFrame
-    rows: dict[int, list[list[Any]]]
-    chosen: dict[int, str]
+Rows = dict[int, list[list[Any]]]
+"""Question -> rows of one arm's top units, best first."""
 
 
-def _units(arms: Sequence[ArmRun], signals: Sequence[str]) -> list[_ArmUnits]:
-    """Read the units of all arms; arms with the same ranking share their row objects."""
-    out: list[_ArmUnits] = []
-    for arm in arms:
-        frame, chosen = _frame(arm, signals)
-        same = next((units for units in out if units.frame.equals(frame)), None)
-        rows: dict[int, list[list[Any]]] = {}
-        if same is None:
-            for question, *row in frame.iter_rows():
-                rows.setdefault(question, []).append(row)
-        out.append(_ArmUnits(frame, same.rows if same else rows, chosen))
-    return out
-
-
-def _frame(arm: ArmRun, signals: Sequence[str]) -> tuple[pl.DataFrame, dict[int, str]]:
+def _units(arm: ArmRun, signals: Sequence[str]) -> tuple[Rows, dict[int, str]]:
+    """Return an arm's top units, and question -> whether each is selected, as 0 and 1."""
     keys, figures = ["question", "rank"], ["tokens", "score", *signals]
     present = [c for c in figures if c in arm.ranking.columns]
     table = (arm.shown.filter(pl.col("rank") <= SHOWN)
              .join(arm.ranking.select(*keys, *present).unique(keys), on=keys, how="left").sort(keys)
              .with_columns(pl.lit(None, pl.Float64).alias(c) for c in figures if c not in present))
-    texts = table["text"].unique().drop_nulls()
-    short = pl.DataFrame({"text": texts, "short": [_trim(t) for t in texts]}, schema=dict.fromkeys(
-        ("text", "short"), pl.String))
-    rows = table.join(short, on="text", how="left", maintain_order="left").select(
-        "question", "unit", "session", pl.col("said_on").dt.strftime("%Y-%m-%d").fill_null(""),
-        pl.col("tokens").cast(pl.Float64).fill_nan(None).round(0), _round("score"),
-        pl.col("gold").fill_null(False).cast(pl.Int8), pl.col("short").fill_null(""), *map(_round, signals))
+    rows: Rows = {}
+    for question, *row in table.select(
+            "question", "unit", "session", pl.col("said_on").dt.strftime("%Y-%m-%d").fill_null(""),
+            pl.col("tokens").cast(pl.Float64).fill_nan(None).round(0), _round("score"),
+            pl.col("gold").fill_null(False).cast(pl.Int8), pl.col("text").fill_null(""),
+            *map(_round, signals)).iter_rows():
+        rows.setdefault(question, []).append(row)
     flags = table.group_by("question").agg(pl.col("selected").fill_null(False).cast(pl.Int8).cast(pl.String).str.join())
     return rows, dict(flags.iter_rows())
 
@@ -141,29 +106,19 @@ def _round(column: str) -> pl.Expr:
     return pl.when(value.is_finite()).then(value.round(3)).alias(column)
 
 
-def _entry(head: dict[str, Any], arms: Sequence[_ArmUnits], texts: dict[str, int]) -> dict[str, Any]:
+def _entry(head: dict[str, Any], arms: Sequence[tuple[Rows, dict[int, str]]], texts: dict[str, int]) -> dict[str, Any]:
     """Add the distinct rankings of a question, and for each arm [number of its ranking, selection]."""
     rankings: list[list[list[Any]]] = []
-    place: dict[int, int] = {}
     which: list[list[Any] | None] = []
-    for units in arms:
-        rows = units.rows.get(head["q"])
-        if rows is None:
-            which.append(None)
-            continue
-        if id(rows) not in place:
-            numbered = [[*row[:6], texts.setdefault(row[6], len(texts)), *row[7:]] for row in rows]
-            if numbered not in rankings:
-                rankings.append(numbered)
-            place[id(rows)] = rankings.index(numbered)
-        which.append([place[id(rows)], units.chosen[head["q"]]])
+    for units, selected in arms:
+        rows = [[*row[:6], texts.setdefault(_trim(row[6]), len(texts)), *row[7:]] for row in units.get(head["q"], ())]
+        if rows and rows not in rankings:
+            rankings.append(rows)
+        which.append([rankings.index(rows), selected[head["q"]]] if rows else None)
     return {**head, "rankings": rankings, "which": which}
 
 
-def _bytes(value: Any) -> int:
-    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace"))
-
-
+@lru_cache(maxsize=100_000)
 def _trim(text: str) -> str:
     text = clean(text).strip()
     return text if len(text) <= CHARACTERS else text[: CHARACTERS - 1].rstrip() + "…"

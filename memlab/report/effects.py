@@ -1,13 +1,11 @@
-"""Contrasts as lines with small bars on common scales, and a report's title and statistical terms in words."""
+"""Contrasts as small bars on common scales, and the statistical terms of a report in words."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memlab.evaluate.compare import Comparison
 from memlab.report import units
-from memlab.report.opening import Opening
 from memlab.report.view_model import ContrastRow
 
 TERMS = (
@@ -60,16 +58,3 @@ def bars(rows: Sequence[ContrastRow]) -> list[Bar | None]:
         ends = (difference if end is None else end for end in (c["low"], c["high"]))
         out.append(Bar(*(round(100 * (value - low) / (high - low), 2) for value in (difference, *ends, 0.0))))
     return out
-
-
-def pairing(comparison: Comparison) -> str:
-    """Return in words how the arms are compared."""
-    groups = comparison["groups"]
-    return "paired by question" + (f" in {groups:,} independent groups" if groups < comparison["scored"] else "")
-
-
-def title(comparison: Comparison, opening: Opening) -> str:
-    """Return the question of the experiment, or else one made of what was compared."""
-    arms = [name for name in comparison["arms"] if not name.endswith(".twin")]
-    return opening.question or (f"What does {arms[0]} find in {comparison['data']}?" if len(arms) == 1 else
-                                f"Which of {len(arms)} arms finds the evidence in {comparison['data']}?")

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from memlab.evaluate.compare import Comparison
 from memlab.evaluate.curves import CurvePoint
 from memlab.evaluate.summary import calibration_error, complete_bins
-from memlab.harness.results import ArmRun
 from memlab.report import units
 from memlab.report.opening import Opening
 from memlab.report.plot import Axis, Mark, Point, Polyline, around, plot
+from memlab.report.view_model import ReportView
 from memlab.text.display import format_count, format_number, is_number
 
 WIDE, NARROW = (1100, 440), (390, 380)
@@ -31,17 +29,17 @@ class Chart:
     narrow: str
 
 
-def evidence_against_tokens(comparison: Comparison, opening: Opening) -> Chart | None:
+def evidence_against_tokens(view: ReportView) -> Chart | None:
     """Draw what arms show against mean context tokens: arms as points, constant K and each rule's settings as lines.
 
     The winner and what it was compared with are coloured. The line of constant K is that of the one ranking that all
     arms share, in all reports. None without tokens or the metric.
     """
-    metric = drawn_metric(opening)
-    marks = _marks(comparison, opening, metric)
+    opening, metric = view.opening, drawn_metric(view.opening)
+    marks = _marks(view, metric)
     if not marks:
         return None
-    curves = _curves(comparison, opening, metric)
+    curves = _curves(view, metric)
     points = [(mark.x, mark.y) for mark in marks]
     if len(set(points)) <= FEW:
         reach = 2 * max(x for x, _ in points)
@@ -68,16 +66,16 @@ def _figure(value: float, span: float) -> str:
     return f"{value:.2f}" if span >= 0.05 else f"{value:.3f}"
 
 
-def _marks(comparison: Comparison, opening: Opening, metric: str) -> list[Mark]:
+def _marks(view: ReportView, metric: str) -> list[Mark]:
     marks = []
-    for name, arm in comparison["arms"].items():
+    for name, arm in view.comparison["arms"].items():
         estimate, tokens = arm["metrics"].get(metric), arm["tokens_mean"]
         if estimate is None or tokens is None:
             continue
         gold = arm["oracle"] or arm["tainted"]
         words = f"{units.write(metric, estimate['value'])} at {format_count(tokens)} tokens"
         marks.append(Mark(f"{name} (looks at gold)" if arm["oracle"] else name, tokens, estimate["value"],
-                          estimate["low"], estimate["high"], words, "" if gold else _role(name, opening), gold))
+                          estimate["low"], estimate["high"], words, "" if gold else _role(name, view.opening), gold))
     return [replace(marks[0], role="winner")] if len(marks) == 1 else marks
 
 
@@ -85,15 +83,15 @@ def _role(name: str, opening: Opening) -> str:
     return "winner" if name == opening.winner else "comparator" if name == opening.comparator else ""
 
 
-def constant_k(comparison: Comparison, opening: Opening) -> dict[str, list[CurvePoint]]:
+def constant_k(view: ReportView) -> dict[str, list[CurvePoint]]:
     """Return arm -> what its ranking holds at each constant K, in the metric of the picture.
 
     "" is the one ranking that all arms share. Where rankings differ, they are those of the winner and of the arm that
     it was compared with.
     """
-    lines, metric = comparison["constant_k"], drawn_metric(opening)
+    lines, metric = view.comparison["constant_k"], drawn_metric(view.opening)
     found = dict(zip([""], lines.values())) if len(lines) == 1 else {
-        name: lines[name] for name in (opening.winner, opening.comparator) if name in lines}
+        name: lines[name] for name in (view.opening.winner, view.opening.comparator) if name in lines}
     return {name: points[metric] for name, points in found.items() if metric in points}
 
 
@@ -102,36 +100,36 @@ def drawn_metric(opening: Opening) -> str:
     return re.sub(r"^within_\d+/", "selected/", units.base(opening.metric or ""))
 
 
-def _curves(comparison: Comparison, opening: Opening, metric: str) -> list[Polyline]:
-    curves = []
-    for name, drawn in constant_k(comparison, opening).items():
+def _curves(view: ReportView, metric: str) -> list[Polyline]:
+    opening, curves = view.opening, []
+    for name, drawn in constant_k(view).items():
         points = [(p["tokens"], p["value"]) for p in drawn if p["value"] is not None]
         label = f"{name}, constant K" if name else "constant K"
         twin = opening.winner and opening.comparator == f"{opening.winner}.twin"
         role = _role(name, opening) if name else "comparator" if twin else ""
         curves += [Polyline(label, points, role, named=True)] if points else []
-    for name, rule in comparison["rule_curves"].items():
+    for name, rule in view.comparison["rule_curves"].items():
         line: list[Point] = [(p["tokens"], p["value"]) for p in rule.get(metric, [])]
         if line:
             curves.append(Polyline(f"{name}, all settings", line, _role(name, opening), dashed=True))
     return curves
 
 
-def reliability(arms: Sequence[ArmRun], opening: Opening) -> str | None:
+def reliability(view: ReportView) -> str | None:
     """Draw estimated against observed probability, one line per arm that fitted one; None when no arm did.
 
     The arms' expected calibration errors are in their names. Read from ``reliability`` in the manifest: a list of bins
     {"estimated", "observed", "n"}.
     """
     lines, marks = [], []
-    for arm in arms:
+    for arm in view.arms:
         bins = complete_bins(arm.manifest["reliability"])
         error = calibration_error(bins)
         if error is None:
             continue
         points = [(float(b["estimated"]), float(b["observed"])) for b in bins]
         name = f"{arm.name}, error {format_number(error)}"
-        lines.append(Polyline(name, points, _role(arm.name, opening), named=True))
+        lines.append(Polyline(name, points, _role(arm.name, view.opening), named=True))
         marks += [Mark("", x, y, words=f"{arm.name}: estimated {x:.2f}, observed {y:.2f}"
                        + (f", n = {b['n']:,}" if is_number(b.get("n")) else "")) for b, (x, y) in zip(bins, points)]
     if not lines:

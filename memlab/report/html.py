@@ -10,25 +10,13 @@ import base64
 import gzip
 import json
 import re
-from collections.abc import Sequence
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
-from memlab.evaluate.compare import Comparison, finite
+from memlab.evaluate.compare import finite
 from memlab.evaluate.verbalise import opponent
-from memlab.harness.results import ArmRun
-from memlab.report import (
-    arm_settings,
-    details,
-    differing,
-    drill_down,
-    effects,
-    figures,
-    sections,
-    units,
-    view_model,
-)
-from memlab.report.opening import opening
+from memlab.report import arm_settings, drill_down, effects, figures, units
+from memlab.report.view_model import ReportView
 from memlab.text.display import clean, one_line, replace_surrogates
 
 
@@ -56,32 +44,17 @@ TALL = 20
 """Rows from which on the arms table scrolls under its head."""
 
 
-def page(comparison: Comparison, arms: Sequence[ArmRun], older: Sequence[str] = ()) -> str:
-    """Render the whole report; ``arms`` are the finished runs of the comparison, in its order.
-
-    ``older`` names run folders of the same arms that the comparison does not use.
-    """
-    found = opening(comparison)
-    table = view_model.arms_table(comparison, found)
-    columns = view_model.metric_columns(comparison, found.metric)
-    pair = differing.pair(comparison, found)
-    declared, exploratory = (view_model.contrast_rows(comparison, kind) for kind in ("contrasts", "exploratory"))
-    shared, differ = arm_settings.manifests(arms)
+def page(view: ReportView) -> str:
+    """Render the whole report."""
+    shared, differ = view.manifests
     return _environment().get_template("report.html.j2").render(
-        c=comparison, opening=found, title=effects.title(comparison, found),
-        before_after=_around(found.sentence, found.winner), table=table, tall=TALL,
-        chart=figures.evidence_against_tokens(comparison, found), label=units.label, pair=pair,
-        questions=differing.questions(arms, pair) if pair else [], listed=LISTED,
-        declared=declared, exploratory=exploratory, bars=effects.bars, opponent=opponent, terms=effects.TERMS,
-        pairing=effects.pairing(comparison), compared=view_model.compared_arms(comparison),
-        notices=view_model.notices(comparison), notes=view_model.notes(comparison),
-        types=sections.type_tables(arms, columns), details=details.details(comparison, arms),
-        reliability=figures.reliability(arms, found), settings=arm_settings.by_value(arms), shared=shared,
-        differing=differ,
-        commands=arm_settings.commands(arms), older=older,
-        configs=[(arm.name, arm.folder.name, arm.config) for arm in arms],
-        drill_data=_questions(arms, columns, pair), css=_raw(_template("design.css") + _template("report.css")),
-        script=_raw(_template("report.js")), drill_script=_raw(_template("questions.js")), raw=_raw)
+        view=view, c=view.comparison, opening=view.opening, table=view.table, pair=view.pair, questions=view.differing,
+        before_after=_around(view.opening.sentence, view.opening.winner), tall=TALL, listed=LISTED,
+        chart=figures.evidence_against_tokens(view), reliability=figures.reliability(view), label=units.label,
+        bars=effects.bars, terms=effects.TERMS, opponent=opponent, shared=shared, differing=differ,
+        commands=arm_settings.commands(view.arms), drill_data=_questions(view),
+        css=_raw(_template("design.css") + _template("report.css")), script=_raw(_template("report.js")),
+        drill_script=_raw(_template("questions.js")), raw=_raw)
 
 
 def _around(sentence: str, name: str | None) -> tuple[str, str, str]:
@@ -95,25 +68,22 @@ def _around(sentence: str, name: str | None) -> tuple[str, str, str]:
     return (sentence[:match.start()], match[0], sentence[match.end():]) if match else (sentence, "", "")
 
 
-def _questions(arms: Sequence[ArmRun], columns: Sequence[str], pair: differing.ArmPair | None) -> str:
+def _questions(view: ReportView) -> str:
     """Return the packed data of the questions, of fewer of them where all would take more than ``QUESTIONS``."""
-    budget = drill_down.BUDGET
-    first, second = (one_line(pair.arm), one_line(pair.other)) if pair else ("", "")
+    first, second = (one_line(view.pair.arm), one_line(view.pair.other)) if view.pair else ("", "")
+    more = {"first": first, "second": second, "labels": [units.label(metric) for metric in view.columns]}
+    most: int | None = None
     while True:
-        data = drill_down.drill_down(arms, columns, budget)
-        packed = pack(_json({**data, "first": first, "second": second, "labels": [units.label(m) for m in columns]}))
-        if len(packed) <= QUESTIONS:
+        data = drill_down.drill_down(view.arms, view.columns, most)
+        packed = pack(_json(data | more))
+        if len(packed) <= QUESTIONS or not data["questions"]:
             return packed
-        budget = int(min(budget, data["bytes"]) * QUESTIONS / len(packed) * 0.98)
+        most = int(len(data["questions"]) * QUESTIONS / len(packed) * 0.98)
 
 
 def _json(value: Any) -> str:
     """Return JSON without NaN or infinity, which become null, and without halves of characters."""
-    write = partial(json.dumps, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    try:
-        text = write(value)
-    except ValueError:  # NaN or infinity; replacing them in every case would take a third of the page's time
-        text = write(finite(value))
+    text = json.dumps(finite(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return replace_surrogates(text)
 
 

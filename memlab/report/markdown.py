@@ -1,17 +1,17 @@
-"""The report as Markdown: the same figures in tables, for a terminal, a diff or a pull request."""
+"""The report as Markdown, whole for a diff or a pull request, and its summary for a terminal or a notebook."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
 
-from memlab.evaluate.compare import Comparison
+from memlab.evaluate.compare import judge_metrics
 from memlab.evaluate.curves import CurvePoint
 from memlab.evaluate.summary import calibration_error
-from memlab.harness.results import ArmRun
-from memlab.report import arm_settings, details, differing, effects, figures, sections, units, view_model
-from memlab.report.opening import Opening, opening
-from memlab.text.display import clean, format_count, format_number, one_line
+from memlab.report import arm_settings, effects, figures, sections, units
+from memlab.report.arms_table import ALONE, verdict_badges
+from memlab.report.view_model import ContrastRow, ReportView
+from memlab.text.display import clean, format_count, format_duration, format_interval, format_number, one_line, plural
 
 LISTED = 25
 """Differing questions that are named; all of them lie in questions.parquet."""
@@ -51,62 +51,85 @@ def plain(one: sections.PlainTable) -> str:
     """Return a table of texts with its caption and remark."""
     body = table([escape(name) for name in one.head], [[escape(cell) for cell in row] for row in one.rows],
                  one.numbers_from)
-    return "\n\n".join(part for part in (f"{escape(one.caption)}:", body.strip("\n"), escape(one.remark)) if part)
+    return join(f"{escape(one.caption)}:", body, escape(one.remark))
 
 
-def document(comparison: Comparison, arms: Sequence[ArmRun], older: Sequence[str] = ()) -> str:
+def join(*parts: str) -> str:
+    """Join the blocks that are not empty by blank lines."""
+    return "\n\n".join(part.strip("\n") for part in parts if part)
+
+
+def bullets(texts: Iterable[str]) -> str:
+    """Return a list."""
+    return "\n".join(f"* {text}" for text in texts)
+
+
+def document(view: ReportView) -> str:
     """Render the report; it has the order of the HTML page, and figures in place of the charts."""
-    found = opening(comparison)
-    chosen = differing.pair(comparison, found)
-    columns = view_model.metric_columns(comparison, found.metric)
-    parts = [f"# {escape(effects.title(comparison, found))}",
-             f"{escape(comparison['experiment'])} on {escape(comparison['data'])}. {escape(found.data)}",
-             "## Verdict", _verdict(comparison, found)]
-    drawn = figures.drawn_metric(found)
-    if curves := figures.constant_k(comparison, found):
+    parts = [f"# {escape(view.title)}", _data(view), "## Verdict", _verdict(view)]
+    drawn = figures.drawn_metric(view.opening)
+    if curves := figures.constant_k(view):
         parts += ["## Evidence against tokens", *(text for name, curve in curves.items() for text in (
             f"What a constant K shows{' of the ranking of ' * bool(name)}{escape(name)}, on {code(drawn)}:",
             _curve(drawn, curve)))]
-    parts += ["## All arms", _arms(comparison, found)]
-    if chosen and (differ := _questions(arms, chosen)):
-        parts += ["## Where they differ", differ]
-    declared, exploratory = (view_model.contrast_rows(comparison, kind) for kind in ("contrasts", "exploratory"))
-    if declared or exploratory:
-        parts += ["## Contrasts", "\n".join(f"* **{escape(row.words)}**" for row in declared)
+    parts += ["## All arms", _arms(view)]
+    if view.differing:
+        parts += ["## Where they differ", _questions(view)]
+    if view.declared or view.exploratory:
+        parts += ["## Contrasts", bullets(f"**{escape(row.words)}**" for row in view.declared)
                   or "No contrast was declared: every difference below is exploratory."]
-    if exploratory:
+    if view.exploratory:
         parts += ["### Exploratory, where any question differs (no correction: to be confirmed elsewhere)",
-                  _contrasts(exploratory)]
-    if kinds := sections.type_tables(arms, columns):
-        parts += ["## By question type", *map(_types, kinds)]
-    if bins := [(arm.name, b) for arm in arms for b in arm.manifest["reliability"]]:
-        errors = [(arm.name, calibration_error(arm.manifest["reliability"])) for arm in arms]
+                  _contrasts(view.exploratory)]
+    if view.types:
+        parts += ["## By question type", *map(_types, view.types)]
+    if bins := [(arm.name, b) for arm in view.arms for b in arm.manifest["reliability"]]:
+        errors = [(arm.name, calibration_error(arm.manifest["reliability"])) for arm in view.arms]
         parts += ["## Reliability of learned estimates", "Expected calibration error: " + ", ".join(
             f"{escape(name)} {format_number(error)}" for name, error in errors if error is not None) + ".", table(
             ["arm", "estimated", "observed", "n"],
             [[escape(name), *(format_number(b.get(key)) for key in ("estimated", "observed", "n"))]
              for name, b in bins])]
-    for section in details.details(comparison, arms):
+    for section in view.sections:
         parts += [f"## {section.title}", *map(plain, section.tables), escape(section.hint)]
-    if by_value := arm_settings.by_value(arms):
+    if view.settings:
         parts += ["## Settings", "Those in which the arms differ:", table(
             ["setting", "value", "arms that have it"],
-            [[code(name), escape(value), escape(", ".join(names))] for name, row in by_value.items()
+            [[code(name), escape(value), escape(", ".join(names))] for name, row in view.settings.items()
              for value, names in row.items()], 3)]
-    notes = [f"* {escape(note)}" for note in view_model.notes(comparison)]
-    parts += ["## Statistics", f"{effects.pairing(comparison).capitalize()}.",
-              _contrasts(declared) if declared else "",
-              "\n".join(f"* **{term}**: {meaning}" for term, meaning in effects.TERMS),
-              "\n".join(notes), "## Provenance", _provenance(arms, older)]
-    return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
+    parts += ["## Statistics", f"{view.pairing.capitalize()}.", _contrasts(view.declared) if view.declared else "",
+              bullets(f"**{term}**: {meaning}" for term, meaning in effects.TERMS),
+              bullets(map(escape, view.comparison["notes"])), "## Provenance", _provenance(view)]
+    return join(*parts) + "\n"
 
 
-def _verdict(comparison: Comparison, found: Opening) -> str:
-    quotes = [f"> **{heading}:** {escape(sentence)}" for heading, sentence in view_model.notices(comparison)]
-    act = [f"{escape(label)}\n\n{_code_block(text)}" for label, text in found.act]
-    blocks = [f"**{escape(found.sentence)}**" if found.sentence else "",
-              "\n".join(f"* {escape(sentence)}" for sentence in found.sure), *act, "\n>\n".join(quotes)]
-    return "\n\n".join(block for block in blocks if block)
+def summary(view: ReportView, arm: str | None = None) -> str:
+    """Return what a terminal shows below the verdict: the arms, or one arm's figures, the contrasts and the notes."""
+    seconds = view.comparison["shared_seconds"]
+    return join(
+        _data(view), _figures(view, arm) if arm else _few_columns(view),
+        f"Data, models and indexes, made once for all arms: {format_duration(seconds)}" if seconds >= 1 else "",
+        bullets(escape(row.words) for row in view.declared), _notices(view),
+        bullets(map(escape, view.comparison["notes"])))
+
+
+def _data(view: ReportView) -> str:
+    return f"{escape(view.comparison['experiment'])} on {escape(view.opening.data)}."
+
+
+def sure(view: ReportView) -> str:
+    """Return how sure the verdict is."""
+    return bullets(map(escape, view.opening.sure))
+
+
+def _verdict(view: ReportView) -> str:
+    sentence = view.opening.sentence
+    commands = [f"{escape(label)}\n\n{_code_block(text)}" for label, text in view.opening.act]
+    return join(f"**{escape(sentence)}**" if sentence else "", sure(view), *commands, _notices(view))
+
+
+def _notices(view: ReportView) -> str:
+    return "\n>\n".join(f"> **{heading}:** {escape(sentence)}" for heading, sentence in view.notices)
 
 
 def _code_block(text: str) -> str:
@@ -120,28 +143,57 @@ def _code_block(text: str) -> str:
     return "\n".join([fence, *lines, fence])
 
 
-def _contrasts(rows: Sequence[view_model.ContrastRow]) -> str:
+def _contrasts(rows: Sequence[ContrastRow]) -> str:
     return table(["arm", "against", "metric", *(name for name, _ in rows[0].facts)],
                  [[escape(r.result["arm"]), escape(r.result["comparator"]), code(r.result["metric"]),
                    *(escape(v) for _, v in r.facts)] for r in rows], 3)
 
 
-def _arms(comparison: Comparison, found: Opening) -> str:
-    arms, body = view_model.arms_table(comparison, found), []
+def _arms(view: ReportView) -> str:
     roles = {"winner": "winner", "comparator": "compared with"}
-    for row in arms.rows:
+    rows = []
+    for row in view.table.rows:
         badges = [*([roles[row.role]] if row.role in roles else []), *row.badges]
         name = (f"**{escape(row.name)}**" if row.role == "winner" else escape(row.name)) + "".join(
             f" ({escape(b)})" for b in badges)
-        body.append([name, *("".join(sign for sign, _ in c.marks) + " " * bool(c.marks) + c.text
+        rows.append([name, *("".join(sign for sign, _ in c.marks) + " " * bool(c.marks) + c.text
                              + (f" ({c.detail})" if c.detail else "") for c in row.cells)])
     legend = ("In brackets the 95 % interval. ▲ ▼ higher or lower in a declared contrast (corrected p &lt; .05), "
               "△ ▽ in another, before any correction: a hint alone. "
               "Tokens and K are means per question; time is that of the arm's own stages.")
-    if compared := view_model.compared_arms(comparison):
-        legend += f" Compared: {escape(compared)}."
-    head = ["arm", *(code(name) if "/" in name else name for name, _ in arms.heads)]
-    return "\n".join([table(head, body), *([escape(arms.same) + "\n"] if arms.same else []), legend])
+    head = ["arm", *(code(name) if "/" in name else name for name, _ in view.table.heads)]
+    return "\n".join([table(head, rows), *([escape(view.table.same) + "\n"] if view.table.same else []), legend])
+
+
+def _few_columns(view: ReportView) -> str:
+    """Return the arms with the verdict's metric, tokens, K and time: what fits beside the names on a terminal."""
+    first, rows = view.columns[:1], []
+    for row in view.rows:
+        shown = row.cells[:len(first)] + row.cells[len(view.columns):]
+        name = f"{'▸ ' if row.role == 'winner' else ''}{escape(row.name)}"
+        rows.append([name + "".join(f" ({escape(badge)})" for badge in row.badges),
+                     *(cell.text + (f" ({cell.detail})" if cell.detail else "") for cell in shown)])
+    named = [f"{escape(units.label(metric))} ({code(metric)})" for metric in first]
+    others = f"{plural(len(view.columns) - 1, 'more metric')} in the report" if len(view.columns) > 1 else ""
+    return join(table(["arm", *map(units.label, first), "tokens", "K", "time"], rows),
+                "; ".join([*named, *filter(None, [others])]) + ("." if named or others else ""))
+
+
+def _figures(view: ReportView, name: str) -> str:
+    """Return one arm's figures, a line each."""
+    arm = view.comparison["arms"][name]
+    judges = [metric for metric in judge_metrics(view.comparison) if metric in arm["metrics"]]
+    costs = ("answer/prompt_tokens_mean", "answer/completion_tokens_mean") if judges else ()
+    rows = []
+    for metric in [*judges, *ALONE, "context/tokens_mean", "selected/k_mean", *costs]:
+        if estimate := arm["metrics"].get(metric):
+            write = format_count if metric.endswith("_mean") else format_number
+            interval = format_interval(estimate["low"], estimate["high"], write)
+            rows.append([code(metric), write(estimate["value"]), interval])
+    rows.append(["time", format_duration(arm["seconds"]), ""])
+    others = len(view.comparison["arms"]) - 1
+    return join(table([escape(name), "", "95 % interval"], rows), bullets(map(escape, verdict_badges(arm))),
+                f"Beside it in the report: {plural(others, 'other arm')}." if others else "")
 
 
 def _types(types: sections.TypeTable) -> str:
@@ -155,26 +207,24 @@ def _curve(metric: str, points: Sequence[CurvePoint]) -> str:
     return table(["K", "tokens", "value"], rows, 0)
 
 
-def _questions(arms: Sequence[ArmRun], chosen: differing.ArmPair) -> str:
-    found = differing.questions(arms, chosen)
-    if not found:
-        return ""
+def _questions(view: ReportView) -> str:
+    found, pair = view.differing, view.pair
+    assert pair is not None
     rest = f" (the first {LISTED} of {len(found)})" if len(found) > LISTED else ""
-    title = f"{escape(chosen.arm)} and {escape(chosen.other)} on {code(chosen.metric)}{rest}:"
+    title = f"{escape(pair.arm)} and {escape(pair.other)} on {code(pair.metric)}{rest}:"
     rows = [[str(r.question), escape(r.kind), escape(r.text[:300]), escape(r.answer[:200]), r.one, r.two]
             for r in found[:LISTED]]
-    head = ["question", "type", "text", "gold answer", escape(chosen.arm), escape(chosen.other)]
-    return title + "\n\n" + table(head, rows, 4)
+    head = ["question", "type", "text", "gold answer", escape(pair.arm), escape(pair.other)]
+    return join(title, table(head, rows, 4))
 
 
-def _provenance(arms: Sequence[ArmRun], older: Sequence[str]) -> str:
-    shared, differing = arm_settings.manifests(arms)
-    parts = [f"Made by {', '.join(map(code, lines))}.\n" for lines in [arm_settings.commands(arms)] if lines]
-    parts.append(table(["shared by all arms", ""], [[code(k), escape(v)] for k, v in shared.items()], 2))
-    if differing:
-        parts.append(table(["differing", *(escape(a.name) for a in arms)],
-                           [[code(k), *map(escape, v.values())] for k, v in differing.items()]))
-    parts.append(table(["arm", "folder"], [[escape(a.name), code(a.folder.name)] for a in arms], 2))
-    if older:
-        parts.append("Older runs of the same arms, not used: " + ", ".join(map(code, older)) + ".")
-    return "\n".join(parts)
+def _provenance(view: ReportView) -> str:
+    shared, differing = view.manifests
+    commands = arm_settings.commands(view.arms)
+    return join(
+        f"Made by {', '.join(map(code, commands))}." if commands else "",
+        table(["shared by all arms", ""], [[code(k), escape(v)] for k, v in shared.items()], 2),
+        table(["differing", *(escape(arm.name) for arm in view.arms)],
+              [[code(k), *map(escape, v.values())] for k, v in differing.items()]) if differing else "",
+        table(["arm", "folder"], [[escape(arm.name), code(arm.folder.name)] for arm in view.arms], 2),
+        f"Older runs of the same arms, not used: {', '.join(map(code, view.older))}." if view.older else "")

@@ -13,8 +13,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import polars as pl
@@ -23,47 +24,33 @@ from memlab.errors import MemlabError, did_you_mean
 from memlab.evaluate.compare import Comparison
 from memlab.evaluate.contrast import Contrast
 from memlab.harness.results import ArmRun, finished_arms, read_arm
-from memlab.report import view_model
+from memlab.report.arms_table import ALONE
 from memlab.report.build import comparison_of, declared_contrasts
-from memlab.report.console import print_comparison
+from memlab.report.console import print_report
 from memlab.report.export import latex
-from memlab.report.opening import opening
-from memlab.text.display import format_number, html_table, paragraphs, plural
+from memlab.report.markdown import escape, join, summary
+from memlab.report.view_model import ReportView
+from memlab.text.display import format_number, html_table, plural
 
 
-@dataclass(frozen=True, repr=False)
-class FinishedRuns(Mapping[str, ArmRun]):
+class FinishedRuns(dict[str, ArmRun]):
     """The finished runs of one or more arms, by the arm's name."""
 
-    runs: tuple[ArmRun, ...]
-
-    def __getitem__(self, name: str) -> ArmRun:
-        for run in self.runs:
-            if run.name == name:
-                return run
+    def __missing__(self, name: str) -> ArmRun:
         raise MemlabError(f"there is no finished run of the arm '{name}'", fix=did_you_mean(name, self))
-
-    def __iter__(self) -> Iterator[str]:
-        return (run.name for run in self.runs)
-
-    def __len__(self) -> int:
-        return len(self.runs)
-
-    def __contains__(self, name: object) -> bool:
-        return any(run.name == name for run in self.runs)
 
     def table(self, metrics: Sequence[str] = ()) -> pl.DataFrame:
         """Return one row per arm with these metrics of metrics.json; by default the retrieval metrics, tokens and K.
 
         Raises MemlabError for a metric that no run has.
         """
-        present = {name for run in self.runs for name in run.metrics}
+        present = {name for run in self.values() for name in run.metrics}
         unknown = [name for name in metrics if name not in present]
         if unknown:
             raise MemlabError(f"no run has the metric '{unknown[0]}'", fix=did_you_mean(unknown[0], present))
-        usual = [name for name in (*view_model.ALONE, "context/tokens_mean", "selected/k_mean") if name in present]
+        usual = [name for name in (*ALONE, "context/tokens_mean", "selected/k_mean") if name in present]
         return pl.DataFrame([{"arm": run.name, **{name: run.metrics.get(name) for name in metrics or usual}}
-                             for run in self.runs])
+                             for run in self.values()])
 
     def __repr__(self) -> str:
         names = ", ".join(self)
@@ -81,10 +68,14 @@ class ComparedRuns:
 
     comparison: Comparison
 
+    @cached_property
+    def _view(self) -> ReportView:
+        return ReportView(self.comparison)
+
     @property
     def verdict(self) -> list[str]:
         """The verdict in sentences: which arm to use, how surely, and what could not be shown."""
-        found = opening(self.comparison)
+        found = self._view.opening
         return [found.sentence, *found.sure] if found.sentence else list(found.sure)
 
     def table(self) -> pl.DataFrame:
@@ -105,22 +96,20 @@ class ComparedRuns:
 
     def to_latex(self) -> str:
         """Return the table of arms as LaTeX, with 95 % intervals in brackets."""
-        return latex(self.comparison)
+        return latex(self._view)
 
     def __repr__(self) -> str:
         from memlab.runtime.console import Console
 
         out = io.StringIO()
-        print_comparison(self.comparison, Console(file=out, width=110, no_color=True, highlight=False))
+        print_report(self._view, Console(file=out, width=110, no_color=True, highlight=False))
         return out.getvalue().rstrip()
 
     def _repr_html_(self) -> str:
-        arms = view_model.arms_table(self.comparison, opening(self.comparison))
-        rows = [[row.name, *(f"{cell.text} ({cell.detail})" if cell.detail else cell.text for cell in row.cells)]
-                for row in arms.rows]
-        title = f"{self.comparison['experiment']} on {self.comparison['data']}"
-        return html_table(["arm", *(name for name, _ in arms.heads)], rows, title) + paragraphs(
-            [*self.verdict, *(row["words"] for row in self.comparison["contrasts"])])
+        from markdown_it import MarkdownIt
+
+        text = join(*map(escape, self.verdict), summary(self._view))
+        return MarkdownIt("commonmark", {"html": False}).enable("table").render(text)
 
 
 def load(folder: str | Path) -> FinishedRuns:
@@ -135,7 +124,7 @@ def load(folder: str | Path) -> FinishedRuns:
     """
     folder = Path(folder)
     if (folder / "manifest.json").is_file():
-        return FinishedRuns((read_arm(folder),))
+        return _by_name((read_arm(folder),))
     found = finished_arms(folder)
     if not found.arms:
         near = sorted({path.parents[1] for path in folder.glob("*/*/*/manifest.json")} |
@@ -143,7 +132,7 @@ def load(folder: str | Path) -> FinishedRuns:
         fix = f"give one of {', '.join(map(str, near[:5]))}" if near else "give the folder runs/<experiment>/<data>"
         raise MemlabError("no finished run is here" + (f" ({'; '.join(found.broken)})" if found.broken else ""),
                           where=str(folder), fix=fix)
-    return FinishedRuns(found.arms)
+    return _by_name(found.arms)
 
 
 def compare(*runs: str | Path | ArmRun | FinishedRuns, contrasts: Sequence[Contrast] | None = None, seed: int = 0
@@ -177,7 +166,11 @@ def compare(*runs: str | Path | ArmRun | FinishedRuns, contrasts: Sequence[Contr
     return ComparedRuns(comparison_of(arms[0].folder.parent, arms, contrasts, [], seed))
 
 
-def _arms(run: str | Path | ArmRun | FinishedRuns) -> Sequence[ArmRun]:
+def _by_name(arms: Iterable[ArmRun]) -> FinishedRuns:
+    return FinishedRuns((arm.name, arm) for arm in arms)
+
+
+def _arms(run: str | Path | ArmRun | FinishedRuns) -> list[ArmRun]:
     if isinstance(run, ArmRun):
-        return (run,)
-    return run.runs if isinstance(run, FinishedRuns) else load(run).runs
+        return [run]
+    return [*(run if isinstance(run, FinishedRuns) else load(run)).values()]

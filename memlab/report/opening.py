@@ -15,7 +15,6 @@ from memlab.evaluate.evidence import PREFIX
 from memlab.evaluate.verbalise import finding, interval, opponent, p_value
 from memlab.evaluate.verdict import (
     MARGIN,
-    Place,
     Recommendation,
     Rival,
     RuleVerdict,
@@ -26,12 +25,6 @@ from memlab.evaluate.verdict import (
 )
 from memlab.report import units
 from memlab.text.display import plural
-
-FAIR = 0.5
-"""A contrast with less power than this for the difference planned for is named in the opening."""
-
-COMPLETE = 0.99
-"""Share of questions with all evidence above which a smaller budget is advised."""
 
 NAMED = 3
 """Rivals that are named with their differences."""
@@ -63,8 +56,8 @@ class Opening:
 def opening(comparison: Comparison) -> Opening:
     """Return the opening of a comparison's report."""
     sentence, sure = _verdict(comparison)
-    best, other = chosen(comparison), None
-    if any(arm.get("fitted") for name, arm in comparison["arms"].items() if name == best):
+    best, other = recommended_arm(comparison), None
+    if best and comparison["arms"][best].get("fitted"):
         sentence = sentence.replace(f"Use {best}", f"Use {best} (fitted on labels)", 1)
     if best and (rules := _rules(comparison)):
         others = [rules.nearest["comparator"], f"{best}.twin", *(row["comparator"] for row in rules.rows)]
@@ -81,7 +74,7 @@ def _rules(comparison: Comparison) -> RuleVerdict | None:
     return winner([row for row in comparison["contrasts"] if row["arm"] not in barred])
 
 
-def chosen(comparison: Comparison) -> str | None:
+def recommended_arm(comparison: Comparison) -> str | None:
     """Return the arm that the verdict recommends; None if it recommends none."""
     if comparison["whole"]:
         return None
@@ -108,8 +101,8 @@ def _verdict(comparison: Comparison) -> tuple[str, list[str]]:
                 ["More tokens find more; the picture and the table say what each number of units costs. A rule that "
                  "chooses it by question would be compared with them: rank/select=gap, marginal or another."])
     words = _tie(found) if found["behind"] is None else _preference(found, found["behind"])
-    return words[0], [*words[1], *_cut(found), *_too_easy(comparison),
-                      *_shown_contrasts(found, comparison["contrasts"]), *_weak(comparison["contrasts"])]
+    return words[0], [*words[1], *_cut(found),
+                      *_shown_contrasts(found, comparison["contrasts"])]
 
 
 def _preference(found: Recommendation, behind: Rival) -> tuple[str, list[str]]:
@@ -146,11 +139,6 @@ def _and_more(name: str, more: int) -> str:
     ('plain', 'plain and one other', 'plain and eight others')
     """
     return f"{name} and {_number(more)} other{'s' * (more > 1)}" if more else name
-
-
-def arm_to_offer(found: Recommendation) -> Place:
-    """Return the arm that is offered where none is shown to be ahead: the first of the level ones."""
-    return found["ranking"][0]
 
 
 def _tie(found: Recommendation) -> tuple[str, list[str]]:
@@ -222,19 +210,6 @@ def _shown_contrasts(found: Recommendation, contrasts: Sequence[ContrastResult])
             "one metric; the verdict names the best of all afterwards, so it corrects over more."] if shown else []
 
 
-def too_easy(comparison: Comparison) -> str:
-    """Return the setting of a smaller budget where the best arm finds everything for nearly all questions, else ""."""
-    found, smaller = comparison["verdict"], comparison["smaller"]
-    complete = found and found["metric"].endswith("/recall_all") and found["ranking"][0]["value"] > COMPLETE
-    return f"{smaller['setting']}={smaller['advised']}" if complete and smaller else ""
-
-
-def _too_easy(comparison: Comparison) -> list[str]:
-    setting, smaller = too_easy(comparison), comparison["smaller"]
-    return [f"The best has everything within {smaller['limit']:,} {smaller['unit']}, so that little can tell systems "
-            f"apart here: compare again with less, such as {setting}."] if smaller and setting else []
-
-
 def _settled_by(found: Standing) -> list[str]:
     """Return what would tell the best arm from those of which it is open whether it is ahead."""
     hardest = sorted(_by_level(found["tied"])[1], key=lambda rival: rival["needed"] or 0)[-1:]
@@ -270,16 +245,12 @@ def _rules_words(rules: RuleVerdict, comparison: Comparison) -> tuple[str, list[
         sentence = (f"No rule is shown to beat what it is compared with at equal tokens; the nearest is {rules.arm}, "
                     f"{place} {other}.")
     sure = [_margin(row) for row in rules.rows]
-    summary = comparison["arms"][rules.arm]
-    if rules.wins and (shown := summary["metrics"].get("selected/turn/recall_all")):
-        sure.append(f"As it is set here, {rules.arm} {_does('selected/turn/recall_all', shown['value'])}"
-                    f"{_at(summary['tokens_mean'])}.")
     if rules.also:
         sure.append(f"Also shown to beat what it is compared with: {', '.join(rules.also)}.")
     if not rules.wins:
         sure.append(_settle(near["groups"] or 0, near["n"], needed(near, .05 / max(len(comparison["contrasts"]), 1)),
                             near["difference"] or 0.0, other))
-    return sentence, [*sure, *_weak(comparison["contrasts"])]
+    return sentence, sure
 
 
 def _margin(row: ContrastResult) -> str:
@@ -304,25 +275,12 @@ def _alone(comparison: Comparison) -> tuple[str, list[str]]:
     if found["low"] is not None and found["high"] is not None:
         sure.append(f"95 % interval {100 * found['low']:.1f} to {100 * found['high']:.1f} %, from "
                     f"{plural(found['n'], 'question')}.")
-    kinds = {kind[1]: one["value"] for key, one in arm["metrics"].items()
-             if (kind := re.fullmatch(rf"type=(.*)/{re.escape(metric)}", key, re.DOTALL))}
-    if len(kinds) > 1:
-        low, *_, high = sorted(kinds, key=lambda kind: (kinds[kind], kind))
-        sure.append(f"By type of question: lowest for {low} ({100 * kinds[low]:.1f} %), highest for {high} "
-                    f"({100 * kinds[high]:.1f} %).")
     sure += [row["words"] for row in [*comparison["contrasts"], *comparison["exploratory"]]
              if row["comparator"] == f"{name}.twin" and row["metric"] == metric]
-    cut = f" within {tokens:,} tokens" if (tokens := _tokens(metric)) else _at(arm["tokens_mean"])
+    shown = "" if arm["tokens_mean"] is None else f" at {arm['tokens_mean']:,.0f} tokens each"
+    cut = f" within {tokens:,} tokens" if (tokens := _tokens(metric)) else shown
     return (f"{name} {_does(metric, found['value'])}{cut}.",
             [*sure, "One arm alone does not say whether another is better."])
-
-
-def _weak(contrasts: Sequence[ContrastResult]) -> list[str]:
-    """Return a warning that names the contrasts with too few questions."""
-    weak = [c for c in contrasts if c["verdict"] in ("open", "likely") and c["power"] is not None and c["power"] < FAIR]
-    names = "; ".join(f"{c['arm']} against {opponent(c)} ({100 * (c['power'] or 0.0):.0f} %)" for c in weak)
-    return [f"Too few questions or groups for a difference of the size planned for: {names}. In brackets is the chance "
-            "to show it."] if weak else []
 
 
 def _does(metric: str, value: float) -> str:
@@ -334,10 +292,6 @@ def _does(metric: str, value: float) -> str:
     if match := re.fullmatch(r"(?:selected|within_\d+)/(turn|session)/recall_all", metric):
         return f"finds all evidence {match[1]}s for {100 * value:.1f} % of the questions"
     return f"scores {100 * value:.1f} % by {'the judge ' * metric.startswith(PREFIX)}{metric.removeprefix(PREFIX)}"
-
-
-def _at(tokens: float | None) -> str:
-    return "" if tokens is None else f" at {tokens:,.0f} tokens each"
 
 
 def _number(n: int) -> str:

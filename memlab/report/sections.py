@@ -1,4 +1,4 @@
-"""Optional sections of a report: question types and classes, error attribution, turn metrics, learned rankings."""
+"""Optional sections of a report: question types, error attribution, turn metrics, learned rankings."""
 
 from __future__ import annotations
 
@@ -12,12 +12,9 @@ import polars as pl
 from memlab.evaluate.attribution import CAUSES
 from memlab.evaluate.compare import Comparison
 from memlab.evaluate.evidence import STEPS, VIEWS
-from memlab.evaluate.summary import accuracy, confusion, right_by_type
 from memlab.harness.results import ArmRun
-from memlab.question_types import VOCABULARY
 from memlab.report import units
-from memlab.report.arm_settings import slot_names
-from memlab.text.display import EMPTY, format_number, format_signed, is_number, one_line
+from memlab.text.display import format_number, is_number, one_line
 
 
 @dataclass(frozen=True)
@@ -41,11 +38,11 @@ WHY = ("Under the view any, evidence counts as shown when any piece of it is, un
 def attribution_tables(arms: Sequence[ArmRun]) -> list[PlainTable]:
     """Tabulate how far evidence got, the causes, and those by type of question, of each arm with an attribution."""
     return [table for arm in arms if arm.attribution is not None for view in VIEWS
-            for table in _attributed(f"{one_line(arm.name)}, {view} evidence", arm.attribution.filter(
+            for table in _cause_tables(f"{one_line(arm.name)}, {view} evidence", arm.attribution.filter(
                 pl.col("view") == view).join(arm.questions.select("question", "category"), on="question", how="left"))]
 
 
-def _attributed(heading: str, rows: pl.DataFrame) -> list[PlainTable]:
+def _cause_tables(heading: str, rows: pl.DataFrame) -> list[PlainTable]:
     counts = Counter((reached or DECLINE, right) for reached, right in rows.select("reached", "right").iter_rows())
     steps = tuple((step, str(counts[step, True]), str(counts[step, False])) for step in (*STEPS[::-1], DECLINE)
                   if counts[step, True] or counts[step, False])
@@ -80,12 +77,6 @@ def types(arms: Sequence[ArmRun]) -> list[tuple[str, int]]:
     return sorted(sizes.items())
 
 
-def by_type(arms: Sequence[ArmRun], metric: str, categories: Sequence[str]) -> list[list[float | None]]:
-    """Return the values of a metric, one row per arm and one column per type; None where undefined."""
-    return [[value if is_number(value := arm.metrics.get(f"type={category}/{metric}")) else None
-             for category in categories] for arm in arms]
-
-
 SPAN = 0.2
 """Smallest range of a table's tints, so that a spread of a point or two does not look large."""
 
@@ -103,7 +94,8 @@ def type_tables(arms: Sequence[ArmRun], metrics: Sequence[str]) -> list[TypeTabl
     """Tabulate each metric in which arms differ, and of an arm alone each metric, by question type."""
     kinds, out = types(arms), []
     for metric in metrics:
-        table = by_type(arms, metric, [name for name, _ in kinds])
+        table = [[value if is_number(value := arm.metrics.get(f"type={kind}/{metric}")) else None for kind, _ in kinds]
+                 for arm in arms]
         values = [value for row in table for value in row if value is not None]
         if not values or len(arms) > 1 and all(row == table[0] for row in table):
             continue
@@ -112,38 +104,6 @@ def type_tables(arms: Sequence[ArmRun], metrics: Sequence[str]) -> list[TypeTabl
                        for v in row) for row in table)
         out.append(TypeTable(metric, tuple(kinds), tuple(zip((arm.name for arm in arms), cells))))
     return out
-
-
-CLASSES = ("The classes of query/classify against the benchmark's own types, which are gold. No class fits a type that "
-           "is not a kind of question.")
-
-
-def class_tables(arms: Sequence[ArmRun]) -> list[PlainTable]:
-    """Tabulate the classes of each classifier; arms whose questions have the same classes share one table.
-
-    A row has a type's count of each class, how many fit it (a dash where no class does), and n. Arms without classes,
-    and questions without types, have none.
-    """
-    groups: dict[tuple[tuple[str, str, int], ...], list[ArmRun]] = {}
-    for arm in arms:
-        counts = confusion(arm.classes, arm.questions)
-        if counts.height and not arm.classes.is_empty():
-            groups.setdefault(tuple(counts.iter_rows()), []).append(arm)
-    return [_class_table(group, whole=len(group) == len(arms)) for group in groups.values()]
-
-
-def _class_table(group: Sequence[ArmRun], whole: bool) -> PlainTable:
-    counts = confusion(group[0].classes, group[0].questions)
-    names = tuple(name for name in VOCABULARY if name in set(counts["class"]))
-    cells = {(kind, name): n for kind, name, n in counts.iter_rows()}
-    rows = tuple((one_line(kind), *(str(cells.get((kind, name), 0)) for name in names),
-                  EMPTY if fit is None else str(fit), str(n)) for kind, fit, n in right_by_type(counts).iter_rows())
-    right, n = accuracy(counts)
-    share = (f"{right:,} of {n:,} questions ({right / n:.0%}) have a class that fits their type" if n
-             else "no type here has a class")
-    having = "all arms" if whole else ", ".join(one_line(arm.name) for arm in group)
-    return PlainTable(f"{one_line(slot_names(group[0]).get('classify', 'classes'))} ({having}): {share}",
-                      ("type", *names, "fits", "n"), rows)
 
 
 COLUMNS = {
@@ -182,27 +142,6 @@ GAINS = ("Share of the gain in the loss of all splits, summed over the fits of t
           "Features that say the same share their gain, so a small share is no proof that a feature could be left out.")
 
 
-@dataclass(frozen=True)
-class Reason:
-    """Why one turn is ahead of another: (feature, its values in both, what it adds to the lead); what others add."""
-
-    turns: tuple[int, int, int, int]
-    rows: tuple[tuple[str, float | None, float | None, float], ...]
-    others: float
-
-    @property
-    def lead(self) -> float:
-        """Return the lead of the first turn, in the units of the fit's score."""
-        return self.others + sum(row[-1] for row in self.rows)
-
-    @property
-    def words(self) -> str:
-        """Return a sentence about the lead."""
-        session, turn, other_session, other_turn = self.turns
-        return (f"Learned fusion ranks session {session}, turn {turn} ahead of session {other_session}, turn "
-                f"{other_turn}: lead {format_signed(self.lead)}")
-
-
 def importance_tables(arms: Sequence[ArmRun]) -> list[PlainTable]:
     """Tabulate the importances that manifests hold; arms with the same ones share a table."""
     names: dict[tuple[tuple[str, str], ...], list[str]] = {}
@@ -213,58 +152,37 @@ def importance_tables(arms: Sequence[ArmRun]) -> list[PlainTable]:
     return [PlainTable(", ".join(having), ("feature", "share of the gain"), rows) for rows, having in names.items()]
 
 
-def reasons(arm: ArmRun) -> dict[int, Reason]:
-    """Return why the first turn of each question is ahead of the second; empty without learned fusion."""
-    if arm.reasons is None:
-        return {}
-    turns: dict[int, tuple[int, int, int, int]] = {}
-    rows: dict[int, list[tuple[str, float | None, float | None, float]]] = {}
-    others: dict[int, float] = {}
-    for question, *places, feature, value, other, contribution in arm.reasons.select(
-            "question", "session", "turn", "other_session", "other_turn", "feature", "value", "other_value",
-            "contribution").iter_rows():
-        turns[question] = (places[0], places[1], places[2], places[3])
-        if feature is None:
-            others[question] = contribution
-        else:
-            rows.setdefault(question, []).append((one_line(feature), value, other, contribution))
-    return {question: Reason(place, tuple(rows.get(question, ())), others.get(question, 0.0))
-            for question, place in turns.items()}
-
-
 def packed_reasons(arms: Sequence[ArmRun]) -> tuple[list[str], dict[int, dict[str, Any]]]:
     """Return the names of features, and for each question its distinct reasons and the number of each arm's own.
 
-    A reason is [session, turn, other session, other turn, [number of the feature, value, other value, contribution]
-    for each, contribution of all others]; an arm without one has null.
+    A reason says why the first turn of a question is ahead of the second in learned fusion: [session, turn, session
+    and turn of the other, [number of the feature, value, other value, contribution] for each, contribution of all
+    others]. An arm without one has null.
     """
     features: dict[str, int] = {}
     out: dict[int, dict[str, Any]] = {}
     for i, arm in enumerate(arms):
-        for question, reason in reasons(arm).items():
+        for question, reason in _reasons(arm, features).items():
             entry = out.setdefault(question, {"list": [], "which": [None] * len(arms)})
-            rows = [[features.setdefault(name, len(features)), *(_short(value) for value in values)]
-                    for name, *values in reason.rows]
-            item = [*reason.turns, rows, _short(reason.others)]
-            if item not in entry["list"]:
-                entry["list"].append(item)
-            entry["which"][i] = entry["list"].index(item)
+            if reason not in entry["list"]:
+                entry["list"].append(reason)
+            entry["which"][i] = entry["list"].index(reason)
     return list(features), out
 
 
-def example(arms: Sequence[ArmRun]) -> list[PlainTable]:
-    """Tabulate why the first turn is first, for the first question of the first arm that has reasons."""
-    for arm in arms:
-        if found := reasons(arm):
-            question, reason = min(found.items())
-            texts = dict(arm.questions.select("question", "text").iter_rows())
-            rows = tuple((name, format_number(value), format_number(other), format_signed(adds))
-                         for name, value, other, adds in reason.rows)
-            return [PlainTable(
-                f"For one question of {one_line(arm.name)}, “{one_line(texts.get(question, ''))}”: {reason.words}",
-                ("feature", "in the first turn", "in the second", "adds to the lead"),
-                (*rows, ("all others", "", "", format_signed(reason.others))))]
-    return []
+def _reasons(arm: ArmRun, features: dict[str, int]) -> dict[int, list[Any]]:
+    """Return the reason of each question; empty without learned fusion. New features get the next number."""
+    found: dict[int, list[Any]] = {}
+    for question, *places, feature, value, other, contribution in [] if arm.reasons is None else arm.reasons.select(
+            "question", "session", "turn", "other_session", "other_turn", "feature", "value", "other_value",
+            "contribution").iter_rows():
+        reason = found.setdefault(question, [*places, [], 0.0])
+        if feature is None:
+            reason[5] = _short(contribution)
+        else:
+            number = features.setdefault(one_line(feature), len(features))
+            reason[4].append([number, *map(_short, (value, other, contribution))])
+    return found
 
 
 def _short(value: float | None) -> float | None:

@@ -12,12 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from memlab.errors import MemlabError
-from memlab.evaluate.compare import Comparison
 from memlab.harness.results import ArmRun
-from memlab.report import view_model
 from memlab.report.markdown import document
-from memlab.report.opening import opening
-from memlab.report.sections import types
+from memlab.report.view_model import ReportView
 from memlab.runtime.files import write_json
 from memlab.runtime.foreign import read_json
 from memlab.text.display import one_line, plural
@@ -32,14 +29,14 @@ TITLE, WIDTH = 128, 24
 TOKENS = "context/tokens_mean"
 
 
-def publish(folder: Path, comparison: Comparison, arms: Sequence[ArmRun], entity: str, project: str) -> str:
+def publish(folder: Path, view: ReportView, entity: str, project: str) -> str:
     """Save the report of ``runs/<exp>/<data>`` and return its URL; the runs of its arms must be in the project.
 
     Raises MemlabError where the client is missing or the server refuses.
     """
     api = client()
     try:
-        report = build_report(api, comparison, arms, entity, project)
+        report = build_report(api, view, entity, project)
         report.id = _last_id(folder, entity, project)
         report.save()
     except MemlabError:
@@ -52,13 +49,12 @@ def publish(folder: Path, comparison: Comparison, arms: Sequence[ArmRun], entity
     return str(report.url)
 
 
-def build_report(api: Any, comparison: Comparison, arms: Sequence[ArmRun], entity: str, project: str) -> Any:
+def build_report(api: Any, view: ReportView, entity: str, project: str) -> Any:
     """Build the report without saving it; ``api`` is ``wandb_workspaces.reports.v2``."""
-    parts = sections(document(comparison, arms))
-    columns = view_model.metric_columns(comparison, opening(comparison).metric)
-    metrics = [m for m in columns if any(m in arm.metrics for arm in arms)]
+    parts, arms, comparison = sections(document(view)), view.arms, view.comparison
+    metrics = [m for m in view.columns if any(m in arm.metrics for arm in arms)]
     grids = {"Evidence against tokens": _tokens(api, metrics[:1]), "All arms": _arms(api, metrics),
-             "By question type": _types(api, arms, metrics), "Settings": [
+             "Settings": [
                  api.RunComparer(diff_only="split", layout=api.Layout(x=0, y=0, w=WIDTH, h=12))]}
     parts = {name: parts.get(name, "") for name in dict.fromkeys(["Verdict", *list(grids)[:2], *parts, *grids])}
     blocks: list[Any] = [api.TableOfContents()]
@@ -94,18 +90,6 @@ def _runs(api: Any, arms: Sequence[ArmRun], entity: str, project: str, metrics: 
 def _arms(api: Any, metrics: Sequence[str]) -> list[Any]:
     return [api.BarPlot(title=_title(metric), metrics=[api.SummaryMetric(metric)], layout=_place(api, i, 3))
             for i, metric in enumerate(metrics[:3])]
-
-
-def _types(api: Any, arms: Sequence[ArmRun], metrics: Sequence[str]) -> list[Any]:
-    kinds = [name for name, _ in types(arms)]
-    panels: list[Any] = []
-    for metric in metrics:
-        names = [f"type={kind}/{metric}" for kind in kinds]
-        names = [name for name in names if any(name in arm.metrics for arm in arms)]
-        if names:
-            panels.append(api.BarPlot(title=_title(f"{metric} by type"), layout=_place(api, len(panels), 2),
-                                      metrics=[api.SummaryMetric(name) for name in names]))
-    return panels
 
 
 def _tokens(api: Any, metrics: Sequence[str]) -> list[Any]:

@@ -17,19 +17,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import get_args
 
 from memlab.errors import Faults, MemlabError
 from memlab.harness.arm import Arm, safe
 from memlab.harness.sweep import read
 from memlab.report.build import build, reported_runs
-from memlab.report.console import print_comparison
+from memlab.report.console import print_report
 from memlab.runtime.foreign import read_json
 from memlab.runtime.help_text import Parser
 from memlab.runtime.machine import enough_memory
 from memlab.runtime.terminal import print
 from memlab.score.arm import ForeignRun, foreign_arm, run_name
-from memlab.score.runs import Run, Ties, read_run
+from memlab.score.runs import Run, read_run
 from memlab.slots import LAST_RANKED, SLOTS
 from memlab.store import store_at
 from memlab.text.display import clean, plural
@@ -51,27 +50,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("words", nargs="+", metavar="RUN | key=value", help="ranking files, and memlab's configuration")
     parser.add_argument("--experiment", default=SCORE, help=f"folder under runs/ (default {SCORE})")
     parser.add_argument("--lint", action="store_true", help="only say what is wrong with the runs; write nothing")
-    parser.add_argument("--data", metavar="NAME", help="the data set; data=NAME is the same")
-    parser.add_argument("--path", metavar="FILE", help="its file; data.path=FILE is the same")
     order = parser.add_mutually_exclusive_group()
     order.add_argument("--ascending", dest="order", action="store_const", const="ascending", default="score",
                        help="scores are distances: the lowest is the best")
     order.add_argument("--by-rank", dest="order", action="store_const", const="rank",
                        help="the rank column of TREC runs decides, not the scores")
-    parser.add_argument("--ties", choices=get_args(Ties), default="file",
-                        help="what orders equal scores: the file (the default), or names from z to a, as in trec_eval")
     options = parser.parse_intermixed_args(argv)
     settings = [word for word in options.words if "=" in word and not Path(word).exists()]
     files = [Path(word) for word in options.words if word not in settings]
-    flags = {"data": options.data, "data.path": options.path}
-    settings += [f"{name}={value}" for name, value in flags.items() if value is not None]
     if not files:
         parser.error("name at least one ranking file")
     if safe(options.experiment) != options.experiment or options.experiment.strip(".") == "":
         parser.error(f"--experiment {clean(options.experiment)}: expected the name of a folder under runs/")
     try:
         settings += [] if any(word.startswith("track=") for word in settings) else ["track=none"]
-        reader = partial(read_run, order=options.order, ties=options.ties)
+        reader = partial(read_run, order=options.order)
         return _score(files, reader, settings, options.experiment, options.lint)
     except MemlabError as error:
         print(f"memlab: {clean(str(error))}", file=sys.stderr)
@@ -109,7 +102,7 @@ def _score(files: Sequence[Path], reader: Callable[[Path], Run], settings: list[
     # in a folder of its own the first file is what all others are compared with; beside arms, their first stays that
     order = scored if experiment == SCORE else [*earlier, *scored]
     report = build(folder, sweep.contrasts or None, list(dict.fromkeys(order)))
-    print_comparison(report.comparison)
+    print_report(report.view)
     print(f"report: {report.html}")
     return 0
 

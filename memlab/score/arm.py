@@ -40,9 +40,6 @@ DECIDES = {
                  "take --by-rank in its place if the ranks are right."}
 """What a message says where ranks and scores disagree, by the order of the run."""
 
-BREAKS = {"file": "The file's own order", "name": "The order of their names, from z to a,"}
-
-
 @dataclass(frozen=True)
 class Matched:
     """A run in memlab's numbers: units and ranking, their level, and what is wrong with the run, in sentences.
@@ -92,8 +89,7 @@ def match(run: Run, tables: Tables) -> Matched:
     ranked = ranked.unique(["question", "unit"], keep="first", maintain_order=True)
     ranking = with_ranks(ranked.sort("question", "row")).select(
         pl.col("question").cast(pl.Int32), "unit", "score", "rank", "selected")
-    faults = [*_about_rows(run, topics, rows, ranked), *_about_order(run, known.height - ranked.height),
-              *_about_texts(tables)]
+    faults = [*_about_rows(run, topics, rows, ranked), *_about_order(run, known.height - ranked.height)]
     return Matched(pl.concat([units[level], unknown.select(units[level].columns)]), ranking,
                    pl.concat([tables["ids"], names]), level, faults)
 
@@ -180,21 +176,10 @@ def _about_order(run: Run, repeated: int) -> list[str]:
     if run.tied:
         what = "rank" if run.order == "rank" else "score"
         faults.append(f"Rows that share their {what} with another row of the question: {run.tied:,}. "
-                      f"{BREAKS[run.ties]} breaks these ties.")
+                      "The file's own order breaks these ties.")
     if repeated:
         faults.append(f"Rows that name a document again: {repeated:,}. The best one counts, and the ranks close up.")
     return faults
-
-
-def _about_texts(tables: Tables) -> list[str]:
-    """Count the turns whose text contains the name of a session of their history that tells evidence (answer_...)."""
-    telling = tables["ids"].filter((pl.col("kind") == "session") & pl.col("name").str.starts_with("answer_"))
-    if telling.is_empty():
-        return []
-    names = telling["name"].unique().to_list()
-    marked = tables["texts"].filter(pl.col("text").str.contains_any(names)).height
-    return [f"{marked:,} texts of this data set contain an id of the benchmark, so that a search can find it."
-            ] if marked else []
 
 
 def _examples(names: pl.Series) -> str:

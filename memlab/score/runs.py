@@ -20,6 +20,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import unquote
@@ -35,9 +36,6 @@ Format = Literal["TREC run", "MTEB predictions", "LongMemEval retrieval log", "r
 
 Order = Literal["score", "ascending", "rank"]
 """What ranks the documents: the highest score, the lowest (distances), or the rank column."""
-
-Ties = Literal["file", "name"]
-"""What orders equal scores: the file's ranks and lines, or the names from z to a (trec_eval)."""
 
 LARGEST = 2_000_000_000
 """Bytes of a run file at most."""
@@ -72,10 +70,9 @@ class Run:
     contradicted: int = 0
     left_out: tuple[str, ...] = ()
     order: Order = "score"
-    ties: Ties = "file"
 
 
-def read_run(path: Path, order: Order = "score", ties: Ties = "file") -> Run:
+def read_run(path: Path, order: Order = "score") -> Run:
     """Read a ranking file. Rows are ordered by score, equal scores by the file's own order; a higher score is better.
 
     ``order="ascending"`` is for distances: the scores change their sign. ``order="rank"`` takes the rank column of a
@@ -98,15 +95,10 @@ def read_run(path: Path, order: Order = "score", ties: Ties = "file") -> Run:
         raise MemlabError("the run has no rows", where=str(path), fix=f"expected {EXPECTED}")
     best = {"score": pl.col("score"), "ascending": 0.0 - pl.col("score"), "rank": -pl.col("place").cast(pl.Float64)}
     table = table.with_columns(best[order].alias("score"))
-    if ties == "name":
-        table = table.with_columns(pl.col("score").cast(pl.Float32))  # trec_eval holds scores in single precision
     tied = table.filter(pl.len().over("topic", "score") > 1).height
-    by_name = ["document"] if ties == "name" else []
-    ordered = table.with_row_index("line").sort("topic", "score", *by_name, "place", "line", descending=[
-        False, True, *(True for _ in by_name), False, False]).drop("line")
-    ordered = ordered.with_columns(pl.col("score").cast(pl.Float64))
-    against = _count_contradicted(table) if found == "TREC run" and order != "rank" else 0
-    return Run(ordered, found, tied, against, tuple(left_out), order, ties)
+    ordered = table.sort("topic", "score", "place", descending=[False, True, False], maintain_order=True)
+    contradicted = _count_contradicted(table) if found == "TREC run" and order != "rank" else 0
+    return Run(ordered, found, tied, contradicted, tuple(left_out), order)
 
 
 def _count_contradicted(table: pl.DataFrame) -> int:
@@ -141,11 +133,9 @@ def _parse(text: str, path: Path) -> tuple[Format, list[Row], list[str]]:
     if start not in ("{", "["):
         return "TREC run", _trec(text, path), []
     try:
-        whole = json.loads(text, object_pairs_hook=_distinct)
+        whole = json.loads(text, object_pairs_hook=partial(_distinct, str(path)))
     except RecursionError as error:
         raise MemlabError("the JSON is nested too deeply", where=str(path), fix=f"expected {EXPECTED}") from error
-    except MemlabError as error:
-        raise MemlabError(error.what, where=str(path), fix=error.fix) from error
     except ValueError:
         return *_records(_lines(text, path), path), []
     if isinstance(whole, dict) and "question_id" not in whole:
@@ -188,12 +178,13 @@ def _number(value: Any) -> float:
     return number
 
 
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _distinct(where: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return a JSON object; raise MemlabError for a name that is given twice, of which JSON would keep the last."""
     found = dict(pairs)
     if len(found) < len(pairs):
         (twice, _), = Counter(name for name, _ in pairs).most_common(1)
-        raise MemlabError(f"'{twice}' is there twice", fix="give each topic, each document and each field once")
+        raise MemlabError(f"'{twice}' is there twice", where=where,
+                          fix="give each topic, each document and each field once")
     return found
 
 
@@ -235,13 +226,11 @@ def _is_word(value: Any) -> bool:
 def _lines(text: str, path: Path) -> Iterator[tuple[int, Any]]:
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
+            where = f"{path}, line {number}"
             try:
-                yield number, json.loads(line, object_pairs_hook=_distinct)
+                yield number, json.loads(line, object_pairs_hook=partial(_distinct, where))
             except (ValueError, RecursionError) as error:
-                raise MemlabError(f"no JSON ({error})", where=f"{path}, line {number}",
-                                  fix=f"expected {EXPECTED}") from error
-            except MemlabError as error:
-                raise MemlabError(error.what, where=f"{path}, line {number}", fix=error.fix) from error
+                raise MemlabError(f"no JSON ({error})", where=where, fix=f"expected {EXPECTED}") from error
 
 
 def _records(records: Iterable[tuple[int, Any]], path: Path) -> tuple[Format, list[Row]]:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from memlab.report.build import ReportFiles, build
+from tests.report.samples import make_runs
 
-SAMPLES = Path(__file__).resolve().parents[1] / "report" / "samples.py"
 CHROMIUM, DRIVER = "/usr/bin/chromium", "/usr/bin/chromedriver"
 QUIET = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
          "--disable-background-networking", "--disable-component-update", "--disable-sync", "--hide-scrollbars",
@@ -24,14 +21,8 @@ QUIET = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "-
 @pytest.fixture(scope="session")
 def report(tmp_path_factory: pytest.TempPathFactory) -> ReportFiles:
     """The report of six made-up arms on sixty questions."""
-    spec = importlib.util.spec_from_file_location("report_samples", SAMPLES)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["report_samples"] = module
-    spec.loader.exec_module(module)
     folder = tmp_path_factory.mktemp("runs") / "adaptive_k" / "synthetic"
-    return build(module.make_runs(folder), expected=["fixed_10", "fixed_5", "gap", "budget"])
+    return build(make_runs(folder), expected=["fixed_10", "fixed_5", "gap", "budget"])
 
 
 @pytest.fixture(scope="session")

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
-import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +10,8 @@ import polars as pl
 import pytest
 
 from memlab.harness.results import finished_arms
-from memlab.report import differing, html, units
-from memlab.report.build import ReportFiles, build
-from memlab.report.opening import opening
+from memlab.report import units
+from memlab.report.build import ReportFiles
 from tests.browser.pages import choose, css, everything, heads_of, listed, opened, values
 
 pytestmark = pytest.mark.nightly
@@ -39,8 +35,7 @@ def test_it_shows_one_picture_without_an_error_or_a_request(page: Any) -> None:
 
 def test_the_list_begins_with_the_verdicts_metric_its_arms_and_where_they_differ(
         page: Any, report: ReportFiles) -> None:
-    found = opening(report.comparison)
-    pair = differing.pair(report.comparison, found)
+    pair = report.view.pair
     assert pair is not None
     chosen = {field: page.execute_script(
         "const e = document.getElementById(arguments[0]); return e.options[e.selectedIndex].text", field)
@@ -192,81 +187,6 @@ def test_on_a_phone_the_table_has_the_columns_that_fit_and_all_on_demand(
         assert 0 <= left <= 2
     finally:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-
-
-def test_without_scripting_nothing_but_the_drill_down_is_lost(browser: Any, report: ReportFiles) -> None:
-    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
-    try:
-        browser.get(report.html.as_uri())
-        text = browser.find_element("tag name", "body").text
-    finally:
-        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
-    found = opening(report.comparison)
-    assert found.sentence in text
-    assert all(arm in text for arm in report.comparison["arms"])
-    chosen = differing.pair(report.comparison, found)
-    assert chosen is not None
-    first = differing.questions(finished_arms(report.html.parent).arms, chosen)[0]
-    assert f"#{first.question} " in text
-
-
-def test_a_page_of_a_hundred_arms_opens_at_once_and_its_table_scrolls(browser: Any, tmp_path: Path) -> None:
-    from tests.report.samples import make_runs
-
-    folder = make_runs(tmp_path / "many" / "synthetic", questions=200, arms=("fixed_10", "fixed_5", "gap"))
-    built = build(folder)
-    arms = finished_arms(folder).arms
-    many = [replace(arm, name=f"{arm.name}_{i}") for i in range(34) for arm in arms]
-    comparison = {**built.comparison, "arms": {
-        f"{name}_{i}": summary for i in range(34) for name, summary in built.comparison["arms"].items()}}
-    place = tmp_path / "many.html"
-    place.write_text(html.page(comparison, many), encoding="utf-8")  # type: ignore[arg-type]
-    begin = time.monotonic()
-    page = opened(browser, replace(built, html=place))
-    assert time.monotonic() - begin < 10
-    assert len(css(page, "#arms-table tbody tr")) == 102
-    assert page.execute_script("return document.querySelector('#arms .scroll').clientHeight") < 800
-
-
-def luminance(colour: str) -> float:
-    """Relative luminance of an rgb(...) or color(srgb ...) colour (WCAG 2.2)."""
-    whole = 1 if colour.startswith("color(srgb") else 255
-    parts = [float(part) / whole for part in re.findall(r"[\d.]+", colour)[:3]]
-    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-SMALL_PRINT = """
-const behind = (e) => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor;
-  if (!/^rgba\\(.*, 0\\)$/.test(c)) return c; } return 'rgb(255, 255, 255)'; };
-const all = 'h1, h2, h3, b, a, p, li, small, dt, dd, th, td, .chip, .id, .outcome, summary, .tool, .button, label';
-return [...document.querySelectorAll(all)].filter((e) => e.offsetParent && e.textContent.trim())
-  .map((e) => [getComputedStyle(e).color, behind(e), e.outerHTML.slice(0, 80)]);
-"""
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_stands_out_by_day_and_by_night(browser: Any, report: ReportFiles, scheme: str) -> None:
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia",
-                            {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
-    try:
-        page = opened(browser, report, "#?open=3")
-        page.execute_script("document.querySelectorAll('details').forEach((box) => { box.open = true; })")
-        paper = luminance(page.execute_script("return getComputedStyle(document.body).backgroundColor"))
-        assert (paper > 0.5) == (scheme == "light")
-        pairs = page.execute_script(SMALL_PRINT)
-        assert len(pairs) > 200
-        for ink, ground, where in pairs:
-            low, high = sorted((luminance(ink), luminance(ground)))
-            assert (high + 0.05) / (low + 0.05) >= 4.5, (ink, ground, where)
-        ground = luminance(page.execute_script(
-            "return getComputedStyle(document.querySelector('figure')).backgroundColor"))
-        for ink in page.execute_script("return [...document.querySelectorAll('.plot text')].map((e) => "
-                                       "getComputedStyle(e).fill)"):
-            low, high = sorted((luminance(ink), ground))
-            assert (high + 0.05) / (low + 0.05) >= 4.5, ink
-    finally:
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
 def test_an_address_leads_back_to_what_was_on_the_page(page: Any, browser: Any, report: ReportFiles) -> None:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import csv
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from memlab.harness.sweep import preset
 from memlab.report.build import ReportFiles, build
-from memlab.report.opening import opening
-from memlab.stage import spec
 from tests.browser.pages import css, heads_of, opened
 from tests.report.samples import make_runs
 from tests.sealing import seal
@@ -77,9 +73,8 @@ def test_what_a_spreadsheet_would_run_is_saved_as_text(page: Any, tmp_path: Path
 
 def test_words_to_do_are_copied(browser: Any, tmp_path: Path) -> None:
     folder = make_runs(tmp_path / "adaptive_k" / "synthetic")
-    pipeline = json.loads(json.dumps(spec(preset("rank/select=budget")), default=str))
     for one in folder.iterdir():
-        seal(one, pipeline=pipeline, overrides=["rank/select=budget"])
+        seal(one, overrides=["rank/select=budget"])
     report = build(folder)
     page = opened(browser, report)
     box = css(page, ".copy")[0]
@@ -87,4 +82,4 @@ def test_words_to_do_are_copied(browser: Any, tmp_path: Path) -> None:
     from selenium.webdriver.support.ui import WebDriverWait
 
     WebDriverWait(page, 10).until(lambda _: box.find_element("tag name", "button").text in ("Copied", "Marked"))
-    assert box.find_element("tag name", "code").text == opening(report.comparison).act[0][1]
+    assert box.find_element("tag name", "code").text == report.view.opening.act[0][1]

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import polars as pl
-import pytest
 
 from memlab.evaluate.attribution import (
     BEYOND,
@@ -83,13 +82,8 @@ class Pack:
             "text_id": [text_hash("hello")] * len(rows), "tokens": [1] * len(rows)}))
 
 
-def causes(make_world, rules: dict, *, second: bool | None = None, abstain: tuple[int, ...] = (), shown: bool = True,
-           **settings) -> pl.DataFrame:
-    return attributed(make_world, rules, second=second, abstain=abstain, shown=shown, **settings)["attribution"]
-
-
-def attributed(make_world, rules: dict, *, second: bool | None, abstain: tuple[int, ...], shown: bool,
-               **settings) -> Tables:
+def attributed(make_world, rules: dict, *, second: bool | None = None, abstain: tuple[int, ...] = (),
+               shown: bool = True, **settings) -> Tables:
     """Attribute answers on questions whose evidence is turn 0, ranked second, with two units shown (or one)."""
     made = make_world({0: [["user"] * 4]}, {q: [(0, 0)] for q in rules}, {q: [1, GOLD_UNIT, 2] for q in rules},
                       selected=2 if shown else 1, abstain=abstain)
@@ -103,6 +97,12 @@ def attributed(make_world, rules: dict, *, second: bool | None, abstain: tuple[i
     return asked.run(made.only(asked.reads), store)
 
 
+def causes(make_world, rules: dict, **settings) -> dict[int, str]:
+    """The cause of each question, where evidence counts as shown only when all of it is."""
+    found = attributed(make_world, rules, **settings)["attribution"].filter(view="all")
+    return dict(found.select("question", "cause").iter_rows())
+
+
 CASES = {
     NOISE: lambda units, sample: sample == 1,
     CROWDED: lambda units, sample: units[:1] == [GOLD_UNIT],
@@ -111,36 +111,25 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("cause", CASES)
-def test_the_first_intervention_that_turns_the_verdict_is_the_cause(make_world, cause: str) -> None:
-    found = causes(make_world, {0: CASES[cause]})
-    assert found["view"].to_list() == ["all", "any"]
-    assert found["cause"].to_list() == [cause, cause]
-    assert found["reached"].to_list() == ["shown", "shown"]
-
-
-def test_another_judge_comes_before_the_tables_and_after_the_same_judge_again(make_world) -> None:
-    rules = {0: CASES[BEYOND], 1: CASES[NOISE]}
-    found = causes(make_world, rules, second=True)
-    assert dict(found.filter(view="all").select("question", "cause").iter_rows()) == {0: JUDGE, 1: NOISE}
-
-
-def test_what_was_not_shown_is_the_cause_before_gold_is_tried(make_world) -> None:
-    found = causes(make_world, {0: CASES[CROWDED]}, shown=False)
-    assert found["cause"].to_list() == ["cut by K", "cut by K"]
-
-
-def test_a_question_to_decline_is_asked_without_any_memory(make_world) -> None:
-    rules = {0: lambda units, sample: not units, 1: CASES[BEYOND]}
-    found = causes(make_world, rules, abstain=(0, 1), shown=False)
-    assert dict(found.filter(view="all").select("question", "cause").iter_rows()) == {0: MISLED, 1: UNDECLINED}
+def test_the_first_intervention_that_turns_the_verdict_is_the_cause(make_world) -> None:
+    rules = dict(enumerate(CASES.values()))
+    found = attributed(make_world, rules)["attribution"]
+    assert {*found["view"]} == {"all", "any"}
+    assert {*found["reached"]} == {"shown"}
+    assert causes(make_world, rules) == dict(enumerate(CASES))
+    # another judge comes before the tables, and after the same judge again
+    assert causes(make_world, {0: CASES[BEYOND], 1: CASES[NOISE]}, second=True) == {0: JUDGE, 1: NOISE}
+    assert causes(make_world, {0: CASES[CROWDED]}, shown=False) == {0: "cut by K"}
+    # a question to decline is asked without any memory
+    assert causes(make_world, {0: lambda units, sample: not units, 1: CASES[BEYOND]}, abstain=(0, 1),
+                  shown=False) == {0: MISLED, 1: UNDECLINED}
 
 
 def test_right_answers_are_tried_as_well_and_the_sample_is_drawn_once(make_world) -> None:
     rules = dict.fromkeys(range(6), CASES[BEYOND]) | {6: lambda units, sample: True,
                                                       7: lambda units, sample: sample == 0}
-    found = causes(make_world, rules, wrong=2, right=2, seed=3)
-    assert found.equals(causes(make_world, rules, wrong=2, right=2, seed=3))
+    found, again = (attributed(make_world, rules, wrong=2, right=2, seed=3)["attribution"] for _ in range(2))
+    assert found.equals(again)
     every = found.filter(view="all")
     assert every.height == 8  # how far the evidence got is told for all
     assert every.group_by("right").agg(pl.col("sampled").sum()).sort("right")["sampled"].to_list() == [2, 2]
@@ -149,6 +138,6 @@ def test_right_answers_are_tried_as_well_and_the_sample_is_drawn_once(make_world
 
 
 def test_what_reader_and_judges_note_is_noted(make_world) -> None:
-    made = attributed(make_world, {0: CASES[NOISE], 1: CASES[BEYOND]}, second=None, abstain=(), shown=True)
+    made = attributed(make_world, {0: CASES[NOISE], 1: CASES[BEYOND]})
     assert made["notes"].group_by("what").agg(pl.col("number").sum()).sort("what").rows() == [
         ("contexts were read", 4 * 2), ("verdicts were given", 5)]

@@ -6,8 +6,6 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from memlab.data.dataset import GroupBy
 from memlab.evaluate.compare import ArmResult, compare
@@ -16,8 +14,6 @@ from memlab.evaluate.statistics import holm
 from memlab.evaluate.summary import per_question
 
 METRIC = "selected/turn/recall_all"
-SHAPE = {"arm", "comparator", "metric", "direction", "n", "difference", "low", "high", "test", "p", "p_adjusted",
-         "p_sign_flip", "df", "groups", "wins", "losses", "ties", "smallest_detectable", "power", "verdict", "words"}
 
 
 def finished(tables, by: GroupBy = "question", **changes) -> ArmResult:
@@ -42,16 +38,11 @@ def test_the_shape_is_plain_json(arms) -> None:
     made = compare("adaptive_k", "synthetic", arms, contrasts, notes=["a note"],
                    constant_k={"fixed": {METRIC: [{"k": 1, "tokens": np.float64(3.0), "value": float("nan")}]}})
     assert json.loads(json.dumps(made, allow_nan=False)) == made
-    assert set(made) == {"experiment", "data", "budget", "questions", "scored", "groups", "notes", "arms", "contrasts",
-                         "exploratory", "noop", "answered", "constant_k", "rule_curves", "missing", "broken",
-                         "verdict", "metric", "whole", "smaller", "shared_seconds", "act"}
-    assert made["arms"]["gap"]["metrics"]["session/mrr"].keys() == {"value", "low", "high", "n"}
     assert made["arms"]["gap"]["tokens_mean"] > 0
     assert made["arms"]["gap"]["seconds"] == 1.5
     assert made["constant_k"] == {"fixed": {METRIC: [{"k": 1, "tokens": 3.0, "value": None}]}}  # of all
     assert made["notes"][0] == "a note"
-    for row in [*made["contrasts"], *made["exploratory"]]:
-        assert set(row) >= SHAPE
+    assert compare("e", "d", {}, [])["arms"] == {}
 
 
 def test_holm_over_the_declared_and_verdicts(arms) -> None:
@@ -109,31 +100,6 @@ def test_questions_of_a_conversation_count_as_one_group(world) -> None:
     assert any("tested over 3 conversations" in note for note in made["notes"])
 
 
-def test_one_group_of_questions_cannot_be_tested(arms) -> None:
-    one = {name: replace(arms[name], questions=arms[name].questions.with_columns(group=pl.lit(0), corpus=pl.lit(0)))
-           for name in ("gap", "gap.twin")}
-    made = compare("e", "d", one, [Contrast("gap", "twin", METRIC)])
-    assert made["contrasts"][0]["verdict"] == "open"
-    assert "nothing can be tested" in made["contrasts"][0]["words"]
-    assert any("nothing can be tested" in note and "not for other people's memories" in note for note in made["notes"])
-
-
-@given(st.lists(st.tuples(st.sampled_from([0.0, .5, 1.0]), st.sampled_from([0.0, .5, 1.0]), st.integers(0, 4)),
-                min_size=2, max_size=30))
-def test_averages_differ_by_the_difference_and_p_agrees_with_the_interval(rows: list[tuple[float, float, int]]) -> None:
-    one, two, groups = zip(*rows)
-    about = {"question": range(len(rows)), "corpus": groups, "group": groups, "text": "", "answer": "", "category": "a",
-             "abstain": False, "scored": True, "label_error": pl.Series([None] * len(rows), dtype=pl.String)}
-    arms = {name: ArmResult(pl.DataFrame({**about, METRIC: values})) for name, values in (("one", one), ("two", two))}
-    made = compare("e", "d", arms, [Contrast("one", "two", METRIC)])
-    row, levels = made["contrasts"][0], [made["arms"][name]["metrics"][METRIC]["value"] for name in ("one", "two")]
-    assert row["difference"] == pytest.approx(levels[0] - levels[1], abs=1e-12)
-    if row["low"] is not None:
-        assert (row["p"] <= .05) == (row["low"] > 0 or row["high"] < 0)
-    else:
-        assert row["p"] is None or row["p"] > .05
-
-
 def test_what_was_not_declared_is_exploratory(arms) -> None:
     made = compare("e", "d", arms, [Contrast("gap", "twin", METRIC)])
     pairs = {(r["arm"], r["comparator"]) for r in made["exploratory"]}
@@ -145,8 +111,3 @@ def test_what_was_not_declared_is_exploratory(arms) -> None:
     made = compare("e", "d", arms, [Contrast("gap", "twin", METRIC)])
     assert {r["direction"] for r in made["exploratory"] if r["metric"] == "context/tokens"} == {"less"}
     assert {r["verdict"] for r in made["exploratory"]} == {"exploratory"}
-
-
-def test_no_contrast_and_no_arm_is_a_comparison_too(arms) -> None:
-    assert compare("e", "d", {}, [])["arms"] == {}
-    assert compare("e", "d", {"fixed": arms["fixed"]}, [])["exploratory"] == []

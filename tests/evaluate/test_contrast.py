@@ -1,14 +1,15 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy import stats
 
 from memlab.errors import MemlabError
-from memlab.evaluate.contrast import Contrast, measure
+from memlab.evaluate.compare import ArmResult, identical
+from memlab.evaluate.contrast import OUTPUTS, Contrast, measure
 from memlab.evaluate.statistics import grouped_mean, sign_flip
 
 
@@ -66,14 +67,6 @@ def test_the_same_difference_in_every_question_is_tested_by_signs_alone() -> Non
         assert (row["low"], row["high"]) == ((1, 1) if shown else (None, None))
 
 
-@given(st.permutations(range(40)))
-def test_the_order_of_questions_does_not_matter(order: list[int]) -> None:
-    rng = np.random.default_rng(3)
-    for groups in (list(range(8)) * 5, list(range(40))):
-        one, two = rows(list(rng.random(40)), groups), rows(list(rng.random(40)), groups)
-        assert measured(one[order], two) == measured(one, two[order]) == measured(one, two)
-
-
 def test_degenerate_contrasts() -> None:
     same = rows([1.0, 0.0, 1.0])
     row = measured(same, same)
@@ -102,3 +95,26 @@ def test_metrics_of_a_type_and_costs_are_found_by_their_names() -> None:
 def test_an_unknown_direction_is_told() -> None:
     with pytest.raises(MemlabError, match="did you mean 'greater'"):
         Contrast("a", "b", "m", "grater")  # type: ignore[arg-type]
+
+
+def test_each_output_is_compared_for_itself(make_random_world) -> None:
+    tables = make_random_world(5)
+    ranking, context = tables["ranking"], tables["context"]
+    said = pl.DataFrame({"question": [0, 1], "sample": [0, 0], "text": ["a", "b"]})
+    base = ArmResult(tables["questions"], ranking, context)
+    shuffled = ranking.sample(fraction=1, shuffle=True, seed=1).with_columns(score=pl.col("score") * 2)
+    swapped = ranking.with_columns(rank=pl.when(pl.col("rank") <= 2).then(3 - pl.col("rank")).otherwise("rank"))
+    more, asked = ranking.with_columns(selected=pl.col("rank") <= 4), replace(base, answers=said)
+    one, other = (replace(base, ranking=ranking.with_columns(level=pl.lit("memory"), session=pl.lit(session)))
+                  for session in (0, 1))  # one number for different memories
+    for arm, against, expected in (
+            (base, replace(base, ranking=shuffled, context=context.reverse()), [*OUTPUTS]),
+            (base, replace(base, ranking=swapped), ["selection", "context", "answers"]),
+            (base, replace(base, ranking=more), ["ranking", "context", "answers"]),
+            (base, replace(base, context=context[1:]), ["ranking", "selection", "answers"]),
+            (one, other, ["context", "answers"]),
+            (asked, replace(asked, answers=said.reverse()), [*OUTPUTS]),
+            (asked, replace(asked, answers=said.with_columns(text=pl.lit("c"))), ["ranking", "selection", "context"]),
+            (asked, base, ["ranking", "selection", "context"])):
+        assert identical(arm, against) == expected
+    assert identical(base, replace(base, context=None)) is None

@@ -30,20 +30,15 @@ def test_memorystacks_tokens_cost_with_gpt_4o_what_its_author_prints() -> None:
     assert (found.replies, found.read, found.written, found.writing) == (20, 27_600, 1_000, 0.0)
 
 
-def test_what_is_written_is_paid_once_and_judges_are_no_part_of_a_system() -> None:
-    found = spending(manifest(extract={"m": asked(4, 4_000_000, 1_000_000)}, judge={"m": asked(10, 10**9, 10**9)},
-                              attribute={"other": asked(10, 10**9, 10**9)}), {"m": GPT_4O})
-    assert (found.writing, found.question, found.replies, found.unpriced) == (20.0, 0.0, 4, ())
-
-
-def test_an_arm_that_asks_no_model_costs_nothing() -> None:
-    found = spending(manifest(), {})
-    assert (found.writing, found.question, found.replies) == (0.0, 0.0, 0)
-
-
-def test_a_model_without_a_price_has_no_cost_and_is_named() -> None:
-    found = spending(manifest(extract={"m": asked(1, 1_000_000, 0)}, answer={"own": asked(10, 10, 10)}), {"m": GPT_4O})
-    assert (found.writing, found.question, found.unpriced) == (2.5, None, ("own",))
+@pytest.mark.parametrize(("replies", "writing", "question", "unpriced"), [
+    ({"extract": {"m": asked(4, 4_000_000, 1_000_000)}, "judge": {"m": asked(10, 10**9, 10**9)},
+      "attribute": {"other": asked(10, 10**9, 10**9)}}, 20.0, 0.0, ()),  # judges are no part of a system
+    ({}, 0.0, 0.0, ()),
+    ({"extract": {"m": asked(1, 1_000_000, 0)}, "answer": {"own": asked(10, 10, 10)}}, 2.5, None, ("own",))])
+def test_writing_is_paid_once_and_a_model_without_a_price_is_named(
+        replies: dict, writing: float, question: float | None, unpriced: tuple[str, ...]) -> None:
+    found = spending(manifest(**replies), {"m": GPT_4O})
+    assert (found.writing, found.question, found.unpriced) == (writing, question, unpriced)
 
 
 def test_a_question_waits_for_the_stages_and_for_their_replies() -> None:
@@ -53,14 +48,9 @@ def test_a_question_waits_for_the_stages_and_for_their_replies() -> None:
     assert found == pytest.approx({"search": 120.0, "rerank": 510.0, "total": 630.0})
 
 
-def test_only_printed_prices_are_given() -> None:
-    prices, reader, reply = price_table(Path("nowhere"))
-    assert prices == {"gpt-4o": GPT_4O}
-    assert (reader, reply) == (GPT_4O, 50)
-
-
 def test_own_prices_come_first_and_a_damaged_file_is_named(tmp_path: Path) -> None:
     own = tmp_path / "prices.yaml"
+    assert price_table(own) == ({"gpt-4o": GPT_4O}, GPT_4O, 50)
     own.write_text("models: {gpt-5: {input: 1, output: 8, date: 2026-01, source: me}}")
     assert price_table(own)[0] == {"gpt-4o": GPT_4O, "gpt-5": Price(1.0, 8.0, "2026-01", "me")}
     own.write_text("models: {gpt-5: cheap}")

@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.errors import MemlabError
+from memlab.evaluate.compare import ArmResult, compare
+from memlab.evaluate.contrast import Contrast
 from memlab.evaluate.curves import (
     Curve,
     as_curve,
@@ -14,8 +16,8 @@ from memlab.evaluate.curves import (
     constant_k,
     constant_rankings,
     rule_points,
-    shared_range,
     value_column,
+    with_heights,
 )
 from memlab.evaluate.evidence import selection
 from memlab.evaluate.statistics import grouped_mean
@@ -50,24 +52,6 @@ def test_the_test_of_heights_agrees_with_leaving_out_one_group_after_the_other()
                          for g in range(20)])
     jackknife = np.sqrt(19 / 20 * ((left_out - left_out.mean()) ** 2).sum())
     assert made.error == pytest.approx(jackknife, rel=.1)
-
-
-def test_a_question_that_only_costs_more_lowers_the_curve() -> None:
-    cheap = Curve(np.array([[0.0, 0.0], [10.0, 10.0]]), np.array([[0.0, 0.0], [1.0, 1.0]]))
-    dear = Curve(np.array([[0.0, 0.0], [10.0, 20.0]]), cheap.values)
-    assert cheap.heights(0, 10).mean() == .5
-    low, high = shared_range((cheap, dear))
-    assert (low, high) == (0, 10)
-    heights = dear.heights(low, high)
-    assert heights.mean() == pytest.approx(1 / 3)
-    assert heights[1] < heights[0]
-
-
-def test_points_in_any_order_and_twice_are_one_curve() -> None:
-    curve = random_curve(3)
-    order = [3, 0, 7, 7, 1, 2, 4, 5, 6, 11, 8, 9, 10]
-    mixed = Curve(curve.tokens[order], curve.values[order])
-    np.testing.assert_allclose(mixed.heights(50, 300), curve.heights(50, 300))
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 100), (100, 10_000), (100, 100)])
@@ -117,3 +101,104 @@ def test_a_class_unknown_elsewhere_and_questions_without_turns_spoil_no_choice()
     assert cheap["tokens"].to_list() == [20.0] * 10
     last = made.filter(pl.col("point") == made["point"].max())
     assert last["tokens"].to_list() == [40.0] * 10
+
+
+def test_a_curve_by_hand(make_world) -> None:
+    tables = make_world({0: [["user"] * 2, ["user"] * 2]}, {0: [(0, 0), (1, 1)], 1: [(0, 1)], 2: []},
+                        {0: [0, 2, 3], 1: [3, 1], 2: [1]})
+    curve = constant_k(tables, largest=4)
+    assert [p["k"] for p in curve["selected/turn/recall"]] == [1, 2, 3, 4]
+    assert [p["value"] for p in curve["selected/turn/recall"]] == [.25, .75, 1, 1]
+    assert [p["value"] for p in curve["selected/session/recall_all"]] == [0, 1, 1, 1]
+    assert [p["tokens"] for p in curve["selected/turn/recall"]] == [70 / 3, 120 / 3, 160 / 3, 160 / 3]
+
+
+def test_an_unmeasured_ranking_is_refused(make_random_world) -> None:
+    tables = make_random_world(1)
+    with pytest.raises(MemlabError, match="run read/measure"):
+        constant_k(tables.updated({"ranking": tables["ranking"].drop("tokens")}))
+
+
+METRIC = "curve/selected/turn/recall_all"
+
+
+def questions(n: int = 60) -> pl.DataFrame:
+    return pl.DataFrame({
+        "question": range(n), "corpus": np.arange(n) // 10, "group": np.arange(n) // 10, "category": ["a"] * n,
+        "scored": [True] * n, "label_error": [None] * n,
+    }, schema_overrides={"question": pl.Int32, "label_error": pl.String})
+
+
+def curve(gain: float, n: int = 60) -> pl.DataFrame:
+    """Constant K is complete with a chance that rises with K; the rule is so with ``gain`` fewer units."""
+    rng = np.random.default_rng(0)
+    needed = rng.integers(1, 40, n)
+    rows = []
+    for rule, shift in (("rule", gain), ("constant", 0), ("constant_by_class", gain / 2)):
+        rows += [(rule, q, k, 10.0 * (k + 1), float(k + 1 + shift * (q % 3) >= needed[q]))
+                 for k in range(50) for q in range(n)]
+    return pl.DataFrame(rows, orient="row", schema={"rule": pl.String, "question": pl.Int32, "point": pl.Int32,
+                                                    "tokens": pl.Float64, "selected/turn/recall_all": pl.Float64})
+
+
+def test_a_rule_is_shown_to_beat_constant_k_over_the_whole_curve() -> None:
+    arms = {"rule": ArmResult(questions(), curve=curve(6.0))}
+    made = compare("e", "d", arms, [Contrast("rule", "constant", METRIC)])
+    row = made["contrasts"][0]
+    assert (row["verdict"], row["groups"], row["wins"], made["missing"]) == ("shown", 6, None, [])
+    assert row["tokens"] == [30, 500]
+    assert row["difference"] > .05
+    assert "constant K at equal tokens" in row["words"]
+    assert "mean over 30 to 500 tokens" in row["words"]
+
+
+def test_the_range_is_the_contrasts_cut_to_what_both_cover() -> None:
+    arms = {"rule": ArmResult(questions(), curve=curve(6.0))}
+    row = compare("e", "d", arms, [Contrast("rule", "constant_by_class", METRIC, tokens=[100, 9000])])["contrasts"][0]
+    assert row["tokens"] == [100, 500]
+    assert row["comparator"] == "constant_by_class"
+
+
+def test_an_arm_without_a_curve_is_undefined_and_every_curve_is_explored() -> None:
+    arms = {"rule": ArmResult(questions(), curve=curve(6.0)), "fixed": ArmResult(questions())}
+    made = compare("e", "d", arms, [Contrast("fixed", "constant", METRIC)])
+    assert made["contrasts"][0]["verdict"] == "undefined"
+    assert [(r["arm"], r["comparator"], r["metric"]) for r in made["exploratory"]] == [("rule", "constant", METRIC)]
+
+
+def test_the_report_gets_the_rules_mean_points_by_tokens() -> None:
+    made = compare("e", "d", {"rule": ArmResult(questions(), curve=curve(6.0))}, [])
+    points = made["rule_curves"]["rule"]["selected/turn/recall_all"]
+    expected = curve(6.0).filter(pl.col("rule") == "rule").group_by("tokens").agg(
+        pl.col("selected/turn/recall_all").mean()).sort("tokens")
+    assert [(p["tokens"], p["value"]) for p in points] == expected.rows()
+
+
+def test_questions_without_known_turns_are_left_out() -> None:
+    some = curve(6.0).with_columns(pl.when(pl.col("question") < 10).then(float("nan")).otherwise(
+        pl.col("selected/turn/recall_all")).alias("selected/turn/recall_all"))
+    one, two, _ = with_heights(Contrast("rule", "constant", METRIC), questions(), some, None)
+    assert one.height == two.height == 50
+
+
+def test_a_range_that_is_none_is_refused() -> None:
+    with pytest.raises(MemlabError, match="is no range"):
+        Contrast("a", "constant", METRIC, tokens=[500, 100])
+
+
+def test_rules_that_select_from_one_ranking_are_compared_with_constant_k_without_a_setting() -> None:
+    ranking = pl.DataFrame({"question": [0, 0], "rank": [1, 2], "unit": [1, 2], "selected": [True, False]})
+    arms = {"rule": ArmResult(questions(), ranking, curve=curve(6.0)),
+            "weak": ArmResult(questions(), ranking, curve=curve(0.0)), "fixed": ArmResult(questions(), ranking)}
+    made = compare("e", "d", arms, [])
+    assert [(row["arm"], row["comparator"], row["verdict"]) for row in made["contrasts"]] == [
+        ("rule", "constant", "shown"), ("weak", "constant", "open")]
+    assert made["verdict"] is None
+    assert list(made["constant_k"]) == ["rule"]
+    declared = compare("e", "d", arms, [Contrast("rule", "constant", METRIC)])
+    assert len(declared["contrasts"]) == 1  # what is declared in its place
+    assert declared["contrasts"][0]["difference"] == made["contrasts"][0]["difference"]
+    answers = compare("e", "d", arms, [Contrast("rule", "fixed", "answer/f1")])  # a family of its own
+    assert answers["contrasts"][1:] == made["contrasts"]
+    other = {**arms, "fixed": ArmResult(questions(), ranking.with_columns(unit=pl.Series([2, 1])))}
+    assert compare("e", "d", other, [])["contrasts"] == []

@@ -1,13 +1,18 @@
 from __future__ import annotations
 
 import polars as pl
+import pytest
+from hypothesis import given
 
-from memlab.evaluate.evidence import selection, with_evidence
+from memlab.evaluate.evidence import BUDGETS, selection, shown_turns, with_evidence, within_tokens
 from memlab.evaluate.retrieval import holders, scored_evidence
+from memlab.evaluate.summary import per_question
 from memlab.rank.select import Fixed
-from memlab.read.pack import ByRank
+from memlab.read.pack import ByRank, BySession, FullContext
 from memlab.read.tokens import TokenCost
 from memlab.store import Store
+from memlab.tables import Tables
+from tests.read.world import world, worlds
 from tests.small import lexical, lives
 
 
@@ -65,3 +70,58 @@ def test_a_row_that_shows_the_session_around_its_unit_shows_the_evidence_in_it()
     assert shown["evidence"].fill_null(False).to_list() == sessions["wanted"].fill_null(False).to_list()
     by_turn = holders(tables["units"], evidence).select("question", "unit").unique()
     assert by_turn.join(tables["context"], on=["question", "unit"]).height < shown["evidence"].sum()
+
+
+TALK = [[("user", "yes"), ("assistant", "yes, so"), ("user", "so\n\nuser: yes"), ("assistant", "no")], [("user", "no")]]
+# units: 0 to 3 in session 0, 4 in session 1
+
+
+@pytest.mark.parametrize(("pack", "turns"), [
+    (ByRank(), [(0, 2), (1, 0)]), (ByRank(value="round"), [(0, 2), (0, 3), (1, 0)]),
+    (BySession(), [(0, 2), (1, 0)]), (ByRank(value="session"), [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0)]),
+    (FullContext(), [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0)]), (FullContext(max_tokens=10), [(1, 0)])])
+def test_the_turns_that_are_shown(pack, turns: list[tuple[int, int]]) -> None:
+    tables = world(TALK, [4, 2])
+    tables = tables.updated(pack.run(tables.only(pack.reads), Store()))
+    found = shown_turns(tables["context"], tables.only(("texts", "turns", "units")))
+    # "yes" alone is quoted word for word in turn 2: the one thing that cannot be told apart
+    quoted = {(0, 0)} if (0, 2) in turns else set()
+    assert {(s, t) for _, s, t in found.rows()} == {*turns} | quoted
+
+
+@given(worlds())
+def test_units_that_show_themselves_are_all_there_is(tables: Tables) -> None:
+    out = tables.updated(ByRank().run(tables, Store()))
+    picked = tables["ranking"].filter("selected").join(tables["units"], on="unit")
+    assert shown_turns(out["context"], out).select("session", "turn").rows() == picked.select(
+        "session", pl.col("turns").list.first()).sort("session", "turns").rows()
+
+
+TURNS = {0: [["user"] * 3, ["user"] * 2]}
+"""Units 0 to 4 cost 10, 20, ... 50 tokens."""
+
+
+def test_a_ranking_is_cut_where_the_first_unit_does_not_fit(make_world) -> None:
+    tables = make_world(TURNS, {0: [(0, 0)], 1: [(0, 0), (1, 1)], 2: [(0, 2)]},
+                        {0: [2, 0], 1: [0, 4, 1], 2: [4, 3, 2]})
+    rows = within_tokens(tables, (30, 60)).to_dict(as_series=False)
+    assert rows == {"question": [0, 1, 2], "within_30/session/recall_all": [1., 0., 0.],
+                    "within_60/session/recall_all": [1., 1., 0.],
+                    "within_30/turn/recall_all": [0., 0., 0.],  # no smaller unit is tried
+                    "within_60/turn/recall_all": [1., 1., 0.]}
+
+
+def test_an_arm_of_whole_sessions_may_show_nothing(make_world) -> None:
+    tables = make_world(TURNS, {0: [(0, 0)]}, {0: [0, 1]}, level="session")
+    rows = within_tokens(tables, (9, 10)).row(0, named=True)
+    assert (rows["within_9/turn/recall_all"], rows["within_10/turn/recall_all"]) == (0., 1.)
+
+
+def test_what_is_not_measured_does_not_fit_and_an_arms_own_budget_is_a_column(make_random_world) -> None:
+    tables = make_random_world(3)
+    unmeasured = pl.when(pl.col("rank") <= 2).then("tokens")
+    cut = tables.updated({"ranking": tables["ranking"].with_columns(tokens=unmeasured)})
+    heads = tables.updated({"ranking": tables["ranking"].filter(pl.col("rank") <= 2)})
+    assert within_tokens(cut).equals(within_tokens(heads))
+    assert {f"within_{n}/turn/recall_all" for n in (*BUDGETS, 500)} <= set(per_question(tables, budget=500).columns)
+    assert within_tokens(tables.updated({"ranking": tables["ranking"].drop("tokens")})).columns == ["question"]

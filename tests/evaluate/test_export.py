@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import json
+import runpy
+from pathlib import Path
 from urllib.parse import unquote
 
 import ir_measures
@@ -7,10 +10,12 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ir_measures import RR, P, R, Success, nDCG
+from ir_measures import RR, R, nDCG
 
-from memlab.evaluate.export import by_session, escape, unit_names, write_qrels, write_run, write_trec
+from memlab import run as memlab_run
+from memlab.evaluate.export import escape, unit_names, write_qrels, write_run, write_trec
 from memlab.evaluate.retrieval import KS, retrieval, scored_evidence
+from memlab.score.__main__ import main
 from memlab.tables import frame
 
 
@@ -23,25 +28,6 @@ def with_ids(tables, session_name="s {}", turn_name="s{} t{}"):
     rows += [("question", q["corpus"], None, None, q["question"], f"q {q['question']}") for q in questions.to_dicts()]
     columns = ["kind", "corpus", "session", "turn", "question", "name"]
     return tables.updated({"ids": frame("ids", {c: [r[i] for r in rows] for i, c in enumerate(columns)})})
-
-
-@pytest.mark.parametrize("level", ["turn", "session"])
-def test_standard_metrics_equal_those_of_ir_measures(make_random_world, tmp_path, level: str) -> None:
-    tables = with_ids(make_random_world(11, questions=60, level=level))
-    write_run(tables["ranking"], tables, tmp_path / "run.trec", name="an arm")
-    write_qrels(tables, tmp_path / "qrels.txt")
-    run = list(ir_measures.read_trec_run(str(tmp_path / "run.trec")))
-    qrels = list(ir_measures.read_trec_qrels(str(tmp_path / "qrels.txt")))
-    names = {RR: f"{level}/mrr", RR @ 10: f"{level}/mrr@10", Success @ 1: f"{level}/recall_any@1"}
-    for k in KS:
-        names |= {R @ k: f"{level}/recall@{k}", nDCG @ k: f"{level}/ndcg@{k}", P @ k: f"{level}/precision@{k}"}
-    ours = retrieval(tables)
-    scores = list(ir_measures.iter_calc(list(names), qrels, run))
-    assert len(scores) > 20 * len(names)
-    for score in scores:
-        question = int(unquote(score.query_id).removeprefix("q "))
-        expected = ours.filter(pl.col("question") == question)[names[score.measure]].item()
-        assert score.value == pytest.approx(expected, abs=1e-6), score
 
 
 def mean(metrics: pl.DataFrame, name: str) -> float:
@@ -94,13 +80,6 @@ def test_evidence_that_was_never_written_is_relevant_all_the_same(make_world, tm
     assert (tmp_path / "run.sessions.trec").read_text() == "q%200 Q0 s0 1 1.0 x\n"
 
 
-def test_sessions_are_ranked_by_their_first_unit(make_world) -> None:
-    tables = make_world({0: [["user"] * 2, ["user"] * 2, ["user"]]}, {0: [(0, 0)]}, {0: [2, 3, 4, 0, 1]})
-    sessions = by_session(tables)
-    rows = sessions["ranking"].join(sessions["units"], on="unit").sort("rank")
-    assert rows.select("session", "rank").rows() == [(1, 1), (2, 2), (0, 3)]
-
-
 def test_lines_by_hand(make_world, tmp_path) -> None:
     tables = with_ids(make_world({0: [["user"], ["user"]]}, {0: [(1, 0)]}, {0: [1, 0]}))
     write_run(tables["ranking"], tables, tmp_path / "run.trec", name="rank/select=gap, 5 %")
@@ -135,3 +114,34 @@ def test_an_escaped_name_is_one_word_and_can_be_read_back(name: str) -> None:
     word = escape(name)
     assert len(word.split()) == 1
     assert unquote(word) == (name or "\0")
+
+
+SCRIPT = runpy.run_path(str(Path(__file__).parents[2] / "experiments" / "score_agreement" / "agreement.py"))
+
+
+@pytest.mark.parametrize("chunk", ["turn", "session"])
+def test_other_tools_print_the_figures_of_a_run_folder(chunk: str, tmp_path: Path) -> None:
+    assert memlab_run.main(["data.limit=40", "track=none", "search/dense=none", f"write/chunk={chunk}", "name=bm25",
+                            f"out={tmp_path}"]) == 0
+    (folder,) = tmp_path.glob("*/*/bm25-*")
+    compared = SCRIPT["compare"](folder)
+    assert set(compared) == ({"turn", "session"} if chunk == "turn" else {"session"})
+    for level, figures in compared.items():
+        assert {"ir_measures", "pytrec_eval"} <= set(figures)
+        for tool, values in figures.items():
+            assert values == pytest.approx(figures["memlab"], abs=1e-9), (level, tool)
+
+
+def test_the_export_of_a_run_with_unknown_documents_and_gaps_agrees(tmp_path: Path) -> None:
+    (tmp_path / "theirs.trec").write_text("".join(
+        f"life-0:{n} Q0 {document} {rank} {1 / rank} x\n" for n in range(0, 12, 2)
+        for rank, document in enumerate(["fact-1", "fact-2", *(f"s{(n * 7 + i) % 20}" for i in range(15))], 1)))
+    assert main([str(tmp_path / "theirs.trec"), "data.limit=12", f"out={tmp_path}"]) == 0
+    (folder,) = tmp_path.glob("score/*/theirs-*")
+    for figures in SCRIPT["compare"](folder).values():
+        assert figures["memlab"]["mrr"] > 0
+        for values in figures.values():
+            assert values == pytest.approx(figures["memlab"], abs=1e-9)
+    assert main([str(folder / "run.trec"), "data.limit=12", f"out={tmp_path}"]) == 0  # and read back
+    (again,) = tmp_path.glob("score/*/run-*")
+    assert json.loads((again / "metrics.json").read_text()) == json.loads((folder / "metrics.json").read_text())

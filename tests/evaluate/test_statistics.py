@@ -6,9 +6,22 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import linalg, stats
 
-from memlab.evaluate.statistics import holm, sign_flip
+from memlab.evaluate.statistics import (
+    Assumptions,
+    bca,
+    group_sums,
+    grouped_mean,
+    holm,
+    planned_detectable,
+    planned_power,
+    sign_flip,
+    smallest_detectable,
+    smallest_significant,
+    t_power,
+    wilson,
+)
 
 
 def test_sign_flip_is_exact_for_few_and_equals_a_walk_over_all_signs() -> None:
@@ -54,6 +67,149 @@ def test_holm_keeps_the_order_and_only_raises(p: list[float]) -> None:
     assert ordered == sorted(ordered)
 
 
-@given(st.integers(1, 12))
-def test_no_sign_flip_goes_below_one_of_all_patterns(n: int) -> None:
-    assert sign_flip(np.ones(n)) == pytest.approx(min(1, 2.0 ** (1 - n)))
+tables = st.lists(st.tuples(st.sampled_from([-1.0, -.5, 0.0, .25, 1.0]), st.integers(0, 5)), min_size=2, max_size=40)
+
+
+def by_matrices(values: np.ndarray, groups: np.ndarray) -> tuple[float, float]:
+    """CR2 error and Bell-McCaffrey degrees of freedom of an intercept, from their definition by matrices."""
+    n, names = len(values), np.unique(groups)
+    residual_maker = np.eye(n) - np.ones((n, n)) / n
+    residuals, columns, total = residual_maker @ values, [], 0.0
+    for name in names:
+        inside = groups == name
+        block = residual_maker[np.ix_(inside, inside)]
+        adjusted = linalg.fractional_matrix_power(block, -.5).real @ np.ones(inside.sum()) / n
+        total += float(adjusted @ residuals[inside]) ** 2
+        columns.append(residual_maker[:, inside] @ adjusted)
+    products = np.array(columns) @ np.array(columns).T
+    return float(np.sqrt(total)), float(np.trace(products) ** 2 / (products**2).sum())
+
+
+def test_error_and_degrees_of_freedom_follow_their_definition() -> None:
+    rng = np.random.default_rng(0)
+    groups = np.repeat([0, 1, 2, 3, 4, 5], [40, 25, 30, 12, 8, 33])
+    values = rng.normal(.1, 1, len(groups)) + rng.normal(0, .3, 6)[groups]
+    made = grouped_mean(values, groups)
+    error, df = by_matrices(values, groups)
+    assert made.value == pytest.approx(values.mean())
+    assert (made.error, made.df) == (pytest.approx(error), pytest.approx(df))
+
+
+def test_groups_of_one_are_student_and_equal_groups_student_over_their_means() -> None:
+    values = np.random.default_rng(1).normal(.3, 1, 60)
+    for groups, units in ((np.arange(60), values), (np.repeat(np.arange(6), 10), values.reshape(6, 10).mean(axis=1))):
+        made, expected = grouped_mean(values, groups), stats.ttest_1samp(units, 0)
+        assert made.p == pytest.approx(expected.pvalue)
+        assert made.df == pytest.approx(len(units) - 1)
+        assert made.interval() == pytest.approx(tuple(expected.confidence_interval()))
+
+
+@given(tables)
+def test_p_and_the_interval_never_contradict_each_other(rows: list[tuple[float, int]]) -> None:
+    values, groups = (np.array(column) for column in zip(*rows))
+    made = grouped_mean(values, groups)
+    p, interval = made.p, made.interval()
+    if p is None or interval is None:
+        assert made.error is None or made.error == 0
+    else:
+        assert (p < .05) == (interval[0] > 0 or interval[1] < 0)
+        assert interval[0] <= made.value <= interval[1]
+
+
+@given(tables, st.randoms())
+def test_the_order_of_values_and_the_names_of_groups_do_not_matter(rows: list[tuple[float, int]], random) -> None:
+    shuffled = random.sample(rows, len(rows))
+    one, two = (grouped_mean(*map(np.array, zip(*part))) for part in (rows, shuffled))
+    assert one == two
+    renamed = grouped_mean(np.array([v for v, _ in rows]), np.array([100 - g for _, g in rows]))
+    assert renamed.p == pytest.approx(one.p, nan_ok=True) if one.p is not None else renamed.p is None
+
+
+def test_what_cannot_be_tested() -> None:
+    alone = grouped_mean(np.array([.1, .5]), np.zeros(2, int))
+    assert (alone.error, alone.p, alone.interval()) == (None, None, None)
+    assert grouped_mean(np.zeros(4), np.arange(4)).p == 1
+    constant = grouped_mean(np.full(7, .1), np.arange(7))  # rounding is no spread
+    assert (constant.error, constant.p, constant.interval()) == (0, None, None)
+    with pytest.raises(ValueError, match="at least one"):
+        grouped_mean(np.array([]), np.array([]))
+
+
+def test_group_sums_do_not_depend_on_order() -> None:
+    values, groups = np.array([1e16, 1.0, -1e16, 3.0]), np.array([4, 4, 4, 1])
+    assert group_sums(values, groups).tolist() == [3, 1]
+    assert group_sums(values[::-1], groups[::-1]).tolist() == [3, 1]
+
+
+@given(st.integers(1, 300), st.floats(0, 1))
+def test_wilson_equals_scipy(n: int, share: float) -> None:
+    hits = round(n * share)
+    expected = stats.binomtest(hits, n).proportion_ci(method="wilson")
+    assert wilson(hits, n) == pytest.approx((expected.low, expected.high), abs=1e-9)
+
+
+def test_wilson_of_nothing_is_undefined() -> None:
+    assert wilson(0, 0) is None
+
+
+def test_bca_equals_scipy_with_the_same_seed() -> None:
+    rng = np.random.default_rng(1)
+    for values in (rng.exponential(size=40), rng.normal(3, 1, 25)):
+        expected = stats.bootstrap((values,), np.mean, method="BCa", rng=np.random.default_rng(7)).confidence_interval
+        assert bca(values[:, None], seed=7)[0] == pytest.approx((expected.low, expected.high), rel=1e-9)
+
+
+def test_bca_of_many_columns_is_that_of_each() -> None:
+    columns = np.random.default_rng(2).random((30, 3))
+    together = bca(columns, seed=3)
+    for j in range(3):
+        assert together[j] == pytest.approx(bca(columns[:, [j]], seed=3)[0])
+
+
+def test_bca_degenerate_cases() -> None:
+    assert bca(np.ones((5, 1))) == [(1, 1)]
+    assert bca(np.full((7, 1), .1)) == [(pytest.approx(.1), pytest.approx(.1))]
+    assert bca(np.ones((1, 2))) == [None, None]
+    low, high = bca(np.array([[0.0]] * 99 + [[1.0]]))[0]  # a single difference
+    assert 0 <= low < .01 < high < .1
+
+
+LOCOMO = np.array([197.0, 105, 193, 260, 158, 196])
+"""Questions that count in the six conversations of the dev slice."""
+
+
+def test_the_smallest_significant_difference_has_p_alpha() -> None:
+    values, groups = np.random.default_rng(2).normal(size=60), np.repeat(np.arange(6), 10)
+    made = grouped_mean(values, groups)
+    shifted = values - values.mean() + smallest_significant(made.error, made.df, .05 / 3)
+    assert grouped_mean(shifted, groups).p == pytest.approx(.05 / 3)
+
+
+def test_the_smallest_detectable_difference_is_found_in_four_of_five_runs() -> None:
+    smallest = smallest_detectable(.02, 4.7, .05)
+    assert t_power(smallest, .02, 4.7, .05) == pytest.approx(.8)
+    assert smallest > smallest_significant(.02, 4.7, .05)
+
+
+def test_planned_power_equals_simulation_over_six_conversations() -> None:
+    rng, given, difference, found, runs = np.random.default_rng(3), Assumptions(), .06, 0, 1500
+    groups = np.repeat(np.arange(6), LOCOMO.astype(int))
+    for _ in range(runs):
+        effect = (difference + rng.normal(0, given.between, 6))[groups]
+        draw = rng.random(len(groups))
+        losses = np.where(draw > 1 - (given.discordance - effect) / 2, -1.0, 0.0)
+        values = np.where(draw < (given.discordance + effect) / 2, 1.0, losses)
+        made = grouped_mean(values, groups)
+        found += made.p < .05 / 3 and made.value > 0
+    power = planned_power(LOCOMO, difference, .05 / 3)
+    assert power == pytest.approx(found / runs, abs=.06)
+    assert power >= .75
+
+
+def test_plans_know_what_cannot_be_shown() -> None:
+    assert planned_power(np.array([300.0]), .1, .05) is None
+    assert planned_detectable(np.array([300.0]), .05) is None
+    assert planned_detectable(np.array([1.0, 1.0]), .001) is None
+    smallest = planned_detectable(LOCOMO, .05)
+    assert planned_power(LOCOMO, smallest, .05) >= .8 > planned_power(LOCOMO, smallest - .001, .05)
+    assert planned_detectable(np.ones(1000), .05) < planned_detectable(np.ones(100), .05)

@@ -1,11 +1,23 @@
 from __future__ import annotations
 
-import numpy as np
 import polars as pl
 import pytest
 
-from memlab.evaluate.statistics import bca, grouped_mean, wilson
-from memlab.evaluate.summary import MEAN_RESAMPLES, averages, is_binary, per_question, summary
+from memlab.evaluate.statistics import bca, grouped_mean, mean, wilson
+from memlab.evaluate.summary import (
+    ABOUT,
+    MEAN_RESAMPLES,
+    SIZE,
+    averages,
+    by_order,
+    calibration_error,
+    complete_bins,
+    macro_averages,
+    metric_names,
+    per_question,
+    summary,
+)
+from memlab.tables import Tables
 
 
 def test_values_are_those_of_metrics_json_and_intervals_fit_the_kind(make_random_world) -> None:
@@ -38,11 +50,6 @@ def test_conversations_give_cluster_intervals_within_bounds(make_random_world) -
     assert all(e["low"] >= 0 for e in found.values() if e["low"] is not None)
 
 
-def test_is_binary() -> None:
-    assert is_binary(np.array([0.0, 1.0]))
-    assert not is_binary(np.array([0.0, .5]))
-
-
 def test_an_amount_is_no_share_whatever_its_values(make_random_world) -> None:
     """A K of 0 or 1 per question has the interval of its mean; at K = 1 for all there is nothing to be unsure of."""
     rows = per_question(make_random_world(2, questions=60), "question")
@@ -52,3 +59,78 @@ def test_an_amount_is_no_share_whatever_its_values(make_random_world) -> None:
     expected = bca(some["selected/k"].to_numpy()[:, None], 0, MEAN_RESAMPLES)[0]
     found = summary(some)["selected/k_mean"]
     assert (found["low"], found["high"]) == pytest.approx(expected)
+
+
+def test_rows_describe_the_question_and_hold_every_metric(make_random_world) -> None:
+    rows = per_question(make_random_world(0))
+    assert tuple(rows.columns[: len(ABOUT)]) == ABOUT
+    assert rows["text"][4] == "question 4"
+    assert rows.select(metric_names(rows)).dtypes == [pl.Float64] * len(metric_names(rows))
+    assert {"session/mrr", "turn/ndcg@10", "selected/k", "context/tokens"} <= set(rows.columns)
+
+
+def test_averages_overall_by_type_and_without_label_errors(make_random_world) -> None:
+    rows = per_question(make_random_world(0))
+    wrong = pl.when(pl.col("question") == 3).then(pl.lit("wrong answer")).otherwise(None)
+    figures = averages(rows.with_columns(wrong.alias("label_error")))
+    multi = rows.filter(category="multi")["session/mrr"].drop_nulls().to_list()
+    assert figures["type=multi/session/mrr"] == mean(multi)
+    kept = rows.filter(pl.col("question") != 3)["session/mrr"].drop_nulls().to_list()
+    assert figures["clean/session/mrr"] == mean(kept)
+    assert figures["questions"] == 30
+    assert figures["clean/questions"] == 29
+    assert figures["context/tokens_mean"] > 0
+    assert "context/tokens" not in figures
+    assert not [name for name in averages(rows) if name.startswith("clean/")]
+    assert all(isinstance(v, float | int) and v == v for v in figures.values())
+
+
+def test_macro_averages_are_means_of_means() -> None:
+    """Types a (2 questions that count: .5 and 1), b (one: 0); conversations 0 (.5), 1 (1 and 0)."""
+    rows = pl.DataFrame({"category": ["a", "a", "b", "b", None], "corpus": [0, 1, 1, 1, 0],
+                         "turn/ndcg@10": [.5, 1.0, 0.0, None, None], "turn/mrr": [1.0] * 5})
+    assert macro_averages(rows) == {"macro/type/turn/ndcg@10": (.375, 3), "macro/corpus/turn/ndcg@10": (.5, 3)}
+    assert macro_averages(rows.with_columns(category=pl.lit("a"), corpus=pl.int_range(5))) == {}
+
+
+def test_the_mean_over_cases_by_hand() -> None:
+    bins = [{"estimated": 0.1, "observed": 0.2, "n": 8}, {"estimated": 0.9, "observed": 0.4, "n": 2}]
+    assert calibration_error(bins) == pytest.approx((8 * 0.1 + 2 * 0.5) / 10)
+    assert calibration_error([{"estimated": 0.3, "observed": 0.3, "n": 5}]) == 0
+
+
+def test_bins_without_numbers_are_left_out() -> None:
+    bins = [{"estimated": 0.1}, None, {"estimated": "x", "observed": 0.2}, {"estimated": 0.5, "observed": 0.7}]
+    assert complete_bins(bins) == bins[3:]
+    assert calibration_error(bins) == pytest.approx(0.2)
+    assert calibration_error([]) is None
+
+
+def counted(calls: list[Tables]):
+    @by_order
+    def measure(tables: Tables) -> float:
+        calls.append(tables)
+        return float(tables["ranking"]["rank"].sum())
+
+    return measure
+
+
+def selecting(tables: Tables, k: int) -> Tables:
+    return tables.updated({"ranking": tables["ranking"].with_columns(selected=pl.col("rank") <= k)})
+
+
+def test_measures_of_an_order_are_made_once_see_no_selection_and_are_bounded(make_random_world) -> None:
+    calls: list[Tables] = []
+    measure, world = counted(calls), make_random_world(3)
+    assert measure(selecting(world, 1)) == measure(selecting(world, 4))
+    assert len(calls) == 1
+    assert not calls[0]["ranking"]["selected"].any()
+    assert "context" not in calls[0]
+    measure(world.updated({"ranking": world["ranking"].filter(pl.col("rank") <= 2)}))
+    measure(world.updated({"evidence": world["evidence"].head(1)}))
+    measure(world)
+    assert len(calls) == 3
+    for seed in range(SIZE):
+        measure(make_random_world(10 + seed))
+    measure(world)
+    assert len(calls) == 3 + SIZE + 1

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import pytest
-
 from memlab.evaluate.whole import fits, whole
 
 BUDGET = {"is": "memlab.Budget", "tokens": 1000, "twin": False}
@@ -15,6 +13,8 @@ def test_a_memory_that_most_budgets_hold_is_named_with_a_quarter_of_it_to_try() 
     assert fits(found).startswith("everything fits; set rank.select.tokens=130: a memory of 536 tokens")
     assert whole([BUDGET, {"is": "memlab.Gap", "max_k": 40}], memory) is None  # half of the arms is not most
     assert whole([{**BUDGET, "tokens": 500}], memory) is None
+    for unknown in ({}, {"turns": None}, {"tokens": 0.0}, {"tokens": "many"}):
+        assert whole([BUDGET], unknown) is None
 
 
 def test_k_limits_turns() -> None:
@@ -23,9 +23,3 @@ def test_k_limits_turns() -> None:
     assert (found["setting"], found["advised"], found["unit"]) == ("rank.select.k", 2, "turns")
     rules = [{"is": "memlab.Fixed", "k": k} for k in (3, 5, 10, 40)]
     assert whole(rules, {"turns": 20.0}) is None  # one of four holds everything
-
-
-@pytest.mark.parametrize("memory", [{}, {"turns": None}, {"tokens": 0.0}, {"tokens": "many"}])
-def test_data_that_do_not_say_their_size_say_nothing(memory: dict) -> None:
-    assert whole([BUDGET], memory) is None
-    assert whole([None, "Budget"], {"tokens": 3.0}) is None

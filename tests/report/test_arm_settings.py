@@ -1,53 +1,101 @@
 from __future__ import annotations
 
+import json
 import re
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from omegaconf import OmegaConf
 
+from memlab.config.compose import compose_arm
 from memlab.harness.results import ArmRun
 from memlab.report import arm_settings
+from memlab.report.arm_settings import display_name, slot_names, with_display_names
 from memlab.report.build import ReportFiles
 from memlab.text.display import EMPTY
 
+NONE = {"is": "memlab.EmptyStage", "writes": []}
+FIXED = {"is": "memlab.Fixed", "k": 10}
 
-def arm(name: str, config: str, tmp_path: Path) -> ArmRun:
+
+def arm(name: str, tmp_path: Path, config: str = "", slots: dict[str, Any] | None = None
+        ) -> ArmRun:
     folder = tmp_path / f"{name}-0"
     folder.mkdir()
     (folder / "config.yaml").write_text(config)
-    return ArmRun(name, "0", folder, {"pipeline": {}, "oracle": False, "tainted": False}, {})
+    pipeline = {"is": "memlab.Pipeline", **(slots or {})}
+    manifest = {"arm": name, "oracle": False, "tainted": False, "pipeline": pipeline}
+    return ArmRun(name, "0", folder, manifest, {})
 
 
-@pytest.fixture
-def sweep(tmp_path: Path) -> list[ArmRun]:
+def test_arms_stand_behind_the_values_of_the_settings_that_differ(tmp_path: Path) -> None:
     text = ("embedder: {dtype: %s}\nrank: {select: {_target_: memlab.rank.select.Fixed, k: %d}}\nsearch: {dense: "
             "{embedder: {dtype: %s}, depth: 100}}\nname: %s\ncontrasts: [%s]\n")
-    return [arm(name, text % (dtype, k, dtype, name, name), tmp_path)
-            for name, dtype, k in (("a", "fp32", 5), ("b", "fp16", 10), ("c", "fp16", 20))]
-
-
-def test_only_what_differs_is_named_and_a_model_by_the_stage_that_took_it(sweep: list[ArmRun]) -> None:
-    assert arm_settings.differing(sweep) == {"rank.select.k": {"a": "5", "b": "10", "c": "20"},
-                                         "search.dense.embedder.dtype": {"a": "fp32", "b": "fp16", "c": "fp16"}}
-    assert arm_settings.differing(sweep[:1]) == {}
-
-
-def test_for_reading_arms_stand_behind_their_values(sweep: list[ArmRun], tmp_path: Path) -> None:
-    other = arm("d", "rank: {select: {_target_: memlab.stage.EmptyStage, writes: [x]}}", tmp_path)
-    told = arm_settings.by_value([*sweep, other])
-    assert told["rank.select"] == {"fixed": ["a", "b", "c"], "none": ["d"]}
-    assert told["rank.select.k"] == {"5": ["a"], "10": ["b"], "20": ["c"], EMPTY: ["all others"]}
-    assert "rank.select.writes" not in told
-    assert told["search.dense.embedder.dtype"] == {"fp32": ["a"], "fp16": ["b", "c"], EMPTY: ["all others"]}
-
-
-def test_a_setting_that_an_arm_lacks_is_a_difference(sweep: list[ArmRun], tmp_path: Path) -> None:
-    arms = [*sweep, *(arm(name, "rank: {select: {tokens: 900}}", tmp_path) for name in ("d", "e", "f"))]
-    assert arm_settings.differing(arms)["rank.select.tokens"]["a"] == EMPTY
+    sweep = [arm(name, tmp_path, text % (dtype, k, dtype, name, name))
+             for name, dtype, k in (("a", "fp32", 5), ("b", "fp16", 10), ("c", "fp16", 20))]
+    assert arm_settings.by_value(sweep) == {  # a model is named by the stage that took it
+        "rank.select.k": {"5": ["a"], "10": ["b"], "20": ["c"]},
+        "search.dense.embedder.dtype": {"fp32": ["a"], "fp16": ["b", "c"]}}
+    assert arm_settings.by_value(sweep[:1]) == {}
+    other = arm("d", tmp_path, "rank: {select: {_target_: memlab.stage.EmptyStage, writes: [x]}}")
+    found = arm_settings.by_value([*sweep, other])
+    assert found["rank.select"] == {"fixed": ["a", "b", "c"], "none": ["d"]}
+    assert found["rank.select.k"] == {"5": ["a"], "10": ["b"], "20": ["c"], EMPTY: ["all others"]}
+    assert "rank.select.writes" not in found
 
 
 def test_the_page_and_the_document_show_what_differs(report: ReportFiles) -> None:
-    html, markdown = report.html.read_text(), report.markdown.read_text()
-    settings = html.partition('<details id="settings">')[2].partition("</details>")[0]
+    settings = report.html.read_text().partition('<details id="settings">')[2].partition("</details>")[0]
     assert re.search(r"<td><b>by_type</b></td><td>by_type</td>", settings)
-    assert "| `rank.select` | by_type | by_type |" in markdown.partition("## Settings")[2]
+    assert "| `rank.select` | by_type | by_type |" in report.markdown.read_text().partition("## Settings")[2]
+
+
+@pytest.mark.parametrize("choice", [
+    "rank/select=by_type", "rank/select=adaptive_k_moving_average", "rank/score=rrf", "rank/boost=recency",
+    "rank/rerank=late_interaction", "write/chunk=several", "search/dense=none", "rank/rerank=oracle"])
+def test_a_technique_is_shown_by_the_name_that_chooses_it(choice: str) -> None:
+    part, slot, name = choice.replace("=", "/").split("/")
+    config, wrong = compose_arm([choice])
+    assert not wrong
+    assert with_display_names(json.loads(json.dumps(plain(config[part][slot]))), slot)["_target_"] == name
+
+
+def plain(node: Any) -> Any:
+    return OmegaConf.to_container(node, resolve=False)
+
+
+def test_names_of_classes_without_one_choice() -> None:
+    config, _ = compose_arm(["rank/score=zscore", "rank.score.rrf_k=7"])
+    assert display_name("memlab.rank.score.Score", "score", plain(config.rank.score)) == "zscore"
+    assert display_name("memlab.rank.score.Score", "score") == "score"  # several files: no guess without settings
+    assert display_name("mylab.TrigramSearch", "lexical") == "trigram search"
+
+
+def test_the_configuration_counts_before_the_manifest(tmp_path: Path) -> None:
+    config = "rank: {rerank: {_target_: memlab.oracle.upper_bounds.OracleRerank, pool: 50}}"
+    one = arm("a", tmp_path, config, {"rerank": {"is": "memlab.Rerank"}, "select": FIXED})
+    assert slot_names(one) == {"rerank": "oracle", "select": "fixed"}
+
+
+def test_provenance_is_split_into_shared_and_differing_and_shows_no_class(
+        tmp_path: Path, arms: tuple[ArmRun, ...]) -> None:
+    text = "rank: {select: {_target_: memlab.rank.select.%s}}\nwrite: {chunk: {_target_: memlab.stage.EmptyStage}}"
+    own = [arm(name, tmp_path, text % name, {"extract": NONE, "select": {"is": f"memlab.{name}"}})
+           for name in ("Fixed", "ByType")]
+    shared, differing = arm_settings.manifests(own)
+    assert differing["pipeline.select"] == {"Fixed": "fixed", "ByType": "by_type"}
+    assert not [name for name in [*shared, *differing] if "extract" in name or "writes" in name]  # empty in all arms
+    values = [*shared.values(), *(value for row in differing.values() for value in row.values())]
+    assert not [value for value in values if "memlab." in value]
+    source = {"memlab.Arm": "12ab", "memlab.BM25": "34cd"}
+    shared, differing = arm_settings.manifests([replace(a, manifest=a.manifest | {"source": source}) for a in arms])
+    assert (shared["versions.torch"], shared["source"]) == ("2.13.0", "12ab")
+    assert set(differing["total_seconds"]) == {a.name for a in arms}
+    assert not any(name.startswith(("reliability", "constant_k", "importances")) for name in [*shared, *differing])
+
+
+def test_commands_are_listed_once_in_the_order_of_the_arms(arms: tuple[ArmRun, ...]) -> None:
+    runs = [replace(arm, manifest={"command": line}) for arm, line in zip(arms, ("b", "a", "b", None))]
+    assert arm_settings.commands(runs) == ["b", "a"]

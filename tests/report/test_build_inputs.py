@@ -52,8 +52,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
     "a damaged comparison": lambda place: (place / "comparison.json").write_text('{"arms": '),
     "no digest": lambda place: (place / RECORD).unlink(),
     "a damaged digest": lambda place: (place / RECORD).write_text("[]"),
-    "a comparison without arms": lambda place: (place / "comparison.json").write_text("{}"),
-    "a comparison of another kind": lambda place: (place / "comparison.json").write_text("[]"),
+    "a further arm": lambda place: shutil.copytree(next(place.glob("one-*")), place / "two-0123"),
     "calibrated judges": lambda place: (place.parents[1] / "calibration.json").write_text("{}"),
 }
 
@@ -66,7 +65,8 @@ def test_what_it_is_made_from_has_changed(finished: Arm, change: Callable[[Path]
     assert json.loads(comparison.read_text())["arms"]
 
 
-def test_other_contrasts_arms_or_run_folders_are_another_report(finished: Arm) -> None:
+def test_other_contrasts_arms_run_folders_or_source_are_another_report(
+        finished: Arm, monkeypatch: pytest.MonkeyPatch) -> None:
     place = finished.arms_folder()
     digests = [inputs_digest(place, [], ["one"], {}), inputs_digest(place, [ONE], ["one"], {}),
                inputs_digest(place, [replace(ONE, planned=0.5)], ["one"], {}),
@@ -74,24 +74,10 @@ def test_other_contrasts_arms_or_run_folders_are_another_report(finished: Arm) -
     assert len(set(digests)) == len(digests)
     _, written = report_of(finished)
     assert report_of(finished, ONE)[1] != written
-
-
-def test_other_source_is_another_report(finished: Arm, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = inputs_digest(finished.arms_folder(), [], [], {})
     monkeypatch.setattr(build, "own_digest", lambda: "other")
-    assert inputs_digest(finished.arms_folder(), [], [], {}) != before
+    assert inputs_digest(place, [], ["one"], {}) not in digests
 
 
-def test_a_further_arm_is_another_report(finished: Arm) -> None:
-    comparison, _ = report_of(finished)
-    digest = json.loads((comparison.parent / RECORD).read_text())["inputs"]
-    shutil.copytree(finished.folder(), comparison.parent / "two-0123")
-    assert not up_to_date(comparison.parent, inputs_digest(comparison.parent, [], ["one"], {
-        "one": finished.folder().name, "one.twin": ""}))
-    shutil.rmtree(comparison.parent / "two-0123")
-    assert up_to_date(comparison.parent, inputs_digest(comparison.parent, [], ["one"], {
-        "one": finished.folder().name, "one.twin": ""}))
-    assert up_to_date(comparison.parent, digest)
 
 
 @pytest.mark.parametrize("content", ["[" * 200_000, '{"arms":' * 200_000, None])

@@ -10,13 +10,12 @@ import pytest
 from memlab.report.__main__ import main
 from memlab.report.build import ReportFiles
 from memlab.report.export import csv, latex
-from memlab.report.opening import opening
-from memlab.report.view_model import arm_rows
+from memlab.report.view_model import ReportView
 
 
 def test_a_table_has_numbers_as_numbers_and_the_ends_of_intervals(report: ReportFiles) -> None:
-    table = pl.read_csv(io.StringIO(csv(report.comparison)))
-    assert table["arm"].to_list() == [row.name for row in arm_rows(report.comparison, opening(report.comparison))]
+    table = pl.read_csv(io.StringIO(csv(report.view)))
+    assert table["arm"].to_list() == [row.name for row in report.view.rows]
     assert all(kind.is_numeric() for name, kind in table.schema.items() if name not in ("arm", "looks at gold"))
     metric = "selected/session/recall_all"
     for row in table.iter_rows(named=True):
@@ -31,13 +30,13 @@ def test_a_name_that_a_spreadsheet_would_run_is_text(report: ReportFiles, name: 
     comparison = copy.deepcopy(report.comparison)
     comparison["arms"] = {name: comparison["arms"]["gap"]}
     comparison["verdict"] = None
-    assert pl.read_csv(io.StringIO(csv(comparison)))["arm"].to_list() == [f"'{name}"]
+    assert pl.read_csv(io.StringIO(csv(ReportView(comparison))))["arm"].to_list() == [f"'{name}"]
 
 
 def test_latex_has_the_intervals_and_escapes_what_it_would_read(report: ReportFiles) -> None:
     comparison = copy.deepcopy(report.comparison)
     comparison["arms"]["a_b & 50 %"] = comparison["arms"].pop("gap")
-    text = latex(comparison)
+    text = latex(ReportView(comparison))
     line = next(line for line in text.splitlines() if line.startswith(r"a\_b \& 50 \% & "))
     estimate = comparison["arms"]["a_b & 50 %"]["metrics"]["selected/session/recall_all"]
     value, low, high = (f"{100 * estimate[part]:.1f}" for part in ("value", "low", "high"))

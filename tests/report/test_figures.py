@@ -2,26 +2,32 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
-from memlab.harness.results import ArmRun
 from memlab.report import figures
-from memlab.report.build import ReportFiles
-from memlab.report.opening import Opening, opening
+from memlab.report.view_model import ReportView
 
 SVG = "{http://www.w3.org/2000/svg}"
 METRIC = "selected/session/recall_all"
 
 
 @pytest.fixture
-def found(report: ReportFiles) -> Opening:
-    return replace(opening(report.comparison), winner="fixed_10", comparator="gap", metric=METRIC)
+def shown(view: ReportView) -> ReportView:
+    """The report with fixed_10 as the winner, compared with gap."""
+    return changed(view)
 
 
-def drawn(report: ReportFiles, found: Opening) -> ElementTree.Element:
-    chart = figures.evidence_against_tokens(report.comparison, found)
+def changed(view: ReportView, winner: str = "fixed_10", metric: str | None = METRIC, **comparison: Any) -> ReportView:
+    other = ReportView({**view.comparison, **comparison}, view.arms)  # type: ignore[typeddict-item]
+    other.__dict__["opening"] = replace(view.opening, winner=winner, comparator="gap", metric=metric)
+    return other
+
+
+def drawn(view: ReportView) -> ElementTree.Element:
+    chart = figures.evidence_against_tokens(view)
     assert chart is not None
     return ElementTree.fromstring(chart.wide)
 
@@ -35,22 +41,22 @@ def labels(svg: ElementTree.Element) -> dict[str, str]:
     return {text.text or "": text.get("style", "") for text in svg.iter(f"{SVG}text") if text.get("font-size")}
 
 
-def test_every_arm_is_a_point_with_its_figures(report: ReportFiles, found: Opening) -> None:
-    svg, names = drawn(report, found), titles(drawn(report, found))
-    for name, arm in report.comparison["arms"].items():
+def test_every_arm_is_a_point_with_its_figures(shown: ReportView) -> None:
+    svg, names = drawn(shown), titles(drawn(shown))
+    for name, arm in shown.comparison["arms"].items():
         value, tokens = arm["metrics"][METRIC]["value"], arm["tokens_mean"]
         words = f"{100 * value:.1f} % at {tokens:,.0f} tokens"
         assert f"{name}{' (looks at gold)' * arm['oracle']}: {words}" in names
     reached = [group.get("aria-label") for group in svg.iter(f"{SVG}g") if group.get("tabindex") == "0"]
-    assert len(reached) == len(report.comparison["arms"])
+    assert len(reached) == len(shown.comparison["arms"])
     assert {*reached} <= {*names}
     assert len(list(svg.iter(f"{SVG}circle"))) == 5
     assert len([rect for rect in svg.iter(f"{SVG}rect") if rect.get("transform")]) == 1  # the one that looks at gold
 
 
 def test_the_winner_and_what_it_was_compared_with_are_coloured_and_named_the_rest_is_grey(
-        report: ReportFiles, found: Opening) -> None:
-    svg = drawn(report, found)
+        shown: ReportView) -> None:
+    svg = drawn(shown)
     named = labels(svg)
     assert "--accent" in named["fixed_10"]
     assert "--other" in named["gap"]
@@ -60,25 +66,13 @@ def test_the_winner_and_what_it_was_compared_with_are_coloured_and_named_the_res
         "accent", "edge", "edge", "edge", "other"]
 
 
-def test_the_axes_end_where_the_arms_do(report: ReportFiles, found: Opening) -> None:
-    ticks = [text.text or "" for text in drawn(report, found).iter(f"{SVG}text") if not text.get("font-size")]
-    most = max(arm["tokens_mean"] for arm in report.comparison["arms"].values())
-    across = [float(text.replace(",", "")) for text in ticks if re.fullmatch(r"[\d,]+", text)]
-    assert across[0] == 0
-    assert across[-1] <= most < across[-1] + (across[1] - across[0])
-    up = [float(text.removesuffix(" %")) for text in ticks if text.endswith(" %")]
-    least = min(arm["metrics"][METRIC]["value"] for arm in report.comparison["arms"].values())
-    assert up[0] <= 100 * least
-    assert up[-1] <= 100
-
-
 @pytest.mark.parametrize("count", [17, 100])
-def test_labels_never_lie_on_each_other(report: ReportFiles, found: Opening, count: int) -> None:
-    arms, pattern = report.comparison["arms"], list(report.comparison["arms"].values())
+def test_labels_never_lie_on_each_other(view: ReportView, count: int) -> None:
+    pattern = list(view.comparison["arms"].values())
     more = {f"an arm with a long name {i}": {
         **pattern[i % 5], "tokens_mean": 100.0 + 40 * (i % 23), "metrics": {METRIC: {
             "value": .5 + .4 * ((i * 7) % 11) / 11, "low": None, "high": None, "n": 60}}} for i in range(count)}
-    chart = figures.evidence_against_tokens({**report.comparison, "arms": {**arms, **more}}, found)
+    chart = figures.evidence_against_tokens(changed(view, arms={**view.comparison["arms"], **more}))
     assert chart is not None
     for text in (chart.wide, chart.narrow):
         boxes = []
@@ -92,50 +86,44 @@ def test_labels_never_lie_on_each_other(report: ReportFiles, found: Opening, cou
             assert not [b for b in boxes[:i] if left < b[2] and b[0] < right and top < b[3] and b[1] < bottom]
 
 
-def test_a_name_cannot_speak_markup(report: ReportFiles, found: Opening) -> None:
+def test_a_name_cannot_speak_markup(view: ReportView) -> None:
     evil = "<img src=x onerror=alert(1)>\"'&"
-    arms = {**report.comparison["arms"], evil: report.comparison["arms"]["fixed_5"]}
-    chart = figures.evidence_against_tokens({**report.comparison, "arms": arms}, replace(found, winner=evil))
-    assert chart is not None
-    assert "<img" not in chart.wide
-    assert any(title.startswith(f"{evil}: ") for title in titles(ElementTree.fromstring(chart.wide)))
+    arms = {**view.comparison["arms"], evil: view.comparison["arms"]["fixed_5"]}
+    svg = drawn(changed(view, winner=evil, arms=arms))
+    assert not list(svg.iter(f"{SVG}img"))
+    assert any(title.startswith(f"{evil}: ") for title in titles(svg))
 
 
-def test_the_settings_of_the_winners_rule_are_a_line_of_its_colour(report: ReportFiles, found: Opening) -> None:
+def lines_of(view: ReportView) -> dict[str, str]:
+    """Title of each line -> its style."""
+    return {line[0].text or "": line.get("style", "") for line in drawn(view).iter(f"{SVG}polyline")}
+
+
+def test_lines_of_rules_and_of_constant_k_have_the_colour_of_their_arms(view: ReportView, shown: ReportView) -> None:
     curve = [{"tokens": 10.0, "value": .2}, {"tokens": 900.0, "value": .8}]
-    comparison = {**report.comparison, "rule_curves": {name: {METRIC: curve} for name in ("fixed_10", "fixed_5")}}
-    chart = figures.evidence_against_tokens(comparison, found)
-    assert chart is not None
-    lines = {line[0].text: line.get("style", "") for line in ElementTree.fromstring(chart.wide).iter(f"{SVG}polyline")}
+    lines = lines_of(changed(view, rule_curves={name: {METRIC: curve} for name in ("fixed_10", "fixed_5")}))
     assert "--accent" in lines["fixed_10, all settings"]
     assert "--edge" in lines["fixed_5, all settings"]
-    assert "--edge" in lines["constant K"]
+    assert "--edge" in lines["constant K"]  # of the one ranking that all arms share
+    assert list(figures.constant_k(shown)) == [""]
+    (points,) = view.comparison["constant_k"].values()
+    lines = lines_of(changed(view, constant_k=dict.fromkeys(view.comparison["arms"], points)))  # rankings that differ
+    assert [name for name, style in lines.items() if "--edge" in style] == []
+    assert "--accent" in lines["fixed_10, constant K"]
+    assert "--other" in lines["gap, constant K"]
 
 
-def test_the_grey_line_is_constant_k_on_the_ranking_that_all_share_and_nothing_else(
-        report: ReportFiles, found: Opening) -> None:
-    assert list(figures.constant_k(report.comparison, found)) == [""]
-    (points,) = report.comparison["constant_k"].values()
-    lines = dict.fromkeys(report.comparison["arms"], points)  # rankings that differ
-    chart = figures.evidence_against_tokens({**report.comparison, "constant_k": lines}, found)
-    assert chart is not None
-    styles = {line[0].text: line.get("style", "") for line in ElementTree.fromstring(chart.wide).iter(f"{SVG}polyline")}
-    assert [name for name, style in styles.items() if "--edge" in style] == []
-    assert "--accent" in styles["fixed_10, constant K"]
-    assert "--other" in styles["gap, constant K"]
+def test_missing_data_make_no_chart(view: ReportView) -> None:
+    assert figures.reliability(ReportView(view.comparison, [a for a in view.arms if a.name != "calibrated"])) is None
+    for metric in ("no/metric", None):
+        assert figures.evidence_against_tokens(changed(view, metric=metric)) is None
 
 
-def test_what_is_not_there_makes_no_chart(
-        report: ReportFiles, arms: tuple[ArmRun, ...], found: Opening) -> None:
-    assert figures.reliability([a for a in arms if a.name != "calibrated"], found) is None
-    assert figures.evidence_against_tokens(report.comparison, replace(found, metric="no/metric")) is None
-    assert figures.evidence_against_tokens(report.comparison, replace(found, metric=None)) is None
-
-
-def test_a_reliability_curve_states_its_calibration_error(arms: tuple[ArmRun, ...], found: Opening) -> None:
-    (arm,) = (a for a in arms if a.name == "calibrated")
+def test_a_reliability_curve_states_its_calibration_error(view: ReportView) -> None:
+    (arm,) = (a for a in view.arms if a.name == "calibrated")
     bins = [{"estimated": .2, "observed": .3, "n": 30}, {"estimated": .9, "observed": .8, "n": 10}, {"n": 5}]
-    text = figures.reliability([replace(arm, manifest={**arm.manifest, "reliability": bins})], found)
+    other = replace(arm, manifest={**arm.manifest, "reliability": bins})
+    text = figures.reliability(ReportView(view.comparison, [other]))
     assert text is not None
     svg = ElementTree.fromstring(text)
     assert "calibrated, error 0.100" in labels(svg)

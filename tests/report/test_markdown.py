@@ -5,10 +5,9 @@ import re
 import polars as pl
 
 from memlab.harness.results import ArmRun, finished_arms
-from memlab.report import differing
 from memlab.report.build import ReportFiles
 from memlab.report.markdown import LISTED, document, escape
-from memlab.report.opening import opening
+from memlab.report.view_model import ReportView
 
 
 def test_every_table_row_has_as_many_cells_as_its_head(report: ReportFiles) -> None:
@@ -38,7 +37,7 @@ def test_figures_and_findings_are_those_of_the_comparison(report: ReportFiles) -
 def test_foreign_text_stays_in_its_cell(report: ReportFiles, arms: tuple[ArmRun, ...]) -> None:
     comparison = report.comparison | {"notes": ["a|b\n# head <script> `x` \x1b[31m [link](x)"], "contrasts": [
         report.comparison["contrasts"][0] | {"arm": "gap", "comparator": "fixed_5"}]}
-    text = document(comparison, arms)
+    text = document(ReportView(comparison, arms))
     assert "\n* a\\|b # head &lt;script&gt; \\`x\\` ⟨U+001B⟩\\[31m \\[link\\](x)\n" in text
     assert "<script>" not in text
     assert "\x1b" not in text
@@ -46,7 +45,7 @@ def test_foreign_text_stays_in_its_cell(report: ReportFiles, arms: tuple[ArmRun,
 
 def test_the_questions_named_are_those_on_which_the_two_arms_differ(report: ReportFiles) -> None:
     text = report.markdown.read_text().split("## Where they differ")[1].split("\n## ")[0]
-    pair = differing.pair(report.comparison, opening(report.comparison))
+    pair = report.view.pair
     assert pair is not None
     one, two = (next(a.questions for a in finished_arms(report.html.parent).arms if a.name == name)
                 for name in (pair.arm, pair.other))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,26 +13,15 @@ from memlab.harness.results import finished_arms
 from memlab.report.__main__ import main
 from memlab.report.wandb_report import FILE, sections
 from memlab.track.wandb import run_id
+from tests.track import loopback
 
 pytestmark = pytest.mark.slow
 
 api = pytest.importorskip("wandb_workspaces.reports.v2", reason="pip install wandb-workspaces")
-LOOPBACK = Path(__file__).resolve().parents[1] / "track" / "loopback.py"
-
-
-@pytest.fixture(scope="module")
-def loopback() -> Any:
-    spec = importlib.util.spec_from_file_location("wandb_loopback", LOOPBACK)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["wandb_loopback"] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture
-def server(loopback: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     import wandb
 
     wandb.teardown()
@@ -61,10 +48,6 @@ def test_the_report_is_complete_and_its_panels_show_the_arms_of_the_comparison(r
     assert main([str(runs), "--wandb", "team/memory"]) == 0
     spec, arms = spec_of(server), finished_arms(runs).arms
     headings = [b["children"][0]["text"] for b in spec["blocks"] if b["type"] == "heading"]
-    assert headings == ["Verdict", "Evidence against tokens", "All arms", "Where they differ", "Contrasts",
-                        "By question type", "Reliability of learned estimates", "Feature importances",
-                        "Cost and latency", "Settings",
-                        "Statistics", "Provenance"]
     assert headings == [line.removeprefix("## ") for line in (runs / "report.md").read_text().splitlines()
                         if line.startswith("## ")]
     found = panels(spec)
@@ -74,27 +57,19 @@ def test_the_report_is_complete_and_its_panels_show_the_arms_of_the_comparison(r
     assert scatter["xAxis"] == "summary:context/tokens_mean"
     assert scatter["yAxis"] == "summary:selected/session/recall_all"
     bars = [m for p in found if p["viewType"] == "Bar Chart" for m in p["config"]["metrics"]]
-    assert "summary_metrics.type=multi-session/selected/session/recall_all" in bars
+    assert "summary_metrics.selected/session/recall_all" in bars
     ids = {run_id(arm.folder) for arm in arms}
     assert ids == set(server.runs)
     for grid in (b["metadata"] for b in spec["blocks"] if b["type"] == "panel-grid"):
         (runset,) = grid["runSets"]
         assert set(runset["filters"]["filters"][0]["value"]) == ids
         assert runset["project"]["entityName"] == "team"
+    local, text = sections((runs / "report.md").read_text()), {
+        b["content"] for b in spec["blocks"] if b["type"] == "markdown-block"}
+    assert {local["Verdict"], local["All arms"], local["Contrasts"], local["Settings"]} <= text
+    assert not [mark for mark in ("<script", "<img", "\x1b") if mark in "".join(text)]
     known = {name for run in server.runs.values() for name in json.loads(run["summaryMetrics"])}
     assert {m.removeprefix("summary_metrics.") for m in bars} <= known
-
-
-def test_the_text_tells_the_statistics_of_the_local_report_and_is_escaped(runs: Path, server: Any) -> None:
-    assert main([str(runs), "--wandb", "team/memory"]) == 0
-    local = sections((runs / "report.md").read_text())
-    text = {b["content"] for b in spec_of(server)["blocks"] if b["type"] == "markdown-block"}
-    assert {local["Verdict"], local["All arms"], local["Contrasts"], local["Settings"]} <= text
-    comparison = json.loads((runs / "comparison.json").read_text())
-    assert comparison["contrasts"][0]["words"].partition(" (")[0] in local["Contrasts"]
-    assert "<script" not in "".join(text)
-    assert "<img" not in "".join(text)
-    assert "\x1b" not in "".join(text)
 
 
 def test_publishing_again_updates_the_same_report_and_sends_no_arm_twice(runs: Path, server: Any) -> None:
@@ -107,17 +82,6 @@ def test_publishing_again_updates_the_same_report_and_sends_no_arm_twice(runs: P
     (view,) = server.views.values()
     assert len(view["displayName"]) <= 128
 
-
-def test_what_was_saved_is_read_back_by_the_client_with_every_panel(runs: Path, server: Any) -> None:
-    assert main([str(runs), "--wandb", "team/memory"]) == 0
-    from wandb_workspaces.reports.v2 import internal
-
-    (name,) = server.views
-    view = server.do_SpecificReport({"reportId": name})["view"]
-    again = api.Report._from_model(internal.ReportViewspec.model_validate(view))
-    grids = [b for b in again.blocks if isinstance(b, api.PanelGrid)]
-    kinds = {type(panel) for grid in grids for panel in grid.panels}
-    assert kinds == {api.BarPlot, api.ScatterPlot, api.RunComparer}
 
 
 def test_a_server_that_refuses_is_told_and_the_local_report_stands(

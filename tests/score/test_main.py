@@ -54,17 +54,6 @@ def test_a_run_file_of_an_arm_has_the_figures_of_the_arm(arm: Path, tmp_path: Pa
     assert (tmp_path / "score" / "synthetic" / "report.html").is_file()
 
 
-def test_the_data_may_be_given_as_flags(arm: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = str(arm / "run.trec")
-    printed = []
-    for words in (["data=synthetic"], ["--data", "synthetic"]):
-        assert main(["--lint", file, *words, *DATA[:1], f"out={tmp_path}"]) == 0
-        printed.append(capsys.readouterr().out)
-    assert printed[0] == printed[1]
-    assert main(["--lint", file, "--data", "locomo", "--path", str(tmp_path / "none.json"), f"out={tmp_path}"]) != 0
-    assert "none.json" in capsys.readouterr().err
-
-
 def test_runs_stand_beside_the_arms_of_an_experiment(arm: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = arm.parents[2] / "theirs.jsonl"
     topics = list(dict.fromkeys(line.split()[0] for line in run_of(arm).splitlines()))
@@ -161,17 +150,6 @@ def test_unknown_documents_are_misses_that_cost_nothing(
     assert all(any(note.startswith(f"theirs: {sentence}") for note in report["notes"]) for sentence in said)
     assert pl.read_parquet(folder / "shown.parquet").filter(question=0)["text"].to_list()[:2] == [
         "no such document: fact-1", "no such document: late:0 (of a later day)"]
-
-
-def test_distances_are_read_as_such_on_demand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "faiss.trec"
-    file.write_text("".join(f"life-0:{n} Q0 s{s} {s + 1} {.1 * s} x\n" for n in range(3) for s in range(4)))
-    for flags, said in (([], "contradict the scores in 3 of 3 topics. The highest"), (["--ascending"], ""),
-                        (["--by-rank"], "")):
-        assert main(["--lint", str(file), *flags, "data.limit=3"]) == 0
-        out = capsys.readouterr().out
-        assert said in out
-        assert bool(said) == ("contradict" in out)
 
 
 def test_a_file_takes_the_place_of_no_arm(arm: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

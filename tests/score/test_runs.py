@@ -2,12 +2,9 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from memlab.errors import MemlabError
 from memlab.score.runs import Order, Run, read_run
@@ -44,11 +41,10 @@ def test_every_format_gives_the_documents_best_first(
     assert order(run) == expected
 
 
-def test_ties_are_counted_and_go_by_the_file_or_as_in_trec_eval(tmp_path: Path) -> None:
+def test_ties_are_counted_and_go_by_the_file(tmp_path: Path) -> None:
     assert read(tmp_path, TREC).tied == 2
     tied = "q Q0 b 1 2 x\nq Q0 c 1 2 x\nq Q0 a 1 2 x\nq Q0 z 2 1 x\n"
     assert order(read(tmp_path, tied)) == [("q", "b"), ("q", "c"), ("q", "a"), ("q", "z")]
-    assert order(read_run(tmp_path / "run", ties="name")) == [("q", "c"), ("q", "b"), ("q", "a"), ("q", "z")]
 
 
 DISTANCES = "q1 Q0 a 1 0.1 x\nq1 Q0 b 2 0.9 x\nq2 Q0 a 0 0.5 x\nq2 Q0 b 0 0.7 x\nq3 Q0 a 2 0.1 x\nq3 Q0 b 1 0.2 x\n"
@@ -65,14 +61,6 @@ def test_topics_whose_ranks_contradict_their_scores_are_counted(tmp_path: Path) 
     assert lowest.rows["score"].to_list() == [-.1, -.9, -.5, -.7, -.1, -.2]
 
 
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=6))
-def test_a_topic_is_contradicted_where_a_later_rank_has_a_higher_score(
-        tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[int, int]]) -> None:
-    text = "".join(f"q Q0 d{n} {rank} {score} x\n" for n, (rank, score) in enumerate(rows))
-    against = any(r1 < r2 and s1 < s2 for r1, s1 in rows for r2, s2 in rows)
-    assert read(tmp_path_factory.mktemp("ranks"), text).contradicted == against
-
-
 @pytest.mark.parametrize(("text", "order", "message"), [
     ('{"q": {"a": 1}}', "rank", "have no ranks.*leave out --by-rank"),
     ('{"question_id": "q", "ranked": ["b"]}', "ascending", "has no scores.*leave out --ascending"),
@@ -84,13 +72,12 @@ def test_an_order_that_the_file_has_no_column_for_is_refused(
         read_run(tmp_path / "run", order=order)
 
 
-@pytest.mark.parametrize("text", [TREC, json.dumps({"q1": {"s1": 1}}), "\n".join(map(json.dumps, LOG))])
-@pytest.mark.parametrize("joined", [False, True])
-def test_a_byte_order_mark_is_read_over(tmp_path: Path, text: str, joined: bool) -> None:
-    rows = order(read(tmp_path, text))
-    twice = joined and text == TREC
-    assert order(read(tmp_path, "\ufeff" + text + ("\ufeffq3 Q0 s1 1 1 x\n" if twice else ""))) == [
-        *rows, *([("q3", "s1")] if twice else [])]
+def test_byte_order_marks_are_read_over(tmp_path: Path) -> None:
+    for text in (TREC, json.dumps({"q1": {"s1": 1}}), "\n".join(map(json.dumps, LOG))):
+        rows = order(read(tmp_path, text))
+        assert order(read(tmp_path, "\ufeff" + text)) == rows
+    joined = read(tmp_path, f"\ufeff{TREC}\ufeffq3 Q0 s1 1 1 x\n")
+    assert order(joined)[-1] == ("q3", "s1")
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
@@ -102,7 +89,7 @@ def test_utf_16_is_named(tmp_path: Path, encoding: str) -> None:
 
 @pytest.mark.parametrize(("score", "said"), [
     ("null", "null"), ("true", "true"), ("NaN", "nan"), ("-Infinity", "-inf"), ('"0.9"', "the text '0.9'"),
-    ("[1]", r"\[1\]")])
+    ("[1]", r"\[1\]"), ("1" + 400 * "0", "inf")])
 def test_a_score_that_is_no_number_is_named(tmp_path: Path, score: str, said: str) -> None:
     for text in ('{"q1": {"s1": %s, "s2": 0.4}, "q2": {"s1": 1}}',
                  '{"d": {"test": {"q1": {"s1": %s}, "q2": {"s": 1}}}}'):
@@ -156,33 +143,10 @@ def test_a_file_that_is_not_there_or_no_text_is_refused(tmp_path: Path) -> None:
         read_run(tmp_path / "bytes")
 
 
-VALUES = st.recursive(st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=5),
-                      lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
-                          st.sampled_from(["question_id", "ranked", "retrieval_results", "ranked_items", "corpus_id"])
-                          | st.text(max_size=3), inner, max_size=3), max_leaves=12)
-
-
-@given(st.one_of(VALUES.map(json.dumps), st.text(max_size=80), st.lists(VALUES.map(json.dumps)).map("\n".join)))
-def test_any_text_is_a_run_or_a_clear_error(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
-    folder = tmp_path_factory.mktemp("fuzz")
-    (folder / "run").write_text(text.encode("utf-8", "replace").decode(), encoding="utf-8")
-    try:
-        run = read_run(folder / "run")
-    except MemlabError:
-        return
-    assert run.rows.height > 0
-    assert run.rows["score"].is_finite().all()
-
-
 @pytest.mark.parametrize("text", [
     '{"question_id": "q\\ud800", "ranked": ["s\\udfff"]}', '{"q\\ud800": {"s\\udfff": 1}}'])
 def test_half_a_surrogate_in_a_name_becomes_a_question_mark(tmp_path: Path, text: str) -> None:
     assert order(read(tmp_path, text)) == [("q?", "s?")]
-
-
-def test_a_score_beyond_all_numbers_is_named(tmp_path: Path) -> None:
-    with pytest.raises(MemlabError, match="document 's1' of 'q1'"):
-        read(tmp_path, '{"q1": {"s1": 1' + "0" * 400 + "}}")
 
 
 @pytest.mark.parametrize(("text", "said"), [
@@ -196,24 +160,6 @@ def test_what_is_given_twice_is_refused(tmp_path: Path, text: str, said: str) ->
     (tmp_path / "run").write_text(text)
     with pytest.raises(MemlabError, match=said):
         read_run(tmp_path / "run")
-
-
-@pytest.mark.parametrize("text", [
-    '{"q": {DOCUMENTS, "d29999": 2}}', '{DOCUMENTS, "d29999": 2}\n', '{"question_id": "q", DOCUMENTS, "d29999": 2}\n'])
-def test_a_name_twice_in_a_long_object_is_found_in_one_pass(tmp_path: Path, text: str) -> None:
-    documents = ", ".join(f'"d{n}": 1' for n in range(30_000))
-    (tmp_path / "run").write_text(text.replace("DOCUMENTS", documents))
-    start = time.process_time()
-    with pytest.raises(MemlabError, match="'d29999' is there twice"):
-        read_run(tmp_path / "run")
-    assert time.process_time() - start < 1
-
-
-def test_ties_by_name_are_those_of_single_precision(tmp_path: Path) -> None:
-    """Seconds since 1970 a second apart are one number for trec_eval."""
-    (tmp_path / "run").write_text("q Q0 a 1 1700000002.5 x\nq Q0 b 2 1700000001.5 x\n")
-    assert order(read_run(tmp_path / "run", ties="name")) == [("q", "b"), ("q", "a")]
-    assert order(read_run(tmp_path / "run")) == [("q", "a"), ("q", "b")]
 
 
 def test_a_pipe_or_a_device_is_refused_at_once(tmp_path: Path) -> None:

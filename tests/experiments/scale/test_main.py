@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+from scale.__main__ import main, write_tables
 
 from memlab.report.build import build
-from memlab.report.sizes import seconds_per_question, table_file, write_table
+from tests.report.samples import make_runs
 from tests.sealing import seal
+
+pytestmark = pytest.mark.nightly
 
 SMALL = {"benchmark": "b", "limit": None, "pool": False}
 
@@ -25,12 +27,12 @@ def described(folder: Path, sessions: float, **data: Any) -> None:
 
 
 @pytest.fixture
-def scale(samples: ModuleType, tmp_path: Path) -> Path:
+def scale(tmp_path: Path) -> Path:
     """An experiment at three sizes, made in no order of size; of one there is an arm less."""
     for name, sessions, data, arms in (("d-x4", 120.0, {"grow": 4, "grow_seed": 0}, ("fixed_10", "fixed_5")),
                                        ("d-pooled", 400.5, {"pool": True}, ("fixed_10",)),
                                        ("d", 30.0, {}, ("fixed_10", "fixed_5"))):
-        samples.make_runs(tmp_path / "scale" / name, arms=arms)
+        make_runs(tmp_path / "scale" / name, arms=arms)
         described(tmp_path / "scale" / name, sessions, **data)
     return tmp_path / "scale"
 
@@ -40,8 +42,8 @@ def rows(text: str) -> list[list[str]]:
 
 
 def test_a_row_for_each_size_and_arm_the_smallest_haystack_first(scale: Path) -> None:
-    file = write_table(scale / "d-x4")
-    assert file == scale / "d.sizes.md"
+    assert main([str(scale)]) == 0
+    file = scale / "d.sizes.md"
     head, _, *body = rows(file.read_text())
     assert head == ["haystack", "arm", "sessions", "turns", "session any@1", "session all@5", "session all@10",
                     "turn nDCG@10", "seconds per question"]
@@ -55,28 +57,17 @@ def test_a_row_for_each_size_and_arm_the_smallest_haystack_first(scale: Path) ->
     assert {row[8] for row in body} == {"0.1000"}  # (1 + 2 + 3) s for 60 questions: neither chunks nor the context
 
 
-def test_one_size_alone_has_no_table(scale: Path) -> None:
-    for name in ("d-x4", "d-pooled"):
-        (scale / name / "comparison.json").unlink()
-    assert write_table(scale / "d") is None
-    assert not table_file(scale / "d").exists()
 
-
-def test_other_data_stay_apart(samples: ModuleType, scale: Path) -> None:
+def test_other_data_stay_apart(scale: Path) -> None:
     """Sizes of other questions, of another data set and of a folder that cannot be read are in no common table."""
     described(scale / "d-pooled", 400.5, pool=True, limit=3)
-    samples.make_runs(scale / "other-x4", arms=("fixed_10",))
+    make_runs(scale / "other-x4", arms=("fixed_10",))
     described(scale / "other-x4", 50.0, grow=4)
     (scale / "d-x9").mkdir()
     (scale / "d-x9" / "comparison.json").write_text('{"arms": {"a": {"folder": "none"}}}')
-    assert write_table(scale / "other-x4") is None
-    file = write_table(scale / "d")
-    assert file is not None
+    (file,) = write_tables(scale)
+    assert file.name == "d.sizes.md"
     assert {row[0] for row in rows(file.read_text())[2:]} == {"its own", "4 times"}
     assert "Left out: the size of d-x9 cannot be read (FileNotFoundError)" in file.read_text()
-
-
-def test_older_manifests_have_no_time() -> None:
-    assert seconds_per_question({"questions": 3}) is None
-    assert seconds_per_question({"questions": 0, "costs": {"dense": 1.0}}) is None
-    assert seconds_per_question({"questions": 4, "costs": {"dense": 1.0, "rerank": 1.0}}) == 0.5
+    (scale / "d-x4" / "comparison.json").unlink()
+    assert main([str(scale)]) == 1  # one size alone

@@ -1,24 +1,28 @@
-"""The table of one experiment over several sizes of haystack (data.grow, data.pool): evidence found, and time.
+"""One table over all sizes of haystack (data.grow, data.pool): ``memlab experiment scale runs/scale``.
 
-Each size has its own folder ``runs/<exp>/<data>`` with its own report. This table lies beside these folders, in
-``runs/<exp>/<data>.sizes.md``, and has the figures of their comparison.json.
+Each size has its own folder ``runs/EXPERIMENT/DATA`` with its own report. The table has the figures of their
+comparison.json, and is written beside these folders, as ``runs/EXPERIMENT/DATA.sizes.md``.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import sys
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from memlab.errors import MemlabError
 from memlab.evaluate.compare import Comparison
-from memlab.report.markdown import escape, table
-from memlab.runtime.files import atomic_write, sweep_leftovers
+from memlab.report.markdown import escape, join, table
+from memlab.runtime.files import atomic_write
 from memlab.runtime.foreign import read_json
+from memlab.runtime.help_text import Parser
+from memlab.runtime.paths import path_argument
+from memlab.runtime.terminal import print
 from memlab.slots import SLOTS
 from memlab.text.display import format_count, format_interval, format_number
 
@@ -67,36 +71,40 @@ class Size:
         return max((float(_part(m, "haystack").get("sessions", 0)) for m in self.manifests.values()), default=0)
 
 
-def table_file(folder: Path) -> Path:
-    """Return the file of the table that a folder ``runs/<exp>/<data>`` belongs to, which may not exist.
+def main(argv: Sequence[str] | None = None) -> int:
+    """Write the tables of an experiment; exit status 1 if it has no data at several sizes."""
+    parser = Parser(prog="memlab experiment scale", description=__doc__)
+    parser.add_argument("runs", type=path_argument, help="runs/EXPERIMENT")
+    files = write_tables(parser.parse_args(argv).runs)
+    for file in files:
+        print(f"sizes: {file}")
+    if not files:
+        print("memlab: no data set here has reports at several sizes. Fix: memlab run +exp=scale", file=sys.stderr)
+    return 0 if files else 1
 
-    >>> table_file(Path("runs/scale/locomo-x4")).name
-    'locomo.sizes.md'
-    """
-    return folder.with_name(_SUFFIX.sub("", folder.name) + ".sizes.md")
 
-
-def write_table(folder: Path) -> Path | None:
-    """Write the table that a folder ``runs/<exp>/<data>`` belongs to; return None where there is one size alone."""
-    file = table_file(folder)
-    groups: dict[str, list[Size]] = defaultdict(list)
-    left_out: list[str] = []
-    for path in sorted(folder.parent.glob("*/comparison.json")):
-        if table_file(path.parent) == file:
+def write_tables(experiment: Path) -> list[Path]:
+    """Write a table for each data set that ``runs/EXPERIMENT`` has at several sizes; return their files."""
+    folders: dict[str, list[Path]] = defaultdict(list)
+    for path in sorted(experiment.glob("*/comparison.json")):
+        folders[_SUFFIX.sub("", path.parent.name)].append(path)
+    files = []
+    for data, paths in folders.items():
+        groups: dict[str, list[Size]] = defaultdict(list)
+        left_out: list[str] = []
+        for path in paths:
             try:
                 size = _read(path)
                 groups[size.same_but_size()].append(size)
             except MemlabError as error:
                 left_out.append(f"Left out: {escape(str(error))}.")
-    several = [sorted(sizes, key=lambda size: size.sessions) for sizes in groups.values() if len(sizes) > 1]
-    if not several:
-        return None
-    data = file.name.removesuffix(".sizes.md")
-    title = f"# {escape(folder.parent.name)} on {escape(data)} by size of the haystack"
-    text = "\n\n".join([title, *(section(sizes) for sizes in several), *left_out, LEGEND]) + "\n"
-    sweep_leftovers(file)
-    atomic_write(file, text.encode(errors="replace"))
-    return file
+        several = [sorted(sizes, key=lambda size: size.sessions) for sizes in groups.values() if len(sizes) > 1]
+        if several:
+            title = f"# {escape(experiment.name)} on {escape(data)} by size of the haystack"
+            files.append(experiment / f"{data}.sizes.md")
+            text = join(title, *map(section, several), *left_out, LEGEND)
+            atomic_write(files[-1], f"{text}\n".encode(errors="replace"))
+    return files
 
 
 def section(sizes: list[Size]) -> str:
@@ -140,3 +148,7 @@ def _read(path: Path) -> Size:
 def _part(manifest: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     value = manifest.get(name)
     return value if isinstance(value, dict) else {}
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
