@@ -139,14 +139,6 @@ columns = st.integers(1, 6).flatmap(lambda n: st.tuples(*[st.lists(
     st.integers(-40, 40).map(lambda i: i / 8) | st.none(), min_size=n, max_size=n)] * 2))
 
 
-@given(columns, st.sampled_from(["none", "minmax", "zscore", "max"]), st.sampled_from([None, 2, 6]))
-def test_all_weight_on_the_first_score_keeps_the_order(parts, normaliser: str, depth: int | None) -> None:
-    scores = [abs(x or 0.0) + .125 for x in parts[0]]
-    tables = dated(rank_units(ranking(scores)))
-    got = order(tables, signals=[given_as("a", *parts[1])], weights={"first": 1}, normaliser=normaliser, depth=depth)
-    assert got == tables["ranking"]["unit"].to_list()
-
-
 @given(columns, st.randoms(use_true_random=False))
 def test_the_order_of_rows_changes_nothing_and_no_unit_is_lost(parts, random) -> None:
     tables = dated(rank_units(ranking([x or 0.0 for x in parts[0]])))

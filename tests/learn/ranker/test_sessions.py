@@ -33,10 +33,6 @@ def rows(*turns: tuple[int, float, int | None]) -> pl.DataFrame:
                                 "place": pl.Int64})
 
 
-def order(result: pl.DataFrame) -> list[int]:
-    return result.sort("score", descending=True)["unit"].to_list()
-
-
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), st.sampled_from([-1.0, 0.0, 0.5, 2.0])), min_size=1,
                 max_size=14), st.randoms(use_true_random=False))
 def test_each_session_is_that_of_its_own_turns(turns: list[tuple[int, int, float]], random: Random) -> None:
