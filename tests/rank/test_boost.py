@@ -217,18 +217,3 @@ def test_an_empty_parse_leaves_the_very_same_ranking() -> None:
     tables = made(FOUND, None, None)
     assert moved(tables).equals(tables["ranking"])
     assert moved(made(FOUND, (28, 29), None)).equals(tables["ranking"])  # nothing was said then
-
-
-@given(st.lists(st.floats(-5, 5), min_size=6, max_size=6), st.integers(1, 28), st.integers(0, 9),
-       st.none() | st.floats(.1, 9))
-def test_order_within_and_outside_a_window_is_kept(scores: list[float], start: int, days: int, strength) -> None:
-    table = ranking(scores).with_columns(pl.Series("score", scores))
-    tables = made(table, (start, min(start + days, 28)), level=turn_units)
-    before, after = tables["ranking"]["unit"].to_list(), moved(tables, strength=strength)["unit"].to_list()
-    assert sorted(before) == sorted(after)
-    said = [DAYS[s].day for s in (0, 0, 1, 1, 1, 2)]
-    inside = {u for u, day in enumerate(said) if start - 2 <= day <= min(start + days, 28) + 2}
-    for group in (inside, set(before) - inside):
-        assert [u for u in before if u in group] == [u for u in after if u in group]
-    if strength is None:
-        assert set(after[: len(inside)]) == inside

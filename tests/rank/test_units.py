@@ -50,13 +50,6 @@ def test_kept_units_rank_as_those_that_are_made_anew(stage: Score | RoutedScore)
             assert_frame_equal(kept[name], new[name])
 
 
-def test_units_of_tables_that_were_made_for_the_question_are_not_kept() -> None:
-    store, tables = Keeping(), world().updated({"hits": hits(*FOUND)})
-    tables.digest(FROM)
-    Score().run(tables.updated({"memories": tables["memories"].head(9)}), store)
-    assert not store.objects
-
-
 def test_other_memories_have_other_units_and_a_memory_is_made_once() -> None:
     kept, calls = CachedMembers(), []
 

@@ -78,16 +78,6 @@ def test_the_first_session_of_a_ranking_is_that_of_highest_value_and_the_others_
     assert plain["score"].equals(ranking["score"])
 
 
-def test_without_likeness_the_sessions_behind_stay_in_the_order_of_their_best_turns() -> None:
-    rows = learnable()
-    fits = crossfit_both(rows, 40, dataclasses.replace(RECIPE, likeness=False, places=2))
-    assert all(model.sessions is not None and model.behind is None for _, model in fits)
-    placed = places(fits, rows.frame, rows.session, apply_fits(fits, rows.frame), rows.terms)
-    assert placed is not None
-    assert placed.select("question", "session", "place").unique()["place"].value_counts().sort("place")[
-        "place"].to_list() == [None, 0, 1]
-
-
 def test_a_saved_fit_carries_its_session_model(tmp_path: Path) -> None:
     model = fit_both(learnable(), 40, RECIPE)
     save(model, tmp_path / "fit.json")

@@ -95,16 +95,11 @@ def test_a_small_data_set_counts_as_much_as_a_large_one() -> None:
     large = large.with_columns(pl.col("question") + 100, pl.col("best z a") * -1)
     dataset = np.repeat(np.array([0, 1], np.int32), [small.height, large.height])
     both = fit_sessions(pl.concat([small, large]), np.concatenate([small_held, large_held]), dataset)
-    again = small.with_columns(pl.col("question") + 50)  # the small one twice: as many questions as the large one
-    twice = fit_sessions(pl.concat([small, again, large]), np.concatenate([small_held, small_held, large_held]),
-                         np.repeat(np.array([0, 0, 1], np.int32), [small.height, small.height, large.height]))
     plain = fit_sessions(pl.concat([small, large]), np.concatenate([small_held, large_held]))
     assert abs(both.weights[1]) < abs(plain.weights[1])
     assert np.sign(plain.weights[1]) == -1
     one = fit_sessions(small, small_held)
     assert fit_sessions(small, small_held, np.full(small.height, 4, np.int32)) == one
-    assert twice == fit_sessions(pl.concat([small, again, large]),
-                                 np.concatenate([small_held, small_held, large_held]))
 
 
 def test_the_weights_are_at_the_least_loss() -> None:

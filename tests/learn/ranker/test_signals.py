@@ -75,11 +75,5 @@ def test_neighbours_are_counted_in_turns_and_end_with_the_session() -> None:
                                              pytest.approx(FUSED[2])]
 
 
-def test_a_session_with_one_turn_has_no_second() -> None:
-    made = signal_features(pl.DataFrame({"question": [3, 3], "unit": [0, 1], "score": [2.0, 1.0], "rank": [1, 2],
-                                         "corpus": [1, 1], "session": [0, 4], "turn": [0, 0]}), 2)
-    assert made["session second z linear"].to_list() == [None, None]
-
-
 def test_questions_do_not_reach_each_other() -> None:
     assert features(3).equals(pl.concat([features()] * 3))
