@@ -12,15 +12,15 @@ import polars as pl
 import pytest
 import torch
 from hypothesis import given
+from hypothesis import strategies as st
 from safetensors.numpy import save
 
 from memlab.errors import MemlabError
-from memlab.learn import coverage
 from memlab.learn import cross_fit_rerank as record
-from memlab.learn import probability_model as probability
 from memlab.learn.ranker import model as ranker
 from memlab.models.local import adapter, base
 from tests.fuzz.mutation import as_json, damaged, fuzz, mutated, outcome
+from tests.learn.test_fits import KINDS, saved
 
 pytestmark = pytest.mark.slow
 
@@ -29,14 +29,6 @@ TREE = {"split_feature": [0, 1], "threshold": [0.5, 1.5], "decision_type": [2, 2
 RANKER = {"format": ranker.FORMAT, "level": "turn", "depth": 20, "features": ["good", "noise"], "trees": [TREE],
           "recipe": dataclasses.asdict(ranker.Recipe()), "data": ["lives"], "questions": 60, "gains": [1.0, 0.5],
           "sessions": {"features": ["best learned"], "mean": [0.0], "scale": [1.0], "weights": [1.5]}, "behind": None}
-ONES = [1.0] * len(probability.FEATURES)
-PROBABILITY = {"format": probability.ProbabilityModel.FORMAT, "depth": 20, "features": list(probability.FEATURES),
-               "mean": ONES, "scale": ONES, "weights": ONES, "bias": -1.0, "questions": 60, "prices": {
-                   name: {"thresholds": [0.9, 0.5], "tokens": [10.0, 100.0]} for name in probability.VALUES}}
-COVERAGE = {"format": coverage.CoverageModel.FORMAT, "level": "session", "depth": 20,
-            "features": list(coverage.FEATURES), "mean": [1.0] * len(coverage.FEATURES),
-            "scale": [1.0] * len(coverage.FEATURES),
-            "weights": [0.1] * len(coverage.FEATURES), "bias": -1.0, "questions": 60}
 RECORD = {"format": record.FORMAT, "fold": 0, "held_out": ["ab", "cd"], "learnt": ["ef"], "losses": [0.5]}
 CANDIDATES = pl.DataFrame({"question": [0, 0, 1], "unit": [0, 1, 2], "good": [0.1, 2.0, math.nan],
                            "noise": [1e300, 0.0, -1.0]})
@@ -57,25 +49,14 @@ def test_ranking_models(tmp_path: Path, content: bytes) -> None:
 
 
 @fuzz
-@given(as_json(mutated(PROBABILITY)))
-def test_probability_models(tmp_path: Path, content: bytes) -> None:
+@given(as_json(st.sampled_from(sorted(KINDS)).flatmap(lambda kind: mutated(saved(kind)))))
+def test_fits_of_coverage_and_probability(tmp_path: Path, content: bytes) -> None:
     path = write(tmp_path, content)
-    found = outcome(lambda: probability.load(path))
-    if isinstance(found, probability.ProbabilityModel):
-        estimates = found.estimates(np.linspace(-3, 3, 2 * len(ONES)).reshape(2, -1))
-        assert ((estimates >= 0) & (estimates <= 1)).all()
-        for prices in found.prices.values():
-            assert np.isfinite(prices.shown_from(estimates)).all()
-
-
-@fuzz
-@given(as_json(mutated(COVERAGE)))
-def test_coverage_models(tmp_path: Path, content: bytes) -> None:
-    path = write(tmp_path, content)
-    found = outcome(lambda: coverage.load(path))
-    if isinstance(found, coverage.CoverageModel):
-        shape = pl.DataFrame({"question": [0, 0], "rank": [1, 2], **{name: [0.5, -2.0] for name in coverage.FEATURES}})
-        assert coverage.apply(found, shape)["coverage"].is_between(0, 1).all()
+    for _, loaded, _ in KINDS.values():
+        stage: Any = outcome(lambda loaded=loaded: loaded(path=path))
+        for found in [] if isinstance(stage, MemlabError) else stage.fits():
+            estimates = found.estimates(np.linspace(-3, 3, 2 * len(found.FEATURES)).reshape(2, -1))
+            assert ((estimates >= 0) & (estimates <= 1)).all()
 
 
 @fuzz

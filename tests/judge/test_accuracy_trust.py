@@ -30,15 +30,6 @@ def test_low_and_unknown_specificity_are_told_and_a_good_judge_is_not(tmp_path: 
     assert "official" in unknown
 
 
-def test_the_flag_says_which_way_accuracies_are_off(tmp_path: Path) -> None:
-    path = tmp_path / "calibration.json"
-    for sensitivity, words in ((1.0, "are too high."), (.7, "are too high where fewer than 40 % of the answers are "
-                                                         "right, and too low where more are.")):
-        path.write_text(json.dumps({"judges": {"f1": {"specificity": {"value": .8},
-                                                      "sensitivity": {"value": sensitivity}}}}))
-        assert judge_warnings(["f1"], path)[0].endswith(words)
-
-
 def test_figures_that_are_no_shares_are_as_good_as_none(tmp_path: Path) -> None:
     path = tmp_path / "calibration.json"
     for content in ('{"judges": {"f1": {"specificity": 0.9}}}',

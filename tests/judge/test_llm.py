@@ -57,14 +57,6 @@ def test_long_replies_are_read_in_little_time(reply: str) -> None:
     assert time.process_time() - start < 2.0
 
 
-def test_a_reply_in_which_thinking_is_left_has_no_verdict(tmp_path: Path) -> None:
-    for text, verdict in (("<mm:think>yes?</mm:think>no", False), ("It says yes. </think> no", None)):
-        for style in ("strict", "longmemeval_style"):
-            store = Store(tmp_path / text[:3])
-            ((_, correct, reply),) = judged(LlmJudge(chat=says(text), style=style), one("tea", "milk"), store)
-            assert (correct, reply) == (verdict, text)
-
-
 @pytest.mark.parametrize(("category", "abstain"), [
     ("multi-session", False), ("temporal-reasoning", False), ("knowledge-update", False),
     ("single-session-preference", False), ("multi-session", True)])

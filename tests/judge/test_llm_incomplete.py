@@ -9,7 +9,6 @@ from typing import Any
 import polars as pl
 import pytest
 
-from memlab.evaluate.contrast import paired_values
 from memlab.judge import accuracy
 from memlab.judge.__main__ import main
 from memlab.judge.llm import LlmJudge
@@ -114,7 +113,7 @@ def test_a_prompt_that_does_not_fit_is_named_with_its_remedy(tmp_path: Path) -> 
     assert "1 reply was not asked for, since the prompt does not fit into the window. Raise judge_chat.window" in remark
 
 
-def test_reports_count_them_and_pairs_without_a_verdict_are_left_out(tmp_path: Path) -> None:
+def test_reports_count_them() -> None:
     table = pl.DataFrame({"judge": ["official"] * 3 + ["strict"] * 3, "correct": [True, False, False, True, None, None],
                           "fault": [None, "are empty", None, None, "are empty", None]})
     assert verdict_counts(table) == {"official": {"answers": 3, "without": 0, "incomplete": 1},
@@ -122,9 +121,3 @@ def test_reports_count_them_and_pairs_without_a_verdict_are_left_out(tmp_path: P
     assert verdict_counts(table.drop("fault")) == {"strict": {"answers": 3, "without": 2, "incomplete": 0}}
     (remark,) = accuracy.remarks(table.filter(judge="strict").drop("fault"))
     assert remark.startswith("2 of 3 answers without a verdict")
-    frames = [pl.DataFrame({"question": [0, 1, 2], "group": [0, 1, 2], "answer/strict": scores},
-                           schema_overrides={"answer/strict": pl.Float64})
-              for scores in ([1.0, None, 0.0], [1.0, 1.0, None])]
-    pairs = paired_values(*frames, "answer/strict")
-    assert pairs is not None
-    assert pairs[0].tolist() == [1.0]

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from memlab.data.longmemeval import LongMemEval
 from memlab.errors import MemlabError
 from memlab.judge.cases import Judges
 from memlab.judge.rules import Contains, ExactMatch, TokenF1, abstains, parts_f1, same, token_f1, within
@@ -134,18 +133,6 @@ def test_a_refusal_is_seen(text: str) -> None:
 ])
 def test_an_answer_is_no_refusal(text: str) -> None:
     assert not abstains(text)
-
-
-def test_refusals_of_a_benchmark(shared_data: Path) -> None:
-    path = shared_data / "longmemeval_oracle.dev.json.xz"
-    if not path.is_file():
-        pytest.skip(f"{path} is not there")
-    gold = LongMemEval(variant="oracle", path=path).load()["gold"]
-    plain = gold.filter(category="single-session-preference").height
-    wrong = [a for a, c, known in gold.select("answer", "category", "abstain").iter_rows()
-             if abstains(a) != known and c != "single-session-preference"]
-    assert plain
-    assert not wrong
 
 
 def test_rule_judges(tmp_path: Path) -> None:

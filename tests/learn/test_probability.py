@@ -25,14 +25,12 @@ from memlab.learn.probability import (
     reliability,
 )
 from memlab.memory import Memory, Session
-from memlab.pipeline import Pipeline
 from memlab.rank.score import Score
 from memlab.read.tokens import TokenCost
 from memlab.runtime.paths import shipped_path
 from memlab.store import Store
 from memlab.tables import Tables, frame
 from tests.learn.ranker.worlds import learned, searched
-from tests.learn.ranker.worlds import lives as four_lives
 from tests.learn.worlds import world
 from tests.small import lexical, lives
 
@@ -120,14 +118,6 @@ def test_no_label_of_a_fold_reaches_its_estimates_and_without_nesting_they_do() 
     assert estimates(NESTED, one).filter(here).equals(estimates(NESTED, two).filter(here))
     assert not estimates(plain, one).filter(here).equals(estimates(plain, two).filter(here))
     assert not estimates(NESTED, one).equals(estimates(NESTED, two))  # other folds do learn from it
-
-
-def test_it_selects_in_a_pipeline() -> None:
-    pipeline = Pipeline(dense=Pipeline().without("dense").dense, score=RANKER,
-                        select=Marginal(probability=NESTED, tokens=100))
-    ranking = pipeline.run(four_lives(), STORE)["ranking"]
-    spent = ranking.filter("selected")["tokens"].sum() / ranking["question"].n_unique()
-    assert spent == pytest.approx(100, rel=.4)
 
 
 def test_other_folds_a_saved_ranker_and_other_rankings_are_refused() -> None:

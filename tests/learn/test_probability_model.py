@@ -48,13 +48,6 @@ def test_scores_are_compared_within_the_question() -> None:
     assert column("z_by_rank", tables)[1][of_one] == pytest.approx(expected * np.log(np.arange(1, 11)))
 
 
-def test_other_scales_of_scores_and_names_of_lanes_change_nothing() -> None:
-    tables = world(questions=3)
-    scaled = tables["ranking"].with_columns(pl.col("score", "lane") * 7 + 3).rename({"lane": "other"})
-    one, two = features(tables, 10)[1], features(tables.updated({"ranking": scaled}), 10)[1]
-    assert two == pytest.approx(one)
-
-
 def test_neighbours_are_units_of_the_same_session_one_or_two_turns_away() -> None:
     tables = world(questions=2)
     rows, z = column("z", tables, UNITS)

@@ -10,7 +10,6 @@ from memlab.learn import training
 from memlab.learn.pairs import TrainingLists, draw
 from memlab.learn.recipe import TrainingRecipe
 from memlab.models.local.backend import Runtime
-from memlab.models.local.cross_encoder import CrossEncoderScorer
 from tests.learn.test_pairs import toy
 
 pytestmark = pytest.mark.slow
@@ -41,22 +40,6 @@ def test_the_loss_is_the_softmax_over_one_positive_and_its_negatives(settings: T
                            show_progress_bar=False, activation_fn=training.torch.nn.Identity()).reshape(8, 4)
     by_hand = -np.log(np.exp(logits[:, 0]) / np.exp(logits).sum(axis=1)).mean()
     assert training.train_reranker(model, lists, settings, tmp_path / "c", "mark") == [pytest.approx(by_hand, abs=1e-6)]
-
-
-def test_the_saved_folder_is_read_by_the_scorer_and_scores_as_it_was_trained(
-        settings: TrainingRecipe, tmp_path: Path) -> None:
-    model = training.load_reranker(settings)
-    training.train_reranker(model, drawn(settings), settings, tmp_path / "c", "mark")
-    model.save_pretrained(str(tmp_path / "m"), create_model_card=False)
-    queries, passages = toy()["query"].to_list()[:4], toy()["positive"].to_list()[:4]
-    pairs = np.array([(q, p) for q in range(4) for p in range(4)])
-    expected = model.predict([(queries[q], passages[p]) for q, p in pairs], show_progress_bar=False,
-                             activation_fn=training.torch.nn.Identity())
-    got = np.zeros(len(pairs), np.float32)
-    for at, block in CrossEncoderScorer(path=tmp_path / "m").score(queries, passages, pairs):
-        got[at] = block
-    assert expected.std() > 0
-    np.testing.assert_allclose(got, expected, atol=1e-5)
 
 
 class Cut(Exception):

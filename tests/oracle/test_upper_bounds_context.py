@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-import polars as pl
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from memlab.oracle.upper_bounds import OracleContext, ShownIds
 from memlab.pipeline import Pipeline
 from memlab.read.pack import ByRank
 from memlab.store import Store
 from memlab.tables import GOLD, Tables, frame
-from tests.examples import fewer
-from tests.read.world import shown, tokens, world, worlds
+from tests.read.world import shown, tokens, world
 from tests.small import lexical
 from tests.write.conversations import DAY
 
@@ -97,22 +91,6 @@ def test_what_is_said_later_is_not_shown() -> None:
     tables = given_gold(world(TALK, [], asked=[("When?", DAY + timedelta(days=1))]), [(1, 0), (2, 0), (2, None)])
     assert packed(OracleContext(), tables) == [B]
     assert packed(OracleContext(mode="sessions"), tables) == [B]
-
-
-@pytest.mark.slow
-@fewer(2)  # each example runs a pipeline
-@given(worlds(), st.data())
-def test_all_evidence_is_there_and_nothing_twice(tables: Tables, data: st.DataObject) -> None:
-    units = tables["units"].select("session", pl.col("turns").list.first()).rows()
-    evidence = data.draw(st.lists(st.sampled_from(units), unique=True))
-    known = given_gold(tables, [(s, t if data.draw(st.booleans()) else None) for s, t in evidence])
-    for mode in ("turns", "sessions", "gold_first"):
-        whole = "\n".join(packed(OracleContext(mode=mode), known))
-        assert all(f"word{s}x{t}" in whole for s, t in evidence)
-    picked = tables["ranking"].filter("selected")["unit"]
-    lines = [line for text in packed(OracleContext(mode="gold_first"), known) for line in text.split("\n")[1:] if line]
-    assert {units[u] for u in picked} | set(evidence) <= {
-        (int(w[4]), int(w[6])) for line in lines for w in [line.removeprefix("user: ")]}
 
 
 NAMED_TALK = [[("user", "a0"), ("assistant", "a1")], [("user", "b0")]]

@@ -190,13 +190,6 @@ def test_the_twin_costs_the_same_within_half_a_percent(seed, buffer, max_k) -> N
     assert mean_tokens(cut(match, arm)) == pytest.approx(mean_tokens(arm), rel=.005)
 
 
-def test_no_other_k_is_nearer_by_more_than_a_unit() -> None:
-    arm = cut(Gap(), world(3, questions=12))
-    wanted, best = mean_tokens(arm), abs(mean_tokens(cut(twin(arm), arm)) - mean_tokens(arm))
-    tried = [abs(mean_tokens(cut(TokenMatchedK(k=k), arm)) - wanted) for k in np.linspace(0, 20, 400)]
-    assert best <= min(tried) + 1e-9
-
-
 def test_lists_that_end_early_count_what_they_have() -> None:
     table = ranking([2, 1], [3, 2, 1, 0], tokens=[10.0, 10.0, 10.0, 10.0, 10.0, 10.0])
     table = table.with_columns(selected=pl.lit(True))

@@ -139,14 +139,6 @@ columns = st.integers(1, 6).flatmap(lambda n: st.tuples(*[st.lists(
     st.integers(-40, 40).map(lambda i: i / 8) | st.none(), min_size=n, max_size=n)] * 2))
 
 
-@given(columns, st.sampled_from(["none", "minmax", "zscore", "max"]), st.sampled_from([None, 2, 6]))
-def test_all_weight_on_the_first_score_keeps_the_order(parts, normaliser: str, depth: int | None) -> None:
-    scores = [abs(x or 0.0) + .125 for x in parts[0]]
-    tables = dated(rank_units(ranking(scores)))
-    got = order(tables, signals=[given_as("a", *parts[1])], weights={"first": 1}, normaliser=normaliser, depth=depth)
-    assert got == tables["ranking"]["unit"].to_list()
-
-
 @given(columns, st.randoms(use_true_random=False))
 def test_the_order_of_rows_changes_nothing_and_no_unit_is_lost(parts, random) -> None:
     tables = dated(rank_units(ranking([x or 0.0 for x in parts[0]])))
@@ -225,18 +217,3 @@ def test_an_empty_parse_leaves_the_very_same_ranking() -> None:
     tables = made(FOUND, None, None)
     assert moved(tables).equals(tables["ranking"])
     assert moved(made(FOUND, (28, 29), None)).equals(tables["ranking"])  # nothing was said then
-
-
-@given(st.lists(st.floats(-5, 5), min_size=6, max_size=6), st.integers(1, 28), st.integers(0, 9),
-       st.none() | st.floats(.1, 9))
-def test_order_within_and_outside_a_window_is_kept(scores: list[float], start: int, days: int, strength) -> None:
-    table = ranking(scores).with_columns(pl.Series("score", scores))
-    tables = made(table, (start, min(start + days, 28)), level=turn_units)
-    before, after = tables["ranking"]["unit"].to_list(), moved(tables, strength=strength)["unit"].to_list()
-    assert sorted(before) == sorted(after)
-    said = [DAYS[s].day for s in (0, 0, 1, 1, 1, 2)]
-    inside = {u for u, day in enumerate(said) if start - 2 <= day <= min(start + days, 28) + 2}
-    for group in (inside, set(before) - inside):
-        assert [u for u in before if u in group] == [u for u in after if u in group]
-    if strength is None:
-        assert set(after[: len(inside)]) == inside

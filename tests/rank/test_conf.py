@@ -45,13 +45,3 @@ def test_a_choice_makes_its_stage_with_settings_of_its_class(name: str, tmp_path
 @pytest.mark.parametrize("stage", stages_of(memlab.rank), ids=lambda c: c.__name__)
 def test_no_stage_of_rank_may_see_gold(stage: type) -> None:
     assert not GOLD & {*stage.reads, *stage.writes}
-
-
-@pytest.mark.parametrize("stage", stages_of(memlab.oracle), ids=lambda c: c.__name__)
-def test_every_oracle_looks_at_gold(stage: type) -> None:
-    assert GOLD & set(stage.reads)
-
-
-def test_the_constant_k_curve_has_its_points() -> None:
-    for k in (3, 5, 10, 20, 40):
-        assert instantiate(composed(f"rank/select/fixed_{k}").rank.select).k == k

@@ -21,7 +21,6 @@ from memlab.rank.signals import (
     flag_units,
     on_units,
     questions_of,
-    unit_places,
 )
 from memlab.store import Store
 from tests.rank.rankings import ranking
@@ -48,14 +47,6 @@ def test_only_ranked_units_are_there_and_what_is_said_later_is_not() -> None:
     got = on_units(dated(ranking([.9]), said_on=late))
     assert got["memory"].to_list() == [0]  # the same day counts, whatever the hour
     assert on_units(dated(ranking([.9]), said_on=[None] * 12))["memory"].to_list() == [0, 100]
-
-
-def test_units_bear_the_day_of_their_session_and_memories_their_own() -> None:
-    assert [d.day for d in unit_places(dated(ranking([.9, .8, .7])))["said_on"]] == [1, 1, 10]
-    own = [ASKED] * 12
-    table = ranking([.9])
-    assert unit_places(dated(table, "memory", said_on=own))["said_on"].to_list() == [ASKED]
-    assert unit_places(dated(table, said_on=own))["said_on"].to_list() == [ASKED + timedelta(days=-31, hours=3)]
 
 
 def test_any_class_of_a_question_will_do() -> None:

@@ -27,8 +27,8 @@ class Keeping(Store):
         super().__init__()
         self.objects: dict = {}
 
-    def index(self, key, make):
-        return self.objects.setdefault(key, make())
+    def cached(self, tables, names, key, make):
+        return self.objects.setdefault((key, tables.digest(names)), make())
 
 
 FOUND = [(0, "d:turn", 2, .9, 1), (0, "d:turn", 0, .1, 2), (0, "l:session", 101, 5.0, 1), (1, "l:session", 103, 3.0, 1),
@@ -43,7 +43,7 @@ def test_kept_units_rank_as_those_that_are_made_anew(stage: Score | RoutedScore)
         tables = world().updated({"hits": hits(*some)})
         tables.digest(FROM)
         new, kept = (stage.run(tables.only(stage.reads), one) for one in (Store(), store))
-        assert "members" in store.objects
+        assert store.objects
         for name in ("units", "ranking"):
             assert_frame_equal(kept[name], new[name])
 

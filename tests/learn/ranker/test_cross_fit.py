@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-import scipy
 
 from memlab.errors import MemlabError
 from memlab.learn.fits import save
@@ -20,7 +19,6 @@ from memlab.learn.ranker.sessions import (
     session_table,
     session_values,
 )
-from memlab.learn.ranker.words import Terms
 from memlab.store import Store
 from tests.learn.ranker.worlds import RECIPE, first, learned, searched
 
@@ -78,29 +76,6 @@ def test_the_first_session_of_a_ranking_is_that_of_highest_value_and_the_others_
     plain = rescore(first()["ranking"], rows.frame, scores, 40)
     assert not plain["unit"].equals(ranking["unit"])
     assert plain["score"].equals(ranking["score"])
-
-
-def test_without_likeness_the_sessions_behind_stay_in_the_order_of_their_best_turns() -> None:
-    rows = learnable()
-    fits = crossfit_both(rows, 40, dataclasses.replace(RECIPE, likeness=False, places=2))
-    assert all(model.sessions is not None and model.behind is None for _, model in fits)
-    placed = places(fits, rows.frame, rows.session, apply_fits(fits, rows.frame), rows.terms)
-    assert placed is not None
-    assert placed.select("question", "session", "place").unique()["place"].value_counts().sort("place")[
-        "place"].to_list() == [None, 0, 1]
-
-
-def test_evidence_that_is_like_the_first_session_teaches_that_likeness_counts() -> None:
-    """Words are made so that the first row of each session with evidence has the same ones, and all others none."""
-    rows = learnable()
-    held = np.where(rows.held, 0, np.arange(1, len(rows.held) + 1))
-    matrix = scipy.sparse.csr_array((np.ones(len(held)), (np.arange(len(held)), held)))
-    like = dataclasses.replace(rows, terms=Terms(matrix, np.arange(len(held))))
-    one, other = fit_both(rows, 40, RECIPE), fit_both(like, 40, RECIPE)
-    assert one.behind is not None
-    assert other.behind is not None
-    assert other.sessions == one.sessions
-    assert other.behind.weights[2] > max(one.behind.weights[2], 0) + .5
 
 
 def test_a_saved_fit_carries_its_session_model(tmp_path: Path) -> None:

@@ -84,16 +84,6 @@ def test_dates_are_compared_with_the_day_that_the_question_names() -> None:
     assert last["age"] == pytest.approx(math.log(23))
 
 
-def test_nothing_depends_on_the_numbers_of_questions_or_on_other_corpora() -> None:
-    tables = world()
-    later = tables.updated({name: tables[name].with_columns(pl.lit(9, pl.Int32).alias("question"))
-                            for name in ("questions", "ranking", "queries")})
-    assert features(later, 2).drop("question").equals(features(tables, 2).drop("question"))
-    other = frame("turns", {"corpus": [5], "session": [0], "turn": [0], "role": ["user"], "speaker": ["Rome"],
-                            "text_id": [text_hash(SAID[0])]})
-    assert features(tables.updated({"turns": pl.concat([tables["turns"], other])}), 2).equals(features(tables, 2))
-
-
 def test_a_control_that_asks_another_question_is_given_its_words() -> None:
     wrong = world()["queries"].with_columns(kind=pl.lit("wrong"), text_id=pl.lit(text_hash(SAID[1])))
     one = row(0, queries=wrong)

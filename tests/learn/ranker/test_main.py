@@ -2,15 +2,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import polars as pl
 import pytest
 
 from memlab import run
 from memlab.learn.ranker.__main__ import main, split
-from memlab.learn.ranker.explain import describe_importances
-from memlab.learn.ranker.model import fit, load
-from memlab.learn.ranker.stage import candidates
-from tests.learn.ranker.worlds import RECIPE, first
+from memlab.learn.ranker.model import load
 from tests.small import words
 
 SMALL = ("rank/score=learned", "rank.score.recipe.trees=4", "rank.score.recipe.smallest_leaf=5", "rank.score.depth=20")
@@ -37,11 +33,3 @@ def test_what_is_missing_is_said(capsys: pytest.CaptureFixture[str], tmp_path: P
     assert main(["rank/score=zscore", f"out={tmp_path}/x"]) == 1
     assert "holds no learned fusion" in capsys.readouterr().err
     assert not (tmp_path / "x").exists()
-
-
-def test_shares_of_the_gain_sum_to_one() -> None:
-    model = fit(*candidates(first(), 40), 40, RECIPE)
-    shares = [float(line.split("%")[0]) for line in describe_importances(model, most=1000).splitlines()]
-    assert sum(shares) == pytest.approx(100, abs=len(shares) * .06)
-    assert shares == sorted(shares, reverse=True)
-    assert pl.Series(shares).min() > 0 or len(shares) > 20

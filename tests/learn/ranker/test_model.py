@@ -60,15 +60,6 @@ def test_candidates_beyond_the_pool_teach_nothing() -> None:
     assert fit(frame, label, 20, recipe) == fit(frame, np.where(beyond, 1 - label, label), 20, recipe)
 
 
-def test_a_saved_fit_gives_the_same_scores(tmp_path: Path) -> None:
-    frame, label = world()
-    model = fit(frame, label, 20, RECIPE)
-    save(model, tmp_path / "fit.json")
-    assert load(tmp_path / "fit.json") == model
-    assert (apply(load(tmp_path / "fit.json"), frame) == apply(model, frame)).all()
-    assert (apply(model, frame.select("question", "unit", "noise", "good")) == apply(model, frame)).all()
-
-
 def test_a_saved_fit_needs_no_lightgbm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     frame, label = world()
     model = fit(frame, label, 20, RECIPE)

@@ -75,25 +75,5 @@ def test_neighbours_are_counted_in_turns_and_end_with_the_session() -> None:
                                              pytest.approx(FUSED[2])]
 
 
-def test_a_session_with_one_turn_has_no_second() -> None:
-    made = signal_features(pl.DataFrame({"question": [3, 3], "unit": [0, 1], "score": [2.0, 1.0], "rank": [1, 2],
-                                         "corpus": [1, 1], "session": [0, 4], "turn": [0, 0]}), 2)
-    assert made["session second z linear"].to_list() == [None, None]
-
-
 def test_questions_do_not_reach_each_other() -> None:
     assert features(3).equals(pl.concat([features()] * 3))
-
-
-def with_lane(values: list[float | None]) -> pl.DataFrame:
-    """Features of the first two of three turns of one question, by a lane with these values."""
-    placed = pl.DataFrame({"question": [0] * 3, "unit": range(3), "score": [3.0, 2.0, 1.0], "rank": [1, 2, 3],
-                           "corpus": [0] * 3, "session": [0, 1, 2], "turn": [0] * 3,
-                           "lane": pl.Series(values, dtype=pl.Float64)})
-    return signal_features(placed, 2)
-
-
-def test_a_turn_without_a_hit_has_the_lowest_value_of_the_turns_up_to_the_depth() -> None:
-    assert with_lane([4.0, None, 1.0])["z lane"].to_list() == [0.0, 0.0]  # 4 and 4: the turn beyond says nothing
-    assert with_lane([None, None, 1.0])["z lane"].to_list() == [0.0, 0.0]
-    assert with_lane([None, None, None])["rank lane"].to_list() == pytest.approx([math.log(2)] * 2)

@@ -45,16 +45,6 @@ def test_likeness_is_the_shared_weight_over_that_of_either(said: list[str], data
                 assert found[row, place] == pytest.approx(by_hand(said, question, row, others[0]))
 
 
-def test_a_turn_in_several_rows_has_its_own_likeness_in_each_question() -> None:
-    held = terms("tea cup", "tea", "cup")
-    held = Terms(held.matrix, np.array([0, 1, 2, 2, 0]))
-    question, place = np.array([0, 0, 0, 1, 1]), np.array([0, 1, 2, 0, 1])
-    found = likeness(held, np.arange(5), question, place, 1)[:, 0]
-    assert found.tolist() == pytest.approx([np.nan, .5, .5, np.nan, np.log(2) / (np.log(2) + np.log(3))], nan_ok=True)
-    some = np.array([False, False, False, True, True])
-    assert likeness(held.only(some), np.arange(2), np.array([0, 0]), np.array([0, 1]), 1)[1] == pytest.approx(found[4])
-
-
 def test_the_feature_is_the_mean_over_the_first_turns_but_itself() -> None:
     said = ["red tea", "tea", "red cup", "green tea", "alone"]
     question = [3, 3, 3, 3, 9]
