@@ -35,7 +35,7 @@ WORDS = {
     "judge": "data= data.path= --data --path --judge --chat --store --sheet --labels --calibration",
     "train": "reranker encoder merge ranker pairs coverage probability",
     "serve": "list stop key --host --port --env --create-env --detach --device --runner --dtype --max-len "
-             "--tensor-parallel --data-parallel --gpu-memory --quantization --kv-cache --threads --revision --timeout "
+             "--tensor-parallel --data-parallel --gpu-memory --quantization --kv-cache --revision --timeout "
              "--grace --all",
     "submit": "-m --multirun",
     "status": "--out",
