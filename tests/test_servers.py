@@ -83,12 +83,6 @@ def test_the_record_of_a_job_that_is_gone_is_removed_unless_its_server_answers(s
     assert len(running_servers()) == 3  # SLURM does not say
 
 
-def test_a_loopback_server_of_another_machine_is_not_asked() -> None:
-    publish("http://127.0.0.1:8000/v1", host="n8")
-    assert reachable_servers() == []
-    assert len(running_servers()) == 1
-
-
 @pytest.mark.parametrize("changes", [{"url": "http://[/v1"}, {"url": "http://h:x/v1"}, {"url": 7}, {"name": 7},
                                      {"pidd": 1}])
 def test_an_odd_record_is_named_and_asked_by_no_run(memlab_home: Path, changes: dict[str, object]) -> None:

@@ -13,7 +13,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -49,18 +49,11 @@ GRACE = 15.0
 _SHOW_EVERY = 10.0  # seconds between two lines of progress
 
 
-@dataclass(frozen=True)
-class Ready:
-    """A ready server's task ("chat", "embeddings" or "score"), the length of an embedding, and the window."""
-
-    task: str
-    dimensions: int | None
-    window: int | None
-
-
 def wait_until_ready(server: subprocess.Popen[bytes], url: str, key: str, model: str, runner: Runner, log: Path, *,
-                     timeout: float, show: Callable[[str], None]) -> Ready:
-    """Return a server's task as soon as it has answered a real request; show the seconds and its log meanwhile.
+                     timeout: float, show: Callable[[str], None]) -> dict[str, Any]:
+    """Return what is known of a server once it has answered a real request; show the seconds and its log meanwhile.
+
+    The result has the fields of its record: task, dimensions, window.
 
     Raises MemlabError if the server ends, refuses every kind of request, or is not ready within ``timeout`` seconds.
     """
@@ -82,7 +75,7 @@ def wait_until_ready(server: subprocess.Popen[bytes], url: str, key: str, model:
             time.sleep(_BETWEEN)
 
 
-def _ask(client: httpx.Client, url: str, model: str, runner: Runner, remaining: float) -> Ready | None:
+def _ask(client: httpx.Client, url: str, model: str, runner: Runner, remaining: float) -> dict[str, Any] | None:
     """Send the requests that prove readiness; return None if the server does not answer yet."""
     refusals = []
     for task, (path, request, field) in PROBES[runner].items():
@@ -95,7 +88,7 @@ def _ask(client: httpx.Client, url: str, model: str, runner: Runner, remaining: 
             return None
         if reply.status_code == 200 and _field(reply, field):
             length = len(_field(reply, "data", 0, "embedding")) if task == "embeddings" else None
-            return Ready(task, length, _window(client, url))
+            return {"task": task, "dimensions": length, "window": _window(client, url)}
         refusals.append(f"{path}: status {reply.status_code}, {reply.text[:200]}")
     raise MemlabError("the server is up but answers no request: " + "; ".join(refusals), where=url,
                       fix="a chat model needs a chat template; encoders and rerankers need --runner pooling")
@@ -152,8 +145,7 @@ def start(plan: Plan, *, port: int, timeout: float,
         answer = wait_until_ready(leader, server.url, key, server.model, plan.settings.runner, log,
                                    timeout=timeout, show=lambda text: echo(f"{plan.name}: {text}"))
         revision, folder = _revision_and_folder(plan.settings)
-        server = replace(server, task=answer.task, dimensions=answer.dimensions, window=answer.window,
-                         revision=revision, folder=folder)
+        server = replace(server, revision=revision, folder=folder, **answer)
         server.save()
         echo(f"{plan.name} answered its first request after {clock(time.monotonic() - begin)}")
     except BaseException:

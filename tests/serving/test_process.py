@@ -3,7 +3,6 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -79,11 +78,3 @@ def test_ports() -> None:
         taken.listen()
         with pytest.raises(MemlabError, match=f"port {port} is not usable"):
             process.free_port(port)
-
-
-def test_a_log_is_private(tmp_path: Path) -> None:
-    server = process.launch(["/bin/sh", "-c", "echo hello; exit 3"], {}, tmp_path / "log")
-    assert isinstance(server, subprocess.Popen)
-    assert server.wait(60) == 3
-    assert (tmp_path / "log").stat().st_mode & 0o777 == 0o600
-    assert process.tail(tmp_path / "log") == ["hello"]

@@ -138,12 +138,3 @@ def test_the_encoder_is_served_with_the_same_vectors(home: Path) -> None:
     loaded = SentenceTransformer(str(get_model_path()), device="cpu").encode(texts, normalize_embeddings=True)
     cosines = (served * loaded).sum(axis=1) / np.linalg.norm(served, axis=1)
     np.testing.assert_allclose(cosines, 1.0, atol=1e-5)
-
-
-def test_a_window_beyond_the_models_own_is_told(home: Path) -> None:
-    done = subprocess.run(command("embedded", "--max-len", "100000"), capture_output=True, text=True, timeout=300,
-                          env={**os.environ, "MEMLAB_HOME": str(home)})
-    assert done.returncode == 1
-    assert "--max-len is more than the model's own window" in done.stderr
-    assert "Fix: a smaller --max-len" in done.stderr
-    assert "Traceback" not in done.stderr

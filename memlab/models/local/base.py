@@ -83,11 +83,10 @@ def model_folder(path: str | Path, revision: str | None, option: str) -> Path:
 def token_width(folder: Path) -> int | None:
     """Return the numbers of a token's vector as the model's own configuration says; None if it does not."""
     for file in (folder / "config.json", folder / "0_Transformer" / "config.json"):
-        with suppress(OSError, ValueError, TypeError, AttributeError):  # a file of another form
-            config = json.loads(file.read_text(encoding="utf-8"))
+        if config := _settings(file):
             text = config.get("text_config") or {}
             width = config.get("hidden_size") or config.get("dim") or config.get("d_model") or text.get("hidden_size")
-            return int(width) if width else None
+            return width if isinstance(width, int) else None
     return None
 
 
@@ -218,11 +217,7 @@ def trusted_code(folder: Path, code_revision: str | None, option: str) -> str:
 
 def _references(file: Path) -> list[str]:
     """Return the classes that a file of a model names in ``auto_map``, as REPOSITORY--MODULE.CLASS or MODULE.CLASS."""
-    try:
-        content: Any = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return []
-    classes = content.get("auto_map") if isinstance(content, dict) else None
+    classes = _settings(file).get("auto_map")
     values = list(classes.values()) if isinstance(classes, dict) else []
     return [name for value in values for name in (value if isinstance(value, list) else [value])
             if isinstance(name, str)]

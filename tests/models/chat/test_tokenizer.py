@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -59,21 +58,3 @@ def test_a_tokenizer_tells_what_it_counts(tokenizer: Tokenizer, template: str | 
         size = tokenizer.conversation(messages)
         for room in (0, size - 1, size, size + 1, 4 * size, 9 * size):
             assert tokenizer.fits(messages, room) == (size <= room), (text, room)
-
-
-def test_one_character_may_be_many_tokens(tmp_path: Path) -> None:
-    from tokenizers import Regex, models, normalizers, pre_tokenizers
-    from tokenizers import Tokenizer as Built
-
-    built = Built(models.WordLevel({"[UNK]": 0}, unk_token="[UNK]"))
-    built.normalizer = normalizers.NFKC()
-    built.pre_tokenizer = pre_tokenizers.Split(Regex("."), "isolated")
-    built.save(str(tmp_path / "tokenizer.json"))
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps({
-        "tokenizer_class": "PreTrainedTokenizerFast", "unk_token": "[UNK]",
-        "chat_template": "{% for m in messages %}{{ m.content }}{% endfor %}"}))
-    one = Tokenizer(tmp_path)
-    messages = said(["\ufdfa"])
-    assert one.conversation(messages) == 18
-    assert not one.fits(messages, 17)
-    assert one.fits(messages, 18)

@@ -131,20 +131,6 @@ def test_other_errors_are_not_taken_for_a_lack_of_memory() -> None:
         batches_of(LONG[:4], 32, [Model(1, RuntimeError("CUDA error: an illegal memory access"))], run)
 
 
-def test_every_device_gets_a_batch_before_one_gets_a_second() -> None:
-    used: dict[int, Model] = {}
-    both = threading.Barrier(2, timeout=60)
-
-    def work(model: Model, batch: np.ndarray) -> int:
-        used[int(batch[0])] = model
-        both.wait()
-        return 1
-
-    models = [Model(9), Model(9)]
-    assert len(batches_of(np.ones(2, int), 1, models, work, lanes=2)) == 2
-    assert used == dict(enumerate(models))
-
-
 @given(st.integers(0, 70), st.integers(1, 9), st.integers(1, 9))
 def test_windows_hold_every_text_once_in_order(count: int, first: int, budget: int) -> None:
     with mock.patch.multiple(batching, WHOLE=10, FIRST=first, MOST=20):
