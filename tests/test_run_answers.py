@@ -65,18 +65,6 @@ def test_a_second_judge_and_a_second_run_ask_the_reader_nothing(tmp_path: Path, 
     assert [r["hypothesis"] for r in one] == [r["hypothesis"] for r in other]
 
 
-def test_another_k_asks_only_what_has_another_context(tmp_path: Path, server: ChatServer) -> None:
-    assert main(line(tmp_path, server, "judge=f1", "name=ten")) == 0
-    before = len(server.requests)
-    assert main(line(tmp_path, server, "judge=f1", "name=gap", "rank/select=gap")) == 0
-    context = pl.read_parquet(run_folder(tmp_path, "gap") / "context.parquet")
-    twin = pl.read_parquet(run_folder(tmp_path, "gap.twin") / "context.parquet")
-    ten = pl.read_parquet(run_folder(tmp_path, "ten") / "context.parquet")
-    shown = [frame.group_by("question", maintain_order=True).agg("text_id") for frame in (ten, twin, context)]
-    told = {(q, *texts) for frame in shown for q, texts in frame.iter_rows()}
-    assert len(server.requests) - before == len(told) - ten["question"].n_unique()
-
-
 def test_figures_files_and_report_hold_what_was_said(tmp_path: Path, server: ChatServer,
                                                      capsys: pytest.CaptureFixture[str]) -> None:
     assert main(line(tmp_path, server, "judge=both", "name=both", "attribute=sample", "attribute.wrong=3",

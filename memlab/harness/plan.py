@@ -78,10 +78,6 @@ CHEAP = tuple(slot.name for slot in SLOTS if slot.scope == "session" or slot.pha
 """Slots that a plan runs, unless they ask a model, to know which texts would be encoded."""
 
 
-OWN_WORK, PAIR, REPLY = 100_000.0, 100.0, 20_000.0
-"""Characters whose encoding takes about as long as an arm's loading and searching, a pair's score, and a reply."""
-
-
 @dataclass(frozen=True)
 class Cost:
     """The remaining cost of one arm."""
@@ -95,10 +91,6 @@ class Cost:
         """Return the cost of both: the pairs of one reranker are scored once, and count as most of either."""
         return Cost(self.texts + other.texts, self.characters + other.characters, max(self.pairs, other.pairs),
                     self.replies + other.replies)
-
-    def weight(self) -> float:
-        """Return the time of an arm in any unit, for the share of a run that is done."""
-        return OWN_WORK + self.characters + PAIR * self.pairs + REPLY * self.replies
 
 
 def before_search(arm: Arm, store: Store) -> Tables:
@@ -131,7 +123,7 @@ def estimate(costs: Iterable[Cost], rate: Mapping[str, float]) -> str:
     >>> estimate([Cost(1200, 90_000, 500), Cost(600, 10_000, 500)], {"vectors": 10.0, "pairs": 50.0})
     'all arms: 1,800 texts to encode, at most 500 pairs to score; about 3 min 10 s at the rates of earlier runs here'
     >>> estimate([Cost(1200, 90_000)], {})
-    'all arms: 1,200 texts to encode; how long that takes is said after the first'
+    'all arms: 1,200 texts to encode; no finished run here tells how long that takes'
     """
     total = Cost()
     for one in costs:
@@ -143,7 +135,7 @@ def estimate(costs: Iterable[Cost], rate: Mapping[str, float]) -> str:
     known = not total.replies and all(what in rate for what, _ in work)
     seconds = sum(n / rate[what] for what, n in work) if known else 0.0
     time = f"about {clock(seconds)} at the rates of earlier runs here" if known else (
-        "how long that takes is said after the first")
+        "no finished run here tells how long that takes")
     return f"all arms: {', '.join(parts)}; {time}" if parts else ""
 
 

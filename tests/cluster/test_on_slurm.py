@@ -87,18 +87,6 @@ def test_three_shards_merge_to_the_figures_of_one_job(testbed: Bed, tmp_path: Pa
         *["prepare"] * 3, *["shard"] * 3, "merge", "report"]
 
 
-def test_six_arms_through_three_slots_share_one_store(testbed: Bed, tmp_path: Path) -> None:
-    k = ",".join(map(str, range(1, 7)))
-    done = memlab("run", "-m", f"rank.select.k={k}", *SLURM, "hydra.launcher.arms_per_job=2",
-                  "hydra.launcher.array_parallelism=3", root=tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
-    jobs = the_sweep(tmp_path).jobs()
-    assert sum(job.step.task == "arms" for job in jobs) == 3
-    assert len(read_json(tmp_path / "runs" / "single" / "synthetic" / "comparison.json")["arms"]) == 6
-    keys = stored(tmp_path)
-    assert keys.height == keys.unique().height
-
-
 @pytest.mark.nightly
 def test_shared_scores_are_computed_once(testbed: Bed, tmp_path: Path) -> None:
     done = memlab("run", "-m", "rank.select.k=3,5", "rank/rerank=late_interaction", "data.lives=4", *SLURM,
