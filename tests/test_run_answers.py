@@ -114,22 +114,6 @@ def test_a_server_that_dies_and_comes_back_costs_nothing_that_was_answered(tmp_p
     undisturbed.stop()
 
 
-def test_a_refused_key_is_told_and_the_retrieval_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str],
-                                                         monkeypatch: pytest.MonkeyPatch) -> None:
-    locked = ChatServer(reply, key="right")
-    locked.start()
-    monkeypatch.setenv("MY_KEY", "wrong-and-secret")
-    assert main(line(tmp_path, locked, "judge=f1", "name=x", "chat.key_env=MY_KEY")) == 1
-    told = capsys.readouterr().out
-    assert "key is refused" in told
-    assert "wrong-and-secret" not in told
-    monkeypatch.setenv("MY_KEY", "right")
-    assert main(line(tmp_path, locked, "judge=f1", "name=x", "chat.key_env=MY_KEY")) == 0
-    files = [p for p in tmp_path.rglob("*") if p.is_file()]
-    assert not [p for p in files if b"wrong-and-secret" in p.read_bytes()]
-    locked.stop()
-
-
 def test_a_reader_without_a_model_is_a_fault_before_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words(tmp_path, "read/answer=reader")) == 2
     assert "chat.model: a value is required" in capsys.readouterr().out

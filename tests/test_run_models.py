@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from experiments.encoders import small_models
 from memlab.config.compose import compose
-from memlab.config.instantiate import CONF, choice_settings, options
 from memlab.run import main
 from tests.models.chatserver import ChatServer
 from tests.small import LIVES
@@ -43,16 +41,6 @@ def manifests(root: Path) -> dict[str, dict[str, Any]]:
     """Return the manifest of each arm by the arm's name."""
     return {path.parent.name.rpartition("-")[0]: json.loads(path.read_text(encoding="utf-8"))
             for path in (root / "runs").glob("*/*/*/manifest.json")}
-
-
-def test_each_large_model_of_the_experiments_has_a_small_one(hub: Path) -> None:
-    arms = set(options("arm/encoders")) - {"none"}
-    named = yaml.safe_load((CONF / "exp" / "encoders.yaml").read_text(encoding="utf-8"))["hydra"]["sweeper"]["params"]
-    encoders = set(named["embedder"].split(",")) - {"minilm"}
-    for group, names in (("embedder", {*encoders, "bge_m3", "arctic_embed_s"}), ("cross_encoder", arms)):
-        for name in names:
-            path = choice_settings(f"{group}/{name}")["path"]
-            assert (hub / path / "config.json").is_file() or (hub / path / "modules.json").is_file(), path
 
 
 def test_encoders_crossed_with_rerankers(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 
 from rich.markup import escape
 
@@ -23,7 +22,7 @@ from memlab.cluster.worker import run_arm
 from memlab.errors import Faults, MemlabError
 from memlab.harness.arm import Arm, load
 from memlab.harness.gpu_memory import check_memory
-from memlab.harness.plan import Cost, cost, estimate, print_left_out, print_plan, print_whole, rates, remaining_costs
+from memlab.harness.plan import Cost, cost, in_all, print_left_out, print_plan, print_whole, remaining_costs
 from memlab.harness.results import failure_file
 from memlab.harness.sweep import Sweep, read
 from memlab.report.build import publish, show
@@ -205,8 +204,7 @@ def _run_here(sweep: Sweep, out: Console) -> None:
     settings, store = sweep.settings, store_at(sweep.settings.store)
     if len(sweep.arms) > 1:
         with suppress(Exception):  # of an arm that fails: it says why when it runs, and stops no other
-            costs = [one or Cost() for one in remaining_costs(sweep.arms, store).values()]
-            if words := estimate(costs, rates(Path(str(settings.out)))):
+            if words := in_all(one or Cost() for one in remaining_costs(sweep.arms, store).values()):
                 out.print(f"  [dim]{words}[/dim]")
     for number, arm in enumerate(sweep.arms):
         if arm.dataset.name != sweep.arms[number - 1].dataset.name:

@@ -72,7 +72,6 @@ def test_arms_that_die_are_shown_as_what_they_died_of_and_the_same_line_does_onl
     assert figures(tmp_path, "single") == undisturbed(tmp_path / "here", *asked)
 
 
-@pytest.mark.nightly
 def test_jobs_that_run_out_of_time_are_preempted_or_lose_their_node_go_on_from_the_store(
         testbed: Bed, tmp_path: Path) -> None:
     asked = ("-m", "rank.select.k=5,6")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.cluster.bed import SCRIPT, Bed, command, wait_until
+from tests.cluster.bed import Bed, command, wait_until
 
 pytestmark = pytest.mark.nightly
 
@@ -87,17 +85,3 @@ def test_a_second_testbed_lives_beside_is_mended_and_leaves_nothing(testbed: Bed
     assert not empty.exists()
     assert command("down", folder=empty).returncode == 0
     wait_until(lambda: set(testbed.nodes().values()) == {"idle"})
-
-
-def test_missing_programs_are_named(empty: Path) -> None:
-    done = subprocess.run([sys.executable, SCRIPT, "up", "--dir", empty], env={"PATH": "/nowhere"}, text=True,
-                          capture_output=True)
-    assert done.returncode == 2
-    assert "apt-get install" in done.stderr
-    assert "munge slurm-client slurm-wlm" in done.stderr
-    assert "Traceback" not in done.stderr
-    done = command("node", "n1", "off", folder=empty)
-    assert (done.returncode, "no testbed in" in done.stderr) == (2, True)
-    (empty / "mine").touch()
-    assert "holds something else" in command("up", folder=empty).stderr
-    assert [one.name for one in empty.iterdir()] == ["mine"]

@@ -12,7 +12,6 @@ import pytest
 from omegaconf import OmegaConf
 
 from memlab.data.custom import Custom
-from memlab.data.locomo import LoCoMo
 from memlab.evaluate.summary import ABOUT
 from memlab.harness import arm as arms
 from memlab.harness.arm import reliability
@@ -26,7 +25,6 @@ from memlab.slots import SLOTS
 from memlab.store import Store
 from memlab.tables import SCHEMAS
 from memlab.write.chunk import SessionChunker
-from tests.data.official_records import conversation, write
 from tests.small import arm, lexical, lives
 from tests.store.worker import DigestEmbedder
 
@@ -110,17 +108,6 @@ def test_the_digest_is_that_of_the_result(tmp_path: Path, monkeypatch: pytest.Mo
     before = one.digest()
     monkeypatch.setattr(arms, "source_digest", lambda: "changed")
     assert arm(tmp_path).digest() != before
-
-
-def test_where_the_data_lie_does_not_count_but_what_they_say(tmp_path: Path) -> None:
-    here = write(tmp_path / "here.json", [conversation()])
-    (tmp_path / "sub").mkdir()
-    there = write(tmp_path / "sub" / "there.json", [conversation()])
-    one, two = (arm(tmp_path, data=LoCoMo(path=p)) for p in (here, there))
-    assert one.digest() == two.digest()
-    write(there, [conversation() | {"sample_id": "conv-2"}])
-    os.utime(there, ns=(1, 1))
-    assert arm(tmp_path, data=LoCoMo(path=there)).digest() != one.digest()
 
 
 @pytest.mark.parametrize("select", [ByType(), Gap(), Budget(tokens=300),

@@ -12,7 +12,6 @@ from omegaconf import OmegaConf
 from rich.console import Console
 
 from memlab.errors import Faults
-from memlab.evaluate.contrast import Contrast
 from memlab.harness.plan import print_plan
 from memlab.harness.sweep import read
 from memlab.rank.select import Fixed, Gap
@@ -75,15 +74,6 @@ def test_what_cannot_be_resolved_is_named_with_all_other_faults() -> None:
         read(["rank.select.k=${nope}", "seed=x"])
     assert told.value.faults == ["rank.select.k=${nope}: cannot be resolved (Interpolation key 'nope' not found)",
                                  "seed: 'x' is not a whole number"]
-
-
-def test_an_experiment_is_its_arms_and_contrasts() -> None:
-    sweep = read(["+exp=adaptive_k", *LEXICAL])
-    assert [a.name for a in sweep.arms] == ["fixed_3", "fixed_5", "fixed_10", "fixed_20", "fixed_40", "by_type", "gap",
-                                            "budget", "calibrated", "marginal", "oracle", "oracle_set"]
-    assert {a.experiment for a in sweep.arms} == {"adaptive_k"}
-    assert len(sweep.contrasts) == 5
-    assert sweep.contrasts[3] == Contrast("gap", "constant", "curve/selected/turn/recall_all", "greater")
 
 
 def test_a_slot_given_narrows_an_experiment_to_the_same_arm() -> None:

@@ -12,6 +12,9 @@ import pytest
 
 from memlab.harness.results import ArmRun, finished_arms
 from memlab.report.build import ReportFiles, build
+from tests.track.conftest import server
+
+__all__ = ["server"]
 
 HERE = Path(__file__).resolve().parent
 

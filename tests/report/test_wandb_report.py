@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,32 +16,6 @@ from memlab.track.wandb import run_id
 pytestmark = pytest.mark.slow
 
 api = pytest.importorskip("wandb_workspaces.reports.v2", reason="pip install wandb-workspaces")
-LOOPBACK = Path(__file__).resolve().parents[1] / "track" / "loopback.py"
-
-
-@pytest.fixture(scope="module")
-def loopback() -> Any:
-    spec = importlib.util.spec_from_file_location("wandb_loopback", LOOPBACK)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["wandb_loopback"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture
-def server(loopback: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    import wandb
-
-    wandb.teardown()
-    with loopback.loopback() as state:
-        for name, value in {"WANDB_BASE_URL": state.url, "WANDB_API_KEY": loopback.KEY, "HOME": tmp_path / "home",
-                            "WANDB_CONFIG_DIR": tmp_path / "config", "WANDB_CACHE_DIR": tmp_path / "cache",
-                            "WANDB_DATA_DIR": tmp_path / "data"}.items():
-            monkeypatch.setenv(name, str(value))
-        yield state
-        wandb.teardown()
 
 
 def spec_of(server: Any) -> dict[str, Any]:
