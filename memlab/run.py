@@ -25,8 +25,8 @@ from memlab.runtime.terminal import clean_logs, print
 _out = Console(soft_wrap=True, highlight=False)
 
 
-def main(argv: list[str] | None = None, waits: bool = True) -> int:
-    """Run the command line; return the exit status. Without ``waits`` jobs are only submitted."""
+def main(argv: list[str] | None = None) -> int:
+    """Run the command line; return the exit status."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     clean_logs()
     plain = [w for w in arguments if w not in (*MULTIRUN, *HELP)]
@@ -39,7 +39,7 @@ def main(argv: list[str] | None = None, waits: bool = True) -> int:
             launch,  # imports over a second of libraries, which the help page does not need
         )
 
-        return launch(plain, multirun, _out, waits)
+        return launch(plain, multirun, _out)
     except MemlabError as error:
         _out.print(f"[red]memlab:[/red] {escape(str(error))}")
         return 2 if isinstance(error, Faults) else 1

@@ -10,8 +10,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from memlab import run
-from memlab.config.overrides import HELP
+from rich.markup import escape
+
+from memlab.cluster.submit import launch
+from memlab.config.overrides import HELP, MULTIRUN
+from memlab.errors import Faults, MemlabError
+from memlab.runtime.console import Console
 from memlab.runtime.help_text import page
 from memlab.runtime.terminal import print
 
@@ -24,9 +28,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     if any(argument in HELP for argument in arguments):
         print(page(__doc__))
         return 0
-    if not any(argument.startswith(LAUNCHER) for argument in arguments):
-        arguments.append(f"{LAUNCHER}slurm")
-    return run.main(arguments, waits=False)
+    plain = [argument for argument in arguments if argument not in MULTIRUN]
+    if not any(argument.startswith(LAUNCHER) for argument in plain):
+        plain.append(f"{LAUNCHER}slurm")
+    out = Console(soft_wrap=True, highlight=False)
+    try:
+        return launch(plain, multirun=any(argument in MULTIRUN for argument in arguments), out=out, waits=False)
+    except MemlabError as error:
+        out.print(f"[red]memlab:[/red] {escape(str(error))}")
+        return 2 if isinstance(error, Faults) else 1
 
 
 if __name__ == "__main__":

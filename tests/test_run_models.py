@@ -7,25 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from experiments.encoders import small_models
 from memlab.config.compose import compose
-from memlab.config.instantiate import CONF, choice_settings, options
-from memlab.memory import Memory, Session
-from memlab.models.local.embedder import SparseTermEncoder
-from memlab.pipeline import Pipeline
 from memlab.run import main
-from memlab.search.dense import SparseSearch
-from memlab.stage import EmptyStage
-from tests.examples import rest_at_night
 from tests.models.chatserver import ChatServer
 from tests.small import LIVES
 
 pytestmark = pytest.mark.slow
-
-EXPERIMENTS = rest_at_night(["ann", "cross_encoder", "encoders"], {"ann"})
-
 
 @pytest.fixture(scope="module")
 def hub(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -54,26 +43,6 @@ def manifests(root: Path) -> dict[str, dict[str, Any]]:
             for path in (root / "runs").glob("*/*/*/manifest.json")}
 
 
-def test_each_large_model_of_the_experiments_has_a_small_one(hub: Path) -> None:
-    arms = set(options("arm/encoders")) - {"none"}
-    named = yaml.safe_load((CONF / "exp" / "encoders.yaml").read_text(encoding="utf-8"))["hydra"]["sweeper"]["params"]
-    encoders = set(named["embedder"].split(",")) - {"minilm"}
-    for group, names in (("embedder", {*encoders, "bge_m3", "arctic_embed_s"}), ("cross_encoder", arms)):
-        for name in names:
-            path = choice_settings(f"{group}/{name}")["path"]
-            assert (hub / path / "config.json").is_file() or (hub / path / "modules.json").is_file(), path
-
-
-@pytest.mark.parametrize("name", EXPERIMENTS)
-def test_each_declared_contrast_names_arms_of_its_experiment(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    made, faults = compose([f"+exp={name}"], False)
-    assert faults == []
-    assert made is not None
-    words = [f"+exp={name}", "data.lives=1", "data.sessions=4", "data.questions=3", "data.evidence=[1,2]", "plan=true"]
-    assert main([*words, "track=none"]) == 0
-    assert capsys.readouterr().out.count("to run") == len(made.arms)
-
-
 def test_encoders_crossed_with_rerankers(tmp_path: Path) -> None:
     compared = run(tmp_path, "+exp=encoders", "embedder=voyage_4_nano,minilm",
                    "+arm/encoders=none,bge_reranker_v2_m3", "track=none")
@@ -83,29 +52,6 @@ def test_encoders_crossed_with_rerankers(tmp_path: Path) -> None:
     models = manifests(tmp_path)["voyage_4_nano+bge_reranker_v2_m3"]["models"]
     assert models["dense"][0]["path"] == "voyageai/voyage-4-nano"
     assert models["rerank"][0]["path"] == "BAAI/bge-reranker-v2-m3"
-
-
-@pytest.mark.nightly
-def test_the_cross_encoder_alone_and_beside_the_first_stage(tmp_path: Path) -> None:
-    compared = run(tmp_path, "+exp=cross_encoder", "+arm/cross_encoder=none,alone,mixed,blank_question",
-                   "track=none")
-    found = {name: arm["metrics"]["turn/ndcg@10"]["value"] for name, arm in compared["arms"].items()}
-    assert found["alone"] < found["mixed"] < found["none"]  # random weights know nothing
-    assert {manifests(tmp_path)[name]["models"]["rerank"][0]["name"] for name in ("mixed", "blank_question")} == {
-        "bge-reranker-v2-m3"}
-    assert found["blank_question"] != found["mixed"]
-
-
-def test_a_live_memory_with_a_learned_sparse_lane(hub: Path, tmp_path: Path) -> None:
-    lane = SparseSearch(encoder=SparseTermEncoder(path=hub / small_models.SPARSE[0], terms=30522))  # all tokens
-    pipeline = Pipeline(dense=EmptyStage(writes=("hits",)), lexical=lane)
-    with Memory(tmp_path / "ann", pipeline) as memory:
-        memory.add(Session("2023-05-20", [("user", "I adopted a cat named Tom.")], name="cat"))
-        memory.add(Session("2023-05-22", [("user", "We moved to Oslo.")], name="oslo"))
-        (text,) = memory.search("Which pet do I have?", now="2023-05-21")["text"]
-        assert "Tom" in text
-    with Memory(tmp_path / "ann", pipeline) as memory:
-        assert memory.search("Which pet do I have?", now="2023-06-01").height == 2
 
 
 def test_indexes_are_used_on_a_small_corpus_and_published_to_wandb(tmp_path: Path) -> None:

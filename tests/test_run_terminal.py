@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -79,12 +77,3 @@ def test_a_terminal_without_the_letters_of_a_text_ends_no_command(
             monkeypatch.setattr(sys, stream, io.TextIOWrapper(shown, encoding, write_through=True))
         assert main(line) == expected, shown.getvalue()
         assert b"Traceback" not in shown.getvalue()
-
-
-@pytest.mark.slow
-def test_a_process_without_the_letters_of_a_text_ends_well(tmp_path: Path) -> None:
-    ended = subprocess.run([sys.executable, "-m", "memlab", "ask", "Who ate soup?", *own_data(tmp_path)], cwd=tmp_path,
-                           capture_output=True, check=False, env={**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0",
-                                                                  "PYTHONCOERCECLOCALE": "0"})
-    assert ended.returncode == 0, ended.stderr.decode("latin-1")
-    assert b"ate soup" in ended.stdout

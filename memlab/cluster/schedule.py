@@ -41,18 +41,12 @@ class Step:
     def name(self) -> str:
         """A name for people.
 
-        >>> Step("shard", (4,), 2, 8).name, Step("arms", (0, 1)).name, Step("report", (0, 1)).name
-        ('shard 3 of 8 of arm 4', 'arms 0, 1', 'report')
-        >>> Step("score", (0, 1)).name
-        'score for arm 0 and 1 more'
+        >>> Step("shard", (4,), 2, 8).name, Step("arms", (0, 1)).name, Step("report", (0, 1, 2, 3)).name
+        ('shard 3 of 8 of arm 4', 'arms of arm 0, 1', 'report of 4 arms')
         """
         part = f" {self.part + 1} of {self.of}" if self.of > 1 and self.task != "merge" else ""
-        numbers = ", ".join(map(str, self.arms))
-        if self.task == "shard":
-            return f"shard{part} of arm {numbers}"
-        if self.task == "score":
-            return f"score{part} for arm {self.arms[0]} and {len(self.arms) - 1} more"
-        return f"{self.task} {numbers}" if self.task in ("arms", "merge") else f"{self.task}{part}"
+        numbers = f"arm {', '.join(map(str, self.arms))}" if len(self.arms) < 4 else f"{len(self.arms)} arms"
+        return f"{self.task}{part} of {numbers}"
 
 
 def parse_step(argument: str) -> Step:

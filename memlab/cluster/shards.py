@@ -23,7 +23,7 @@ from memlab.data.dataset import Dataset
 from memlab.data.subset import keep
 from memlab.errors import MemlabError
 from memlab.harness.arm import Arm, Ranked, load
-from memlab.harness.run_tables import lane_embedders, truncation_mask
+from memlab.harness.run_tables import lane_embedders
 from memlab.models.protocols import Embedder, Role, TokenMatcher, models_in
 from memlab.pipeline import Pipeline
 from memlab.runtime.files import atomic_dir, write_json, write_parquet
@@ -67,7 +67,7 @@ def prepare(arms: Sequence[Arm], store: Store, part: int = 0, of: int = 1) -> No
                     encoded.add(key)
                     store.stored_vectors(embedder, texts, role)
                     if role == "document":  # every arm reports truncation, and should not load the model for it
-                        truncation_mask(embedder, texts, store)
+                        store.truncated(embedder, texts, role)
         for _, stage in arm.pipeline.stages():
             if isinstance(stage, WeightedLate):
                 for role, texts in _texts_of_part(stage, tables, part, of):

@@ -36,9 +36,6 @@ SWEEPS = ".sweeps"
 
 SERVE = "slurm/serve.sbatch"
 
-MAX_PLUGIN_MB = 100
-"""Size up to which the source of a plug-in is copied; above, data lie in its folder."""
-
 
 @dataclass(frozen=True)
 class Job:
@@ -145,13 +142,6 @@ def _copy_plugins(snapshot: Snapshot) -> None:
     """Copy the plug-ins beside memlab, and the files of all further configuration folders below ``more_conf``."""
     for plugin in plugins.active():
         goal = snapshot.source / plugin.place.name
-        files = [plugin.place, *plugin.place.rglob("*")]
-        if sum(path.stat().st_size for path in files if path.is_file()) > MAX_PLUGIN_MB * 2**20:
-            raise MemlabError(f"the plug-in '{plugin.package}' holds more than {MAX_PLUGIN_MB} MB, and jobs run from a "
-                              "copy of it", where=str(plugin.place), fix="move data and models out of its folder")
-        if goal.exists():
-            raise MemlabError(f"a plug-in cannot be named '{plugin.package}' in a submitted sweep: memlab has such a "
-                              "folder beside its source", where=str(plugin.place), fix="rename the package")
         if plugin.place.is_file():
             shutil.copy2(plugin.place, goal)
         else:

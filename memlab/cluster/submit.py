@@ -8,7 +8,6 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 
 from rich.markup import escape
 
@@ -23,19 +22,15 @@ from memlab.cluster.worker import run_arm
 from memlab.errors import Faults, MemlabError
 from memlab.harness.arm import Arm, load
 from memlab.harness.gpu_memory import check_memory
-from memlab.harness.plan import Cost, cost, estimate, print_left_out, print_plan, print_whole, rates, remaining_costs
+from memlab.harness.plan import Cost, cost, in_all, print_left_out, print_plan, print_whole, remaining_costs
 from memlab.harness.results import failure_file
 from memlab.harness.sweep import Sweep, read
 from memlab.report.build import publish, show
 from memlab.runtime.console import Console
 from memlab.runtime.machine import OF_A_RUN, enough_memory
-from memlab.runtime.progress import Pace, clock
 from memlab.stage import spec_digest
 from memlab.store import store_at
 from memlab.text.display import plural
-
-WORTH_SAYING = 10.0
-"""Seconds left from which they are printed."""
 
 POLL = 10.0
 """Maximum seconds between two requests to SLURM; fewer in the first minutes of a sweep."""
@@ -61,7 +56,7 @@ def submit(launcher: Slurm, arms: Sequence[Arm], arguments: Sequence[str], store
         out.print(f"  [dim]{escape(arms[number].name)}: under way in job {running[0].id}[/dim]")
     for task in dict.fromkeys(job.step.task for job in jobs):
         ids = [job.id for job in jobs if job.step.task == task]
-        out.print(f"  {task}: {plural(len(ids), 'job')}, {_span(ids)}")
+        out.print(f"  {task}: {plural(len(ids), 'job')}, {ids[0]}{f' to {ids[-1]}' * (len(ids) > 1)}")
     return snapshot
 
 
@@ -150,15 +145,6 @@ def run_local(launcher: Local, arms: Sequence[Arm], arguments: Sequence[str], st
     print_failures(snapshot, out)
 
 
-def _span(ids: Sequence[str]) -> str:
-    """Format the first and the last of several job ids.
-
-    >>> _span(["12"]), _span(["12_0", "12_1", "12_2"])
-    ('12', '12_0 to 12_2')
-    """
-    return ids[0] if len(ids) == 1 else f"{ids[0]} to {ids[-1]}"
-
-
 @enough_memory(OF_A_RUN)
 def launch(arguments: list[str], multirun: bool, out: Console, waits: bool = True) -> int:
     """Plan or run what the arguments configure; return the exit status. Raises Faults for a faulty configuration.
@@ -213,26 +199,18 @@ def _run(sweep: Sweep, arguments: list[str], out: Console, waits: bool) -> int:
 
 
 def _run_here(sweep: Sweep, out: Console) -> None:
-    """Run the arms in this process; say first what all have to make, and after each how long the others take."""
+    """Run the arms in this process; say first what all of them have to make."""
     settings, store = sweep.settings, store_at(sweep.settings.store)
-    costs: dict[tuple[str, str], Cost] = {}
-    with suppress(Exception):  # of an arm that fails: it says why when it runs, and stops no other
-        several = sweep.arms if len(sweep.arms) > 1 else ()
-        costs = {key: one or Cost() for key, one in remaining_costs(several, store).items()}
-    if costs and (words := estimate(costs.values(), rates(Path(str(settings.out))))):
-        out.print(f"  [dim]{words}[/dim]")
-    pace = Pace(len(costs), sum(one.weight() for one in costs.values()))
+    if len(sweep.arms) > 1:
+        with suppress(Exception):  # of an arm that fails: it says why when it runs, and stops no other
+            if words := in_all(one or Cost() for one in remaining_costs(sweep.arms, store).values()):
+                out.print(f"  [dim]{words}[/dim]")
     for number, arm in enumerate(sweep.arms):
         if arm.dataset.name != sweep.arms[number - 1].dataset.name:
             out.print(f"on {escape(arm.dataset.name)}:")
         parts = partial(shards.run_all, arm, store, settings.shards) if settings.shards > 1 else None
         if run_arm(arm, store, out, parts):
             shards.remove_parts(arm)
-        if one := costs.get((arm.name, arm.dataset.name)):
-            pace.step(1, one.weight())
-            if (left := pace.left()) and left >= WORTH_SAYING:
-                out.print(f"    [dim]arm {number + 1} of {len(sweep.arms)} is done, at most about {clock(left)} "
-                          "left[/dim]")
 
 
 def _check_data(sweep: Sweep) -> None:

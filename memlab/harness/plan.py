@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,8 +30,6 @@ from memlab.pipeline import apply
 from memlab.question_types import VOCABULARY
 from memlab.read.reader import Reader
 from memlab.runtime.console import Console
-from memlab.runtime.foreign import read_json
-from memlab.runtime.progress import clock
 from memlab.search.hits import of_kinds
 from memlab.search.late_interaction import WeightedLate
 from memlab.slots import SLOTS
@@ -78,10 +75,6 @@ CHEAP = tuple(slot.name for slot in SLOTS if slot.scope == "session" or slot.pha
 """Slots that a plan runs, unless they ask a model, to know which texts would be encoded."""
 
 
-OWN_WORK, PAIR, REPLY = 100_000.0, 100.0, 20_000.0
-"""Characters whose encoding takes about as long as an arm's loading and searching, a pair's score, and a reply."""
-
-
 @dataclass(frozen=True)
 class Cost:
     """The remaining cost of one arm."""
@@ -95,10 +88,6 @@ class Cost:
         """Return the cost of both: the pairs of one reranker are scored once, and count as most of either."""
         return Cost(self.texts + other.texts, self.characters + other.characters, max(self.pairs, other.pairs),
                     self.replies + other.replies)
-
-    def weight(self) -> float:
-        """Return the time of an arm in any unit, for the share of a run that is done."""
-        return OWN_WORK + self.characters + PAIR * self.pairs + REPLY * self.replies
 
 
 def before_search(arm: Arm, store: Store) -> Tables:
@@ -125,26 +114,19 @@ def remaining_costs(arms: Iterable[Arm], store: Store) -> dict[tuple[str, str], 
             for arm in arms if not arm.is_finished()}
 
 
-def estimate(costs: Iterable[Cost], rate: Mapping[str, float]) -> str:
-    """Return what arms have to make and how long it takes, at the rates of finished runs.
+def in_all(costs: Iterable[Cost]) -> str:
+    """Return what all arms together have to make; empty if that is nothing.
 
-    >>> estimate([Cost(1200, 90_000, 500), Cost(600, 10_000, 500)], {"vectors": 10.0, "pairs": 50.0})
-    'all arms: 1,800 texts to encode, at most 500 pairs to score; about 3 min 10 s at the rates of earlier runs here'
-    >>> estimate([Cost(1200, 90_000)], {})
-    'all arms: 1,200 texts to encode; how long that takes is said after the first'
+    >>> in_all([Cost(1200, 90_000, 500), Cost(600, 10_000, 500)])
+    'all arms: 1,800 texts to encode (100,000 characters), at most 500 pairs to score'
     """
     total = Cost()
     for one in costs:
         total = total.and_then(one)
-    parts = [f"{plural(total.texts, 'text')} to encode"] * (total.texts > 0)
+    parts = [f"{plural(total.texts, 'text')} to encode ({total.characters:,} characters)"] * (total.texts > 0)
     parts += [f"at most {plural(total.pairs, 'pair')} to score"] * (total.pairs > 0)
     parts += [f"at most {plural(total.replies, 'reply', 'replies')}"] * (total.replies > 0)
-    work = [(what, n) for what, n in (("vectors", total.texts), ("pairs", total.pairs)) if n]
-    known = not total.replies and all(what in rate for what, _ in work)
-    seconds = sum(n / rate[what] for what, n in work) if known else 0.0
-    time = f"about {clock(seconds)} at the rates of earlier runs here" if known else (
-        "how long that takes is said after the first")
-    return f"all arms: {', '.join(parts)}; {time}" if parts else ""
+    return f"all arms: {', '.join(parts)}" if parts else ""
 
 
 def _cost(arm: Arm, tables: Tables, store: Store, counted: set[tuple[str, str]]) -> Cost:
@@ -222,22 +204,6 @@ def in_plan_terms(made: Mapping[str, int]) -> Counter[str]:
     return Counter({"replies" if what == "completions" else what: number for what, number in made.items()})
 
 
-def rates(out: Path) -> dict[str, float]:
-    """Return the vectors and pair scores per second of finished runs, the best rate of each."""
-    best: dict[str, float] = {}
-    for path in sorted(out.glob("*/*/*/manifest.json")):
-        try:
-            manifest = read_json(path)
-        except (OSError, ValueError):
-            continue
-        for what, slots in (("vectors", ("dense",)), ("pairs", ("late", "rerank"))):
-            count = in_plan_terms(manifest.get("made", {}))[what]
-            seconds = sum(manifest.get("seconds", {}).get(slot, 0) for slot in slots)
-            if count >= 500 and seconds > 1:
-                best[what] = max(best.get(what, 0.0), count / seconds)
-    return best
-
-
 def print_whole(arms: Sequence[Arm], out: Console) -> None:
     """Print for each data set whether a memory fits whole into what most arms show, and what to set then."""
     for name in dict.fromkeys(arm.dataset.name for arm in arms):
@@ -281,7 +247,7 @@ def print_plan(sweep: Sweep, store: Store, out: Console) -> None:
     out.print(f"folders: {', '.join(dict.fromkeys(str(arm.arms_folder()) for arm in sweep.arms))}/<arm>-<hash>")
     if sweep.unready:
         out.print("not counted below: the arms whose models are not here")
-    out.print(estimate([total], rates(Path(str(sweep.settings.out)))) or "all arms: nothing to make")
+    out.print(in_all([total]) or "all arms: nothing to make")
     todo = [arm for arm in sweep.arms if arm.name in sweep.unready or not arm.is_finished()]
     print_memory(sweep.settings, todo, out)
     if sweep.contrasts:

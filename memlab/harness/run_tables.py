@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol, runtime_checkable
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from memlab.errors import MemlabError
 from memlab.evaluate.curves import BY_CLASS, CONSTANT, RULE, class_points, constant_rankings, rule_points
 from memlab.evaluate.retrieval import scored_evidence
 from memlab.models.protocols import Embedder, embedders_in
@@ -119,7 +116,7 @@ def truncated_share(pipeline: Pipeline, tables: Tables, store: Store) -> dict[st
     memories = of_kinds(tables["memories"], getattr(stage, "kinds", None))
     for (kind,), part in memories.select("kind", "key_id").unique().group_by(["kind"], maintain_order=True):
         keys = tables["texts"].join(part, left_on="text_id", right_on="key_id", how="semi")
-        cut = truncation_mask(embedder, keys, store)
+        cut = store.truncated(embedder, keys, "document")
         shares[str(kind)] = round(float(cut.mean()), 4) if len(cut) else 0.0
     return dict(sorted(shares.items()))
 
@@ -129,11 +126,3 @@ def lane_embedders(pipeline: Pipeline) -> Iterator[tuple[Stage, Embedder]]:
     for slot, stage in pipeline.stages():
         if slot in LANES:
             yield from ((stage, embedder) for embedder in embedders_in(stage))
-
-
-def truncation_mask(embedder: Embedder, texts: pl.DataFrame, store: Store) -> NDArray[np.bool_]:
-    """Return for each document (n,) whether it is truncated; a store that cannot be written is no fault."""
-    try:
-        return store.truncated(embedder, texts, "document")
-    except MemlabError:  # a read-only store or a full disk is no reason to lose an arm
-        return embedder.truncated(texts["text"].to_list(), "document")

@@ -75,7 +75,7 @@ def _publish(report: ReportFiles, entity: str, project: str) -> str:
 
     folder = report.html.parent
     absent = [record for arm in report.view.arms if not (record := find_record(arm.folder)).is_online(entity, project)]
-    failed = [result.folder.name for result in sync(absent, project, entity) if result.where is None]
+    failed = [place.name for place, where in sync(absent, project, entity) if where is None]
     if failed:
         names = ", ".join(failed[:5]) + (f" and {len(failed) - 5} more" if len(failed) > 5 else "")
         raise MemlabError(f"{len(failed)} of {len(absent)} arms could not be sent to W&B: {names}",

@@ -61,10 +61,9 @@ def _sync(words: Sequence[str]) -> int:
     if records and (missing := missing_key()):
         print(f"memlab: {missing}", file=sys.stderr)
         return 1
-    for result in sync(records, options.project, options.entity):
-        sent += result.where is not None
-        fault = "not sent" if result.tried else "skipped, the server does not answer"
-        print(f"{result.folder}: {result.where or fault}", flush=True)
+    for folder, where in sync(records, options.project, options.entity):
+        sent += where is not None
+        print(f"{folder}: {where or 'not sent'}", flush=True)
     print(f"{sent} of {len(records)} offline runs sent in {time.perf_counter() - start:.1f} s" if records
           else f"nothing to send: no offline run under {options.runs} that is not on a server")
     return 0 if sent == len(records) else 1

@@ -253,15 +253,6 @@ def _wandb() -> Any:
     return wandb
 
 
-@dataclass(frozen=True)
-class Sent:
-    """The result for one arm: its address, or None; ``tried`` is false once the server is given up."""
-
-    folder: Path
-    where: str | None
-    tried: bool = True
-
-
 def missing_key() -> str | None:
     """Return an error message where neither WANDB_API_KEY nor the login's netrc has a key, else None."""
     host = urlsplit(os.environ.get("WANDB_BASE_URL") or "https://api.wandb.ai").hostname or ""
@@ -279,22 +270,25 @@ def pending(root: Path) -> list[PublishRecord]:
     return [record for record in find_records(root) if record.read_marker().get("mode") == "offline"]
 
 
-def sync(records: list[PublishRecord], project: str | None = None, entity: str | None = None) -> Iterator[Sent]:
-    """Send arms, with the project, entity, group and tags of their offline run unless others are given."""
-    refused: list[str] = []
+def sync(records: list[PublishRecord], project: str | None = None, entity: str | None = None
+         ) -> Iterator[tuple[Path, str | None]]:
+    """Send arms, with the project, entity, group and tags of their offline run unless others are given.
+
+    Yields the folder and the address of each, None where it was not sent; ends when the server is given up.
+    """
+    refused = 0
     for record in records:
-        if len(refused) >= PATIENCE:
-            yield Sent(record.folder, None, tried=False)
-            continue
         before = record.read_marker()
         track = WandbTrack(mode="online", project=project or before.get("project") or "memlab",
                            entity=entity or before.get("entity"), group=before.get("group"),
                            tags=tuple(before.get("tags") or ()), texts=bool(before.get("texts")))
         where = track.publish(record.folder)
-        refused = [] if where else refused + track.refused
         if where and before:
             _mark_synced(Path(before["where"]))
-        yield Sent(record.folder, where)
+        yield record.folder, where
+        refused = 0 if where else refused + len(track.refused)
+        if refused >= PATIENCE:
+            return
 
 
 def _mark_synced(offline: Path) -> None:

@@ -44,9 +44,3 @@ def test_what_post_uses_is_in_the_container() -> None:
     for path in needed:
         assert there[path] == Path(path).name
     assert set(extras.split(",")) <= set(PROJECT["optional-dependencies"])
-
-
-def test_the_environment_finds_the_interpreter_that_post_makes() -> None:
-    (venv,) = re.findall(r"-m venv (\S+)", " ".join(section("post")))
-    assert f"PATH={venv}/bin:" in " ".join(section("environment"))
-    assert f"{venv}/bin/pip" in " ".join(section("post"))

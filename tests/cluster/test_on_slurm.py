@@ -44,14 +44,12 @@ def stored(root: Path, kind: str = "vectors") -> pl.DataFrame:
                       for file in files if (segment := read(file))])
 
 
-@pytest.mark.parametrize("narrower", [
-    ("rank/select=by_type,gap,calibrated,oracle",), pytest.param((), marks=pytest.mark.nightly, id="all")])
 def test_adaptive_k_gives_the_figures_of_one_machine_and_nothing_is_encoded_twice(
-        narrower: tuple[str, ...], testbed: Bed, tmp_path: Path) -> None:
+        testbed: Bed, tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
     here.mkdir()
     there.mkdir()
-    some = ("+exp=adaptive_k", *narrower)
+    some = ("+exp=adaptive_k", "rank/select=by_type,gap,calibrated,oracle")
     alone = memlab("run", *some, root=here)
     assert alone.returncode == 0, alone.stdout + alone.stderr
     asked = (*some, *SLURM, "hydra.launcher.arms_per_job=4")
@@ -87,19 +85,6 @@ def test_three_shards_merge_to_the_figures_of_one_job(testbed: Bed, tmp_path: Pa
         *["prepare"] * 3, *["shard"] * 3, "merge", "report"]
 
 
-def test_six_arms_through_three_slots_share_one_store(testbed: Bed, tmp_path: Path) -> None:
-    k = ",".join(map(str, range(1, 7)))
-    done = memlab("run", "-m", f"rank.select.k={k}", *SLURM, "hydra.launcher.arms_per_job=2",
-                  "hydra.launcher.array_parallelism=3", root=tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
-    jobs = the_sweep(tmp_path).jobs()
-    assert sum(job.step.task == "arms" for job in jobs) == 3
-    assert len(read_json(tmp_path / "runs" / "single" / "synthetic" / "comparison.json")["arms"]) == 6
-    keys = stored(tmp_path)
-    assert keys.height == keys.unique().height
-
-
-@pytest.mark.nightly
 def test_shared_scores_are_computed_once(testbed: Bed, tmp_path: Path) -> None:
     done = memlab("run", "-m", "rank.select.k=3,5", "rank/rerank=late_interaction", "data.lives=4", *SLURM,
                   root=tmp_path)
@@ -120,7 +105,6 @@ def commands() -> list[str]:
     return block[1].splitlines()
 
 
-@pytest.mark.nightly
 def test_a_newcomer_walks_the_page_line_by_line(testbed: Bed, tmp_path: Path) -> None:
     """Every line in one shell, on small data; packages come from this environment in place of an index."""
     installed = sysconfig.get_paths()["purelib"]

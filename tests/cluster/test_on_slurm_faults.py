@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import shutil
-import subprocess
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from memlab.cluster.snapshot import sweeps
-from memlab.cluster.status import arm_statuses
 from memlab.harness.staleness import source_digest
 from memlab.harness.sweep import read
 from memlab.run import main
@@ -77,7 +72,6 @@ def test_arms_that_die_are_shown_as_what_they_died_of_and_the_same_line_does_onl
     assert figures(tmp_path, "single") == undisturbed(tmp_path / "here", *asked)
 
 
-@pytest.mark.nightly
 def test_jobs_that_run_out_of_time_are_preempted_or_lose_their_node_go_on_from_the_store(
         testbed: Bed, tmp_path: Path) -> None:
     asked = ("-m", "rank.select.k=5,6")
@@ -145,83 +139,4 @@ def test_what_was_submitted_runs_though_the_source_is_edited_and_the_controller_
     wait_until(lambda: testbed.accepts("scancel", *busy))
     assert shell.ended() == 0, shell.output
     assert {one["source"] for one in shell.manifests().values()} == {source_digest()}
-    assert figures(tmp_path, "single") == undisturbed(tmp_path / "here", *asked)
-
-
-@contextmanager
-def small_disk(place: Path) -> Iterator[Path]:
-    """A disk of 48 MB."""
-    place.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", str(place)], capture_output=True).returncode:
-        pytest.skip("no disk can be mounted here: that takes root's rights")
-    try:
-        yield place
-    finally:
-        subprocess.run(["umount", "--lazy", str(place)], check=True)
-
-
-def filled(place: Path) -> Path:
-    """Leave no byte on a disk; return the file to remove."""
-    much = place / "much"
-    with much.open("wb", buffering=0) as out:
-        for size in (1 << 20, 1 << 12):
-            with suppress(OSError):
-                while out.write(bytes(size)):
-                    pass
-    return much
-
-
-def known_jobs(testbed: Bed) -> set[str]:
-    """The jobs in SLURM's accounts; a waiting array is one line there, and a line for each task later."""
-    return {name.partition("_")[0] for name in testbed.ask("sacct", "-X", "-n", "-o", "jobid").split()}
-
-
-def test_a_full_disk_costs_what_was_being_written_and_the_same_line_finishes(testbed: Bed, tmp_path: Path) -> None:
-    asked = ("-m", "rank.select.k=3,4", LEXICAL)
-    shell = Shell(tmp_path, asked)
-    with small_disk(tmp_path / "runs") as disk:
-        shell.fault("arms-1", "wait")
-        shell.start().reached("arms-1.0")
-        wait_until(lambda: shell.arms()["k=3"].state == "done", 300, "the other arm")
-        much = filled(disk)
-        shell.remove_faults("arms-1")
-        assert shell.ended() == 1
-        assert "Traceback" not in shell.output
-        assert {name: arm.state for name, arm in shell.arms().items()} == {"k=3": "done", "k=4": "failed"}
-        assert shell.arms()["k=4"].message.startswith("failed (exit status 1)")
-        before = shell.manifests()["k=3"]
-
-        submitted = known_jobs(testbed)
-        assert shell.start().ended() == 1
-        assert "cannot be written: the disk is full" in " ".join(shell.output.split())
-        assert known_jobs(testbed) == submitted
-        assert len(list((disk / ".sweeps").iterdir())) == 1
-
-        much.unlink()
-        assert shell.start().ended() == 0, shell.output
-        assert [job.step.arms for job in shell.jobs("arms")] == [(1,)]
-        assert shell.manifests()["k=3"] == before
-        assert shell.status() == 0
-        assert figures(tmp_path, "single") == undisturbed(tmp_path / "here", *asked)
-
-
-@pytest.mark.nightly
-def test_two_sweeps_of_the_same_second_both_end_well(testbed: Bed, tmp_path: Path) -> None:
-    asked = ("-m", "rank.select.k=3,4", LEXICAL)
-    both = [Shell(tmp_path, asked) for _ in range(2)]
-    (tmp_path / "runs" / ".sweeps").mkdir(parents=True)
-    both[0].fault("submit", "wait")
-    for number, shell in enumerate(both):
-        shell.start(f"log{number}")
-    wait_until(lambda: len(list((tmp_path / "faults").iterdir())) == 3, 300, "two shells about to submit")
-    both[0].remove_faults("submit")
-    assert [shell.ended() for shell in both] == [0, 0], [shell.output for shell in both]
-    made = list(sweeps(tmp_path / "runs"))
-    assert len(made) == 2
-    ids = {job.id for snapshot in made for job in snapshot.jobs()}
-    assert {state for job in ids for state in testbed.accounted(job)} == {"COMPLETED"}
-    for snapshot in made:
-        assert {status.state for status in arm_statuses(snapshot)} == {"done"}
-    place = tmp_path / "runs" / "single" / "synthetic"
-    assert sorted(re.sub("-.*", "", path.name) for path in place.iterdir() if path.is_dir()) == ["k=3", "k=4"]
     assert figures(tmp_path, "single") == undisturbed(tmp_path / "here", *asked)

@@ -67,14 +67,6 @@ def test_after_it_no_shard_makes_token_vectors_and_each_text_got_them_once(of: i
     assert store.made["tokens"] == 0 < store.found["tokens"]
 
 
-def test_finished_arms_need_nothing(tmp_path: Path) -> None:
-    for one in arms(tmp_path):
-        one.run(Store(tmp_path / "store"))
-    empty = Store(tmp_path / "new")
-    prepare(arms(tmp_path), empty)
-    assert not empty.made
-
-
 def test_what_is_asked_before_the_searches_is_asked_once_for_all_parts(tmp_path: Path) -> None:
     chat = ScriptedChat(lambda prompt: "it is said")
     asking = arm(tmp_path, lexical(context=LLMContext(chat=chat), dense=Dense(embedder=WordEmbedder())))

@@ -82,12 +82,6 @@ def test_of_a_jobs_arms_that_share_the_same_one_stands_for_all(tmp_path: Path) -
     assert store.made["pairs"] == lane.made["pairs"] > 0
 
 
-def test_arms_on_different_data_share_nothing(tmp_path: Path) -> None:
-    some = [arm(tmp_path, reranked(k, Overlap()), data, name=f"{k}-{number}")
-            for number, data in enumerate((lives(), lives(seed=7))) for k in (3, 5)]
-    assert shared_groups(some, [[n] for n in range(4)]) == [(0, 1), (2, 3)]
-
-
 @pytest.mark.parametrize("of", [1, 3])
 def test_after_it_no_arm_scores_what_was_shared(of: int, tmp_path: Path) -> None:
     pipelines = [*(reranked(k, Overlap(), late=Late(scorer=Other())) for k in (3, 5)),
@@ -109,17 +103,3 @@ def test_after_it_no_arm_scores_what_was_shared(of: int, tmp_path: Path) -> None
     for one in arms(tmp_path / "alone-runs", *pipelines):
         one.run(alone)
     assert made["pairs"] == alone.made["pairs"]
-
-
-def test_what_one_arm_alone_scores_is_left_to_it(tmp_path: Path) -> None:
-    some = arms(tmp_path, *(reranked(3, scorer, late=Late(scorer=Overlap())) for scorer in (Overlap(), Other())))
-    store = fresh(tmp_path / "store")
-    score(some, store)
-    lane = fresh(tmp_path / "lane")
-    arm(tmp_path / "lane-runs", lexical(late=Late(scorer=Overlap()))).run(lane)
-    assert store.made["pairs"] == lane.made["pairs"] > 0
-    for one in some:
-        one.run(store)
-    again = fresh(tmp_path / "store")
-    score(some, again)  # finished arms need nothing
-    assert not again.made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -62,15 +63,12 @@ def test_shards_are_no_part_of_an_arm_and_unfit_arms_are_reported(tmp_path: Path
         read(words(tmp_path, "shards=2", "rank/score=cross_fit_weight"))
 
 
-def test_a_job_must_live_until_its_signal() -> None:
-    with pytest.raises(ValidationError, match="the job would end as it starts"):
-        Slurm(timeout_min=2)
-    Slurm(timeout_min=2, signal_delay_s=30)
-
-
-def test_options_are_written_as_for_sbatch() -> None:
-    with pytest.raises(ValidationError, match="'nice=5' is no long option of sbatch"):
-        Slurm(options=("nice=5",))
+@pytest.mark.parametrize(("settings", "words"), [
+    ({"timeout_min": 2}, "the job would end as it starts"),
+    ({"options": ("nice=5",)}, "'nice=5' is no long option of sbatch")])
+def test_settings_that_no_job_can_have_are_refused(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValidationError, match=words):
+        Slurm(**settings)
 
 
 def test_what_sbatch_gets(tmp_path: Path) -> None:

@@ -90,11 +90,3 @@ def test_what_slurm_forgot_is_lost(snapshot: Snapshot) -> None:
 
 def test_a_job_that_ended_well_without_a_result_is_no_success(snapshot: Snapshot) -> None:
     assert status(snapshot, j1=JobState("COMPLETED"), j2_0=JobState("COMPLETED")).state == "failed"
-
-
-def test_shards_are_counted(snapshot: Snapshot) -> None:
-    parts = [Job(f"3_{n}", Step("shard", (1,), n, 3)) for n in range(3)]
-    snapshot.add_jobs([*parts, Job("4", Step("merge", (1,), 0, 3))])
-    running = status(snapshot, 1, j1=JobState("COMPLETED"), j2_0=JobState("COMPLETED"), j3_0=JobState("COMPLETED"),
-                   j3_1=JobState("RUNNING", "n1"), j3_2=JobState("PENDING"), j4=JobState("PENDING"))
-    assert running == ArmStatus("gap", "running", "1 of 4 jobs ended, running on n1", "3_1")

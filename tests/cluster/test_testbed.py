@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,16 +12,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.cluster.bed import SCRIPT, Bed, command, wait_until
+from tests.cluster.bed import Bed, command, wait_until
 
 pytestmark = pytest.mark.nightly
 
-HOG = "x = bytearray(600_000_000); import time; time.sleep(20)"
-STUBBORN = """
-echo start $SLURM_RESTART_COUNT
-[ -n "$SLURM_RESTART_COUNT" ] && exit 0
-sleep 3600 & wait
-"""
 """Ends at once when it is started again."""
 
 
@@ -49,45 +41,6 @@ def test_three_nodes_are_idle_and_the_line_for_a_shell_is_all_that_up_prints(tes
     before = testbed.processes()
     assert testbed.do("up", "--nodes", "3") == f"export SLURM_CONF={testbed.folder}/slurm.conf\n"
     assert testbed.processes() == before
-
-
-def test_a_job_sees_the_gpus_that_it_asked_for_and_no_other_job_gets_them(testbed: Bed, tmp_path: Path) -> None:
-    script = "echo $CUDA_VISIBLE_DEVICES; until [ -e go ]; do sleep .1; done"
-    jobs = [testbed.submit(script, "--gres=gpu:1", "--nodelist=n2", log=tmp_path / f"{i}.log") for i in range(3)]
-    wait_until(lambda: [testbed.state(job) for job in jobs] == ["RUNNING", "RUNNING", "PENDING"])
-    (tmp_path / "go").touch()
-    assert [testbed.ended(job) for job in jobs] == ["COMPLETED"] * 3
-    assert {(tmp_path / f"{i}.log").read_text() for i in (0, 1)} == {"0\n", "1\n"}
-
-
-def test_accounting_tells_how_a_job_ended(testbed: Bed, tmp_path: Path) -> None:
-    job = testbed.submit("exit 7", log=tmp_path / "log")
-    assert testbed.ended(job) == "FAILED"
-    assert testbed.job(job)["ExitCode"] == "7:0"
-    wait_until(lambda: testbed.accounted(job) == ["FAILED"])
-
-
-def test_a_job_above_its_memory_is_killed(testbed: Bed, tmp_path: Path) -> None:
-    job = testbed.submit(f"{sys.executable} -c '{HOG}' || exit; echo survived", "--mem=200", log=tmp_path / "log")
-    state = testbed.ended(job)
-    log = (tmp_path / "log").read_text()
-    if "task/cgroup" in (testbed.folder / "slurm.conf").read_text():
-        assert (state, "oom-kill" in log) == ("OUT_OF_MEMORY", True)
-    else:
-        assert (state, "exceeded memory limit" in log) == ("FAILED", True)
-    assert "survived" not in log
-
-
-def test_a_job_of_the_spare_partition_yields_and_runs_again(testbed: Bed, tmp_path: Path) -> None:
-    low = testbed.submit(STUBBORN, "--partition=spare", "--nodelist=n1", "--exclusive", log=tmp_path / "low")
-    wait_until(lambda: testbed.state(low) == "RUNNING")
-    high = testbed.submit("true", "--nodelist=n1", "--exclusive", log=tmp_path / "high")
-    assert testbed.ended(high) == "COMPLETED"
-    assert testbed.ended(low) == "COMPLETED"
-    assert testbed.job(low)["Restarts"] == "1"
-    wait_until(lambda: testbed.accounted(low) == ["PREEMPTED", "COMPLETED"])
-    assert "start\n" in (tmp_path / "low").read_text()
-    assert "start 1\n" in (tmp_path / "low").read_text()
 
 
 @pytest.mark.parametrize("ways", [["restart"], ["off", "on"]])
@@ -132,17 +85,3 @@ def test_a_second_testbed_lives_beside_is_mended_and_leaves_nothing(testbed: Bed
     assert not empty.exists()
     assert command("down", folder=empty).returncode == 0
     wait_until(lambda: set(testbed.nodes().values()) == {"idle"})
-
-
-def test_missing_programs_are_named(empty: Path) -> None:
-    done = subprocess.run([sys.executable, SCRIPT, "up", "--dir", empty], env={"PATH": "/nowhere"}, text=True,
-                          capture_output=True)
-    assert done.returncode == 2
-    assert "apt-get install" in done.stderr
-    assert "munge slurm-client slurm-wlm" in done.stderr
-    assert "Traceback" not in done.stderr
-    done = command("node", "n1", "off", folder=empty)
-    assert (done.returncode, "no testbed in" in done.stderr) == (2, True)
-    (empty / "mine").touch()
-    assert "holds something else" in command("up", folder=empty).stderr
-    assert [one.name for one in empty.iterdir()] == ["mine"]

@@ -15,7 +15,7 @@ from memlab.cluster.snapshot import Snapshot, take_snapshot
 from memlab.config import plugins
 from memlab.config.compose import compose
 from memlab.config.explain import overview
-from memlab.errors import Faults, MemlabError
+from memlab.errors import Faults
 from memlab.harness.arm import Arm
 from memlab.harness.staleness import source_digest
 from memlab.harness.sweep import read
@@ -242,18 +242,3 @@ def test_jobs_of_a_snapshot_run_the_source_at_submission(tmp_path: Path, name: s
     assert digest == arm.digest()
     assert Path(file) == snapshot.source / f"{name}.py"
     assert described.strip() == str(arm.plugins())
-
-
-def test_a_plugin_that_is_too_large_or_named_as_memlabs_folders_is_not_submitted(
-        tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    arm = mine(tmp_path, name)
-    with monkeypatch.context() as patch:
-        patch.setattr("memlab.cluster.snapshot.MAX_PLUGIN_MB", 0)
-        with pytest.raises(MemlabError, match="holds more than 0 MB, and jobs run from a copy of it"):
-            snapshot_of(arm)
-    assert list((tmp_path / "runs" / ".sweeps").iterdir()) == []
-    (tmp_path / "slurm").mkdir()
-    (tmp_path / "slurm" / "__init__.py").write_text("", encoding="utf-8")
-    (other,) = read(words(tmp_path, "plugins=[slurm]")).arms
-    with pytest.raises(MemlabError, match="a plug-in cannot be named 'slurm' in a submitted sweep"):
-        snapshot_of(other)

@@ -24,7 +24,7 @@ from memlab.memory import Memory, Session
 from memlab.models.protocols import Message, Prompt
 from memlab.report.build import build
 from memlab.store import Store
-from memlab.store.__main__ import compact, prune, verify
+from memlab.store.__main__ import compact, verify
 from tests.chats import ScriptedChat
 from tests.live.test_faults import PIPELINE, SECRET, WORDS, filled
 from tests.small import content_of, words
@@ -208,23 +208,6 @@ class Compaction(Vectors):
         assert not done or len(segments) == 1
 
 
-class Pruning(Vectors):
-    """Pruning of a store by the name of a model, beside another model's vectors."""
-
-    def prepare(self, folder: Path) -> None:
-        super().prepare(folder)
-        Store(folder / "store").vectors(DigestEmbedder("other"), some_texts(30), "document")
-
-    def act(self, folder: Path) -> None:
-        prune(folder / "store", model="other")
-
-    def check(self, folder: Path, done: bool) -> None:
-        super().check(folder, False)
-        other = DigestEmbedder("other")
-        missing = Store(folder / "store").missing(other, some_texts(30), "document")
-        assert missing == 30 if done else missing in (0, 30)
-
-
 class Replies:
     """Replies of a chat model in a store that has others."""
 
@@ -261,5 +244,5 @@ def command(line: list[str]) -> tuple[int, str]:
 
 SCENARIOS: dict[str, Scenario] = {
     **{f"memory_{action}": LiveMemory(action) for action in (*CHANGES, *FORGETTING, "backup")},
-    "run": Experiment(), "report": Report(), "vectors": Vectors(), "compaction": Compaction(), "pruning": Pruning(),
+    "run": Experiment(), "report": Report(), "vectors": Vectors(), "compaction": Compaction(),
     "replies": Replies()}

@@ -19,23 +19,14 @@ import pytest
 
 from memlab import ask, run
 from memlab.chats.__main__ import main as import_chats
-from memlab.config.experiment import main as experiment
 from memlab.judge.__main__ import main as judge
 from memlab.learn.__main__ import main as train
-from memlab.report.__main__ import main as report
 from memlab.report.build import RECORD
 from memlab.runtime.terminal import print
-from memlab.score.__main__ import main as score
-from memlab.store import Store
-from memlab.store.__main__ import main as store
 from memlab.store.segment import IDENTITY
-from memlab.track.__main__ import main as publish
 from tests.data.official_records import record, turn, write
 from tests.faults.limits import fill, largest_file, read_only, small_disk
-from tests.questions.test_site import ask as ask_site
-from tests.questions.test_site import change, make_site
 from tests.small import LIVES, on_lives, words
-from tests.store.worker import DigestEmbedder, some_texts
 
 
 @dataclass(frozen=True)
@@ -63,17 +54,6 @@ def import_some(root: Path, place: Path) -> None:
             {"role": "user", "content": f"I adopted beagle {n} in May. " * 9} for n in range(count)]))
 
 
-def write_a_ranking(root: Path, place: Path) -> None:
-    assert run.main(words(root / "other", "name=bm25")) == 0
-    shutil.copy(next((root / "other").rglob("run.trec")), root / "mine.trec")
-    place.mkdir(exist_ok=True)
-
-
-def store_some_vectors(root: Path, place: Path) -> None:  # noqa: ARG001 (of each command)
-    for count in (30, 40, 50):
-        Store(place, flush_seconds=0).vectors(DigestEmbedder(), some_texts(count), "document")
-
-
 def write_answers(root: Path, place: Path) -> None:
     place.mkdir(exist_ok=True)
     write(root / "oracle.json", [record(
@@ -84,14 +64,6 @@ def write_answers(root: Path, place: Path) -> None:
         json.dumps({"question_id": f"q{n}", "hypothesis": f"There were 3, not {n}. " * 9}) + "\n" for n in range(20)))
 
 
-def track(line: list[str]) -> int:
-    """Publish as a process of its own would: W&B's client remembers the run that it began."""
-    import wandb
-
-    wandb.teardown()
-    return publish(line)
-
-
 def judged(root: Path, place: Path) -> list[str]:
     return [str(place / "mine.jsonl"), "--data", "longmemeval_oracle", "--path", str(root / "oracle.json"),
             "--store", str(root / "store"), "--judge", "contains"]
@@ -99,24 +71,16 @@ def judged(root: Path, place: Path) -> list[str]:
 
 QUICK = {
     "import": Command(import_chats, lambda root, place: [str(root / "chat.json"), "--out", str(place)], import_some),
-    "store": Command(store, lambda root, place: ["compact", "--store", str(place)], store_some_vectors, status=2),
     "judge": Command(judge, judged, write_answers),
     "pairs": Command(train, lambda root, place: ["pairs", *words(root), f"file={place / 'pairs.jsonl'}"]),
-    "coverage": Command(train, lambda root, place: ["coverage", *words(root), f"file={place / 'fit.json'}"]),
 }
 SLOW = {
     "run": Command(run.main, lambda root, place: words(root, f"out={place}", "rank.select.k=5", "name=k5"),
                    finish_an_arm),
-    "report": Command(report, lambda root, place: [str(place)], finish_an_arm),
-    "score": Command(score, lambda root, place: [str(root / "mine.trec"), *LIVES, f"out={place}"], write_a_ranking),
-    "calibrate": Command(experiment, lambda root, place: [
-        "judge_calibration", "--data", "synthetic", "--judge", "contains", "--limit", "20", "--store",
-        str(root / "store"), "--out", str(place / "calibration.json")]),
-    "track": Command(track, lambda root, place: [str(place)], finish_an_arm),
     "ask": Command(ask.main, lambda root, place: ["Which pet do I have?", "corpus=life-0", *LIVES, f"store={place}"]),
 }
 COMMANDS = {**QUICK, **SLOW}
-READS_ITS_PLACE = ("store", "judge", "report", "track")
+READS_ITS_PLACE = ("judge",)
 
 
 @contextmanager
@@ -191,26 +155,3 @@ def test_a_home_that_cannot_be_written_stops_no_run(tmp_path: Path, memlab_home:
     with fault_of(fault, memlab_home, lambda: None):
         assert run.main(on_lives(tmp_path)) == 0
     assert list((tmp_path / "runs").rglob("report.html"))
-
-
-@pytest.mark.parametrize("fault", ["full", "limit", "read-only"])
-def test_a_question_that_cannot_be_saved_is_told_on_the_page(tmp_path: Path, fault: str) -> None:
-    folder = tmp_path / "place"
-    site = None
-
-    def prepare() -> None:
-        nonlocal site
-        folder.mkdir(exist_ok=True)
-        site = make_site(folder)
-
-    with fault_of(fault, folder, prepare):
-        assert site is not None
-        before = contents(folder)
-        reply = ask_site(site, "change", {**change(site), "answer": "Tom " * 500})
-        assert contents(folder) == before
-    told = json.loads(reply.content)["error"]
-    assert reply.status == 400
-    assert told.startswith(f"{folder / 'questions.jsonl'}: ")
-    assert "; your last change is not saved. Fix: " in told
-    if fault != "full":
-        assert ask_site(site, "change", change(site)).status == 200

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,23 +12,19 @@ import pytest
 from omegaconf import OmegaConf
 
 from memlab.data.custom import Custom
-from memlab.data.locomo import LoCoMo
-from memlab.errors import MemlabError
 from memlab.evaluate.summary import ABOUT
 from memlab.harness import arm as arms
-from memlab.harness.arm import load, reliability
+from memlab.harness.arm import reliability
 from memlab.learn.coverage import CrossFitCoverage, LearnedK
 from memlab.rank.score import Score
 from memlab.rank.select import Budget, ByType, Fixed, Gap
 from memlab.report.build import build
-from memlab.runtime.files import STALE
 from memlab.runtime.foreign import read_json
 from memlab.search.dense import Dense
 from memlab.slots import SLOTS
 from memlab.store import Store
 from memlab.tables import SCHEMAS
 from memlab.write.chunk import SessionChunker
-from tests.data.official_records import conversation, write
 from tests.small import arm, lexical, lives
 from tests.store.worker import DigestEmbedder
 
@@ -84,18 +79,11 @@ def test_the_manifest_says_what_a_reviewer_asks(tmp_path: Path, store: Store) ->
     assert {"python", "numpy", "polars", "torch"} <= set(said["versions"])
     assert {"commit", "dirty", "source", "digest", "seed", "finished", "notes", "pipeline", "constant_k"} <= set(said)
     assert [p["k"] for p in said["constant_k"]["selected/turn/recall_all"]] == list(range(1, 51))
-
-
-def test_the_manifest_has_the_size_of_a_haystack_and_what_each_slot_cost(tmp_path: Path, store: Store) -> None:
-    data = lives()
-    tables = data.load()
-    said = read_json(arm(tmp_path, data=data).run(store) / "manifest.json")
-    questions = tables["questions"].height
+    assert [*said["costs"]] == [slot.name for slot in SLOTS]
+    tables = lives().load()
     for what in ("sessions", "turns"):  # a question counts the haystack that it is asked about
         pairs = tables["questions"].join(tables[what], on="corpus").height
-        assert said["haystack"][what] == round(pairs / questions, 1)
-    assert [*said["costs"]] == [slot.name for slot in SLOTS]
-    assert all(cost >= 0 for cost in said["costs"].values())
+        assert said["haystack"][what] == round(pairs / tables["questions"].height, 1)
 
 
 def test_a_finished_arm_returns_at_once(tmp_path: Path, store: Store) -> None:
@@ -109,13 +97,6 @@ def test_a_finished_arm_returns_at_once(tmp_path: Path, store: Store) -> None:
     assert {p.name: p.stat().st_mtime_ns for p in folder.iterdir()} == before
 
 
-def test_no_more_than_200_ranks_are_kept_unless_selected(tmp_path: Path, store: Store) -> None:
-    short = pl.read_parquet(arm(tmp_path, data=lives(sessions=30)).run(store) / "ranking.parquet")
-    deep = arm(tmp_path, lexical(select=Fixed(k=220)), lives(sessions=30)).run(store)
-    assert short["rank"].max() == 200
-    assert pl.read_parquet(deep / "ranking.parquet")["rank"].max() == 220
-
-
 def test_the_digest_is_that_of_the_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one = arm(tmp_path)
     assert one.digest() == arm(tmp_path).digest()
@@ -127,17 +108,6 @@ def test_the_digest_is_that_of_the_result(tmp_path: Path, monkeypatch: pytest.Mo
     before = one.digest()
     monkeypatch.setattr(arms, "source_digest", lambda: "changed")
     assert arm(tmp_path).digest() != before
-
-
-def test_where_the_data_lie_does_not_count_but_what_they_say(tmp_path: Path) -> None:
-    here = write(tmp_path / "here.json", [conversation()])
-    (tmp_path / "sub").mkdir()
-    there = write(tmp_path / "sub" / "there.json", [conversation()])
-    one, two = (arm(tmp_path, data=LoCoMo(path=p)) for p in (here, there))
-    assert one.digest() == two.digest()
-    write(there, [conversation() | {"sample_id": "conv-2"}])
-    os.utime(there, ns=(1, 1))
-    assert arm(tmp_path, data=LoCoMo(path=there)).digest() != one.digest()
 
 
 @pytest.mark.parametrize("select", [ByType(), Gap(), Budget(tokens=300),
@@ -168,12 +138,6 @@ def test_a_constant_arm_has_no_twin(tmp_path: Path, store: Store) -> None:
     assert len(list(folder.parent.iterdir())) == 1
 
 
-def test_a_budget_that_is_the_same_for_all_arms_needs_no_twin(tmp_path: Path, store: Store) -> None:
-    folder = arm(tmp_path, lexical(select=Budget(tokens=100, twin=False))).run(store)
-    assert not (folder / "curve.parquet").exists()
-    assert read_json(folder / "manifest.json")["twin"] is None
-
-
 def test_an_arm_that_finds_nothing_ends_without_a_twin(tmp_path: Path, store: Store) -> None:
     nothing = lexical(score=Score(method="rrf", normaliser="none", threshold=1.0), select=Budget(tokens=100))
     folder = arm(tmp_path, nothing).run(store)
@@ -190,45 +154,7 @@ def test_what_was_learned_is_held_against_what_came_true(tmp_path: Path, store: 
     assert reliability(lexical().select, lexical().run(lives().load(), store)) == []
 
 
-def test_data_are_loaded_once_a_process() -> None:
-    assert load(lives()) is load(lives())
-    assert load(lives(seed=3)) is not load(lives())
-
-
-def test_a_kill_between_tables_and_manifest_costs_only_the_manifest(tmp_path: Path, store: Store) -> None:
-    one = arm(tmp_path)
-    folder = one.run(store)
-    (folder / "manifest.json").unlink()
-    assert not one.is_finished()
-    assert one.run(store) == folder
-    assert one.is_finished()
-    assert {p.name for p in folder.iterdir()} == FILES
-
-
-def test_what_killed_processes_left_is_swept_up_later(tmp_path: Path, store: Store) -> None:
-    one = arm(tmp_path)
-    old, young = (one.arms_folder() / f".{one.folder().name}.{name}.tmp" for name in ("old", "young"))
-    for left in (old, young):
-        left.mkdir(parents=True)
-    os.utime(old, (time.time() - STALE - 60,) * 2)
-    one.run(store)
-    assert not old.exists()
-    assert young.exists()  # perhaps another process is writing it
-
-
-def test_a_place_that_cannot_be_written_is_named(tmp_path: Path, store: Store) -> None:
-    (tmp_path / "runs").write_text("a file where the folder should be")
-    with pytest.raises(MemlabError, match="/runs: a file is there, where a folder is needed.*out=DIR"):
-        arm(tmp_path).run(store)
-
-
-def test_names_become_folders() -> None:
-    assert arms.safe("rank.select.k=5") == "rank.select.k=5"
-    assert "/" not in arms.safe("../../etc")
-    assert len(arms.safe("x" * 500)) == 80
-
-
-@pytest.mark.parametrize("name", ["x" * 240, "é" * 120, "0123456789abcdef" * 3, "a[1]"])
+@pytest.mark.parametrize("name", ["é" * 120, "a[1]"])
 def test_a_data_set_of_any_name_has_its_runs_and_its_report(tmp_path: Path, name: str) -> None:
     folder = tmp_path / name
     folder.mkdir()

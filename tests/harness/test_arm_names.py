@@ -7,7 +7,6 @@ import json
 import pytest
 from hypothesis import HealthCheck, Phase, given
 from hypothesis import strategies as st
-from omegaconf import OmegaConf
 
 from memlab.config.compose import compose
 from memlab.config.instantiate import resolve_plain
@@ -51,17 +50,6 @@ def test_arms_of_one_name_have_one_configuration(many: list[list[str]]) -> None:
     for line in [*many, *([word] for words in many for word in words)]:
         name, config = named(line)
         assert seen.setdefault(name, config) == config
-
-
-@fewer(10, phases=[Phase.generate], suppress_health_check=list(HealthCheck))  # each example composes command lines
-@given(lines())
-def test_the_value_in_a_name_is_that_of_the_configuration(words: list[str]) -> None:
-    configs, faults = compose(words, False)
-    assert configs is not None
-    parts = [] if faults else [part.partition("=") for part in arm_name(configs.base, []).split("+")]
-    for key in (word.lstrip("+").partition("=")[0] for word in words if not faults and "." in word.partition("=")[0]):
-        (value,) = [value for end, _, value in parts if f".{key}".endswith(f".{end}")]
-        assert value == str(OmegaConf.select(configs.base, key)).replace("'", "")
 
 
 @pytest.mark.parametrize(("words", "name"), [

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from memlab.cluster import shards
 from memlab.harness.arm import note_counts
 from memlab.models.protocols import Prompt
 from memlab.query.decompose import LLMDecompose
@@ -42,22 +41,6 @@ def test_manifests_count_what_went_wrong_also_where_a_result_is_shared(tmp_path:
         assert counts[LACKS] == {"number": lacking, "of": 16}
         assert 0 < lacking < 16
         chat.asked.clear()
-
-
-@pytest.mark.filterwarnings("ignore:.* decompositions could not be read")
-def test_parts_note_what_the_whole_notes(tmp_path: Path) -> None:
-    """On lives whose 16 questions all differ: each part asks its own, the whole asks equal ones once."""
-    marks = PromptTemplate(instructions="{date} {history} {question}", answer_mark="Answer:")
-    stages = {"decompose": LLMDecompose(chat=ScriptedChat(lambda p: "no idea", name="mute")),
-              "answer": Reader(chat=ScriptedChat(marked, window=20_000), prompt=marks)}
-    counts = []
-    for of in (1, 2):
-        one, store = arm(tmp_path / str(of), lexical(**stages)), Store(tmp_path / f"store-{of}")
-        folder = one.run(store, ranked=shards.run_all(one, store, of) if of > 1 else None)
-        counts.append(read_json(folder / "manifest.json")["told"])
-    assert counts[0] == counts[1]
-    assert counts[0][UNREAD] == {"number": 16, "of": 16}
-    assert 0 < counts[0][LACKS]["number"] < counts[0][LACKS]["of"] == 16
 
 
 def test_counts_of_equal_notes_are_added() -> None:

@@ -40,22 +40,8 @@ def test_the_share_of_distinct_keys_by_kind_each_text_counted_once(tmp_path: Pat
     assert Short.times == 2
 
 
-def test_no_embedder_no_share(tmp_path: Path) -> None:
-    assert truncated_share(lexical(), lexical().run(lives().load(), Store(tmp_path)), Store(tmp_path)) == {}
-
-
 def test_a_lane_that_searches_some_kinds_tells_of_those(tmp_path: Path) -> None:
     pipeline = lexical(chunk=Levels(chunkers=[TurnChunker(), SessionChunker()]),
                        dense=Dense(embedder=Short("short"), kinds=("session",)))
     tables = pipeline.run(lives().load(), Store(tmp_path))
     assert truncated_share(pipeline, tables, Store(tmp_path)) == {"session": 1.0}
-
-
-def test_a_store_that_cannot_be_written_costs_no_arm(tmp_path: Path) -> None:
-    pipeline = lexical(dense=Dense(embedder=Short("short")))
-    tables = pipeline.run(lives().load(), Store(tmp_path))
-    told = truncated_share(pipeline, tables, Store(tmp_path))
-    other = tmp_path / "other"
-    other.mkdir()
-    (other / "truncated").write_text("no folder")
-    assert truncated_share(pipeline, tables, Store(other)) == told

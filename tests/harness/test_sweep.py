@@ -12,7 +12,6 @@ from omegaconf import OmegaConf
 from rich.console import Console
 
 from memlab.errors import Faults
-from memlab.evaluate.contrast import Contrast
 from memlab.harness.plan import print_plan
 from memlab.harness.sweep import read
 from memlab.rank.select import Fixed, Gap
@@ -48,11 +47,6 @@ def test_the_command_is_known_to_every_arm_without_its_keys_and_changes_no_diges
     assert [arm.digest() for arm in arms] == [replace(arm, command="").digest() for arm in arms]
 
 
-def test_defaults_alone_are_called_so() -> None:
-    (arm,) = read([]).arms
-    assert (arm.name, arm.experiment) == ("default", "single")
-
-
 def test_sizes_of_haystacks_are_folders_and_not_names() -> None:
     arms = read(["data.grow=1,3", "rank/select=fixed,gap", *LEXICAL], multirun=True).arms
     assert [(arm.arms_folder().name, arm.name) for arm in arms] == [
@@ -75,13 +69,11 @@ def test_a_reference_is_named_by_its_value(words: list[str], multirun: bool, nam
     assert [arm.name for arm in read(words, multirun).arms] == names
 
 
-def test_an_experiment_is_its_arms_and_contrasts() -> None:
-    sweep = read(["+exp=adaptive_k", *LEXICAL])
-    assert [a.name for a in sweep.arms] == ["fixed_3", "fixed_5", "fixed_10", "fixed_20", "fixed_40", "by_type", "gap",
-                                            "budget", "calibrated", "marginal", "oracle", "oracle_set"]
-    assert {a.experiment for a in sweep.arms} == {"adaptive_k"}
-    assert len(sweep.contrasts) == 5
-    assert sweep.contrasts[3] == Contrast("gap", "constant", "curve/selected/turn/recall_all", "greater")
+def test_what_cannot_be_resolved_is_named_with_all_other_faults() -> None:
+    with pytest.raises(Faults) as told:
+        read(["rank.select.k=${nope}", "seed=x"])
+    assert told.value.faults == ["rank.select.k=${nope}: cannot be resolved (Interpolation key 'nope' not found)",
+                                 "seed: 'x' is not a whole number"]
 
 
 def test_a_slot_given_narrows_an_experiment_to_the_same_arm() -> None:
@@ -130,12 +122,6 @@ def test_all_faults_come_at_once() -> None:
     assert "did you mean 'level'" in told[3]
 
 
-def test_faults_of_one_arm_are_told_once_for_the_sweep() -> None:
-    with pytest.raises(Faults) as raised:
-        read(["rank/select=fixed,gap", "data.lives=0", *LEXICAL], multirun=True)
-    assert len(raised.value.faults) == 1
-
-
 @pytest.mark.parametrize(("words", "multirun", "fault"), [
     (["rank/select=fixed,gap"], False, "rank/select has several values; add -m"),
     (["rank/select=fixed,fixed_10"], True, "arms of this sweep are the same configuration: fixed, fixed_10"),
@@ -146,29 +132,14 @@ def test_faults_of_one_arm_are_told_once_for_the_sweep() -> None:
     (["contrasts=[{arm: a, comparator: b, metric: m, direction: greatr}]"], False, "did you mean 'greater'"),
     (["shards=1000000000"], False, "shards: 1,000,000,000 parts, the limit is 10,000"),
     (["rank.select=3"], False, "rank.select: nothing is chosen here"),
+    ([f"contrasts=[{','.join(['{arm: a, comparator: b, metric: m}'] * 4)}]"], False, "4 are declared, at most 3"),
+    ([f"contrasts=[{','.join(['{arm: a, comparator: constant, metric: curve/m}'] * 21)}]"], False,
+     "21 are declared, at most 20"),
 ])
 def test_what_cannot_be_a_sweep_is_refused(words: list[str], multirun: bool, fault: str) -> None:
     with pytest.raises(Faults) as raised:
         read([*words, *LEXICAL], multirun)
     assert fault in str(raised.value)
-
-
-def test_at_most_three_contrasts_are_declared() -> None:
-    one = "{arm: 'dense=none', comparator: 'dense=none', metric: m}"
-    assert len(read([f"contrasts=[{one},{one},{one}]", *LEXICAL]).contrasts) == 3
-    with pytest.raises(Faults, match="4 are declared, at most 3"):
-        read([f"contrasts=[{one},{one},{one},{one}]", *LEXICAL])
-
-
-def test_a_family_of_rules_has_a_contrast_for_each_curve() -> None:
-    arms = read(["+exp=adaptive_k_all", *LEXICAL])
-    assert {c.arm for c in arms.contrasts} <= {a.name for a in arms.arms}
-    assert len(arms.contrasts) > 10
-    one = "{arm: a, comparator: constant, metric: curve/m}"
-    with pytest.raises(Faults, match="21 are declared, at most 20"):
-        read([f"contrasts=[{','.join([one] * 21)}]", *LEXICAL])
-    with pytest.raises(Faults, match="5 are declared, at most 3"):
-        read([f"contrasts=[{','.join([one] * 4)},{{arm: a, comparator: b, metric: m}}]", *LEXICAL])
 
 
 def test_models_that_are_not_here_stop_a_run_together_and_a_plan_not_at_all(

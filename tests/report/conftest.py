@@ -11,6 +11,9 @@ from memlab.harness.results import ArmRun, finished_arms
 from memlab.report.build import ReportFiles, build
 from memlab.report.view_model import ReportView
 from tests.report.samples import make_runs
+from tests.track.conftest import server
+
+__all__ = ["server"]
 
 
 @pytest.fixture(scope="session")

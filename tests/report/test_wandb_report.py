@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,25 +12,10 @@ from memlab.harness.results import finished_arms
 from memlab.report.__main__ import main
 from memlab.report.wandb_report import FILE, sections
 from memlab.track.wandb import run_id
-from tests.track import loopback
 
 pytestmark = pytest.mark.slow
 
 api = pytest.importorskip("wandb_workspaces.reports.v2", reason="pip install wandb-workspaces")
-
-
-@pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    import wandb
-
-    wandb.teardown()
-    with loopback.loopback() as state:
-        for name, value in {"WANDB_BASE_URL": state.url, "WANDB_API_KEY": loopback.KEY, "HOME": tmp_path / "home",
-                            "WANDB_CONFIG_DIR": tmp_path / "config", "WANDB_CACHE_DIR": tmp_path / "cache",
-                            "WANDB_DATA_DIR": tmp_path / "data"}.items():
-            monkeypatch.setenv(name, str(value))
-        yield state
-        wandb.teardown()
 
 
 def spec_of(server: Any) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import signal
@@ -13,7 +12,6 @@ import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,8 +26,6 @@ from memlab.store.completions import decode, encode, lines
 from memlab.tables import Notes
 from tests.chats import ScriptedChat
 from tests.models.chatserver import serving
-
-NASTY = "<script>alert(1)</script>\x1b[31mred\x1b[0m\x00\x07\x85\u2028\u2029\r\n\t\"\\\u202e ok 🦀 \ufeff"
 
 
 def prompt(text: str, **fields: int) -> Prompt:
@@ -61,13 +57,6 @@ def test_what_was_said_once_is_not_asked_again(tmp_path: Path) -> None:
     assert store.completions(chat, []) == []
 
 
-def test_what_can_change_a_reply_asks_again(tmp_path: Path) -> None:
-    one, other, store = scripted(), scripted("other", "different"), Store(tmp_path)
-    assert store.completions(one, prompts(1)) != store.completions(other, prompts(1))
-    store.completions(one, [prompt("question 0", max_tokens=9)])
-    assert (len(one.asked), len(other.asked)) == (2, 1)
-
-
 @given(st.text())
 def test_every_character_survives_a_line(text: str) -> None:
     completion = Completion(text, 1, 2, 0.25, "length", True)
@@ -75,15 +64,6 @@ def test_every_character_survives_a_line(text: str) -> None:
     assert line.count(b"\n") == 1
     assert decode(line) == ("k", completion)
     assert decode(line[:-1]) is None
-
-
-def test_markup_and_control_characters_survive_the_store(tmp_path: Path) -> None:
-    chat = ScriptedChat(lambda _: NASTY)
-    (first,) = Store(tmp_path).completions(chat, prompts(1))
-    (again,) = Store(tmp_path).completions(chat, prompts(1))
-    assert first.text == again.text == NASTY
-    row = json.loads(files(tmp_path)[0].read_text())
-    assert (row["text"], row["key"]) == (NASTY, prompts(1)[0].key())
 
 
 def test_a_refusal_is_not_stored(tmp_path: Path) -> None:
@@ -135,30 +115,11 @@ def test_another_process_s_replies_are_noticed_and_the_first_file_counts(tmp_pat
     assert Store(tmp_path).completions(asker, prompts(1))[0].text == "first"
 
 
-FILL = """
-for start in range(0, 60, 10):
-    at = int(sys.argv[2]) * 7
-    Store(Path(sys.argv[1])).completions(scripted(), (prompts(60)[at:] + prompts(60)[:at])[start:start + 10])
-"""
-
-
 def begin(script: str, *words: object) -> subprocess.Popen[str]:
     head = ("import sys; from pathlib import Path; from memlab.models.chat.openai import OpenAIChat\n"
             "from memlab.store import Store; from tests.store.test_completions import prompts, scripted\n")
     return subprocess.Popen([sys.executable, "-c", head + script, *map(str, words)], text=True,
                             cwd=Path(__file__).parents[2], stderr=subprocess.PIPE)
-
-
-@pytest.mark.slow
-def test_processes_fill_one_store_at_once(tmp_path: Path) -> None:
-    workers = [begin(FILL, tmp_path, i) for i in range(3)]
-    for worker in workers:
-        assert (worker.wait(600), worker.communicate()[1]) == (0, "")
-    chat = scripted()
-    assert [c.text for c in Store(tmp_path).completions(chat, prompts(60))] == [
-        f"answer to question {i}" for i in range(60)]
-    assert chat.asked == []
-    assert verify(tmp_path) == []
 
 
 def test_an_error_or_an_interrupt_keeps_what_came_before(tmp_path: Path) -> None:
@@ -186,22 +147,6 @@ def test_a_chat_that_leaves_a_prompt_out_is_told(tmp_path: Path) -> None:
         Store(tmp_path).completions(Silent(lambda _: "x"), prompts(3))
 
 
-SHORT_OF_SPACE = """
-import resource, signal
-resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-Store(Path(sys.argv[1])).completions(scripted(), prompts(100))
-"""
-
-
-def test_a_full_disk_is_told_and_costs_no_stored_reply(tmp_path: Path) -> None:
-    said = begin(SHORT_OF_SPACE, tmp_path).communicate(timeout=600)[1]
-    assert "cannot be written: the limit on file sizes is reached. Fix: " in said
-    chat, store = scripted(), Store(tmp_path)
-    store.completions(chat, prompts(100))
-    assert 10 < store.found["completions"] == 100 - len(chat.asked)
-
-
 ASK = """
 Store(Path(sys.argv[1])).completions(OpenAIChat(model="tiny", url=sys.argv[2], concurrency=4), prompts(60))
 """
@@ -227,36 +172,6 @@ def test_a_killed_run_repeats_no_finished_request(tmp_path: Path, how: signal.Si
         assert [c.text for c in found] == [f"You said: question {i}" for i in range(60)]
         assert store.found["completions"] == 12 >= sent - 4  # besides what was under way
         assert len(server.requests) == sent + 60 - 12
-
-
-def test_a_server_killed_and_restarted_gives_the_same_and_a_second_run_asks_nothing(tmp_path: Path) -> None:
-    with serving() as server:
-        model = OpenAIChat(model="tiny", url=server.url, concurrency=4, patience=0.3, first_wait=.01)
-        want = [c.text for c in Store(tmp_path / "calm").completions(model, prompts(50))]
-        server.requests.clear()
-        server.die_after = 20
-        with pytest.raises(MemlabError, match="has been away for"):
-            Store(tmp_path / "rough").completions(model, prompts(50))
-        server.stop()
-        server.start()
-        assert [c.text for c in Store(tmp_path / "rough").completions(model, prompts(50))] == want
-        assert len(server.requests) <= 50 + 4
-        server.requests.clear()
-        elsewhere = OpenAIChat(model="tiny", url="http://127.0.0.1:9/v1")  # an address is no part of an identity
-        assert [c.text for c in Store(tmp_path / "rough").completions(elsewhere, prompts(50))] == want
-        assert server.requests == []
-
-
-@pytest.mark.slow
-def test_memory_is_flat_over_many_requests() -> None:
-    with serving(rule=lambda _: "x" * 2000) as server:
-        model = OpenAIChat(model="tiny", url=server.url)
-        process, seen = psutil.Process(), []
-        for i, _ in enumerate(model.complete([prompt(f"{i}") for i in range(1500)])):
-            if i in (300, 1499):
-                server.requests.clear()
-                seen.append(process.memory_info().rss)
-    assert seen[1] - seen[0] < 20e6
 
 
 def test_upkeep_lists_checks_and_mends_completions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

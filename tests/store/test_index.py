@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from memlab.errors import MemlabError
 from memlab.search.token_pools import PlacedTokens
 from memlab.store import index, segment
-from memlab.store.index import MERGED, SegmentIndex, distinct
+from memlab.store.index import MERGED, SegmentIndex
 from memlab.store.segment import FORMATS, Arrays
-from memlab.store.token_vectors import BITS, Precision, make_block
+from memlab.store.token_vectors import Precision, make_block
 
 DIM = 8
 
@@ -84,11 +84,6 @@ def test_a_segment_is_read_as_it_was_written(tmp_path_factory: pytest.TempPathFa
             assert segment.read(folder / name) is None
 
 
-def test_distinct_keys_are_the_first_of_each_in_order() -> None:
-    assert distinct(keys_of([5, 3, 5, 4, 3])).tolist() == [0, 1, 3]
-    assert distinct(np.empty((0, 4), np.uint64)).tolist() == []
-
-
 step_ = st.lists(st.integers(1, 40), max_size=6, unique=True) | st.frozensets(st.integers(1, 40)) | st.just("open")
 
 
@@ -129,14 +124,6 @@ def test_many_small_additions_make_few_files(tmp_path: Path) -> None:
     assert len(held(one, range(300))) == len(held(SegmentIndex(tmp_path, own=True), range(300))) == 300
 
 
-def test_a_store_of_many_writers_is_never_merged(tmp_path: Path) -> None:
-    one = SegmentIndex(tmp_path, "{}")
-    for number in range(40):
-        one.add(vectors([number]))
-    assert len(segment.names(tmp_path)) == 40
-    assert held(one, range(40)).keys() == set(range(40))
-
-
 def test_what_cannot_be_written_is_kept_in_memory_in_few_segments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
                                                                   ) -> None:
     one = SegmentIndex(tmp_path, "{}", own=True)
@@ -173,12 +160,6 @@ def test_a_segment_that_cannot_be_read_this_time_is_kept_unless_something_is_for
     assert segment.names(tmp_path) == []
 
 
-def test_a_folder_that_cannot_be_listed_is_named(tmp_path: Path) -> None:
-    (tmp_path / "circle").symlink_to("circle")
-    with pytest.raises(MemlabError, match="circle: cannot be read: its links lead in a circle"):
-        SegmentIndex(tmp_path / "circle", "{}", own=True)
-
-
 def test_a_damaged_segment_of_a_memory_is_removed(tmp_path: Path) -> None:
     SegmentIndex(tmp_path, "{}", own=True).add(vectors([1]))
     (name,) = segment.names(tmp_path)
@@ -202,19 +183,6 @@ def test_a_file_that_was_cut_is_named_and_one_that_was_removed_stays_mapped(tmp_
     path.write_bytes(raw[:-1])
     with pytest.raises(MemlabError, match="was cut while the memory was open"):
         one.check_files()
-
-
-@pytest.mark.parametrize("precision", ["fp32", "fp16", "int8", "4bit", "2bit"])
-def test_each_number_format_is_read_again(tmp_path: Path, precision: Precision) -> None:
-    one = SegmentIndex(tmp_path, "{}", own=True)
-    one.add(tokens([5, 6], precision))
-    one.add(tokens([7], precision))
-    bits = BITS[precision]
-    expected = SegmentIndex(None)
-    for numbers in ([5, 6], [7]):  # at once, some processors turn the vectors by other last digits
-        expected.add(tokens(numbers, precision))
-    for other in (one, SegmentIndex(tmp_path, own=True)):
-        assert held(other, [5, 6, 7, 8], bits) == held(expected, [5, 6, 7], bits)
 
 
 def resident(folder: Path) -> int:

@@ -49,16 +49,3 @@ def test_files_without_a_digest_are_refused(size: int, tmp_path: Path) -> None:
     assert read_index(faiss, path) is None
     faiss.write_index(small_index("SQ8"), str(path))  # as written without a digest
     assert read_index(faiss, path) is None
-
-
-def test_bytes_with_a_right_digest_that_are_no_index_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "a.faiss"
-
-    class Junk:
-        """Writes bytes that FAISS cannot read."""
-
-        def write_index(self, index: Any, name: str) -> None:
-            Path(name).write_bytes(index)
-
-    write_index(Junk(), b"none" + bytes(200), path)
-    assert read_index(faiss, path) is None

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from memlab.errors import MemlabError
 from memlab.models.protocols import Message, Prompt
 from memlab.store import Store
 from memlab.store.__main__ import main
-from memlab.store.segment import read_index, write_index
 from memlab.tables import texts_frame
 from tests.chats import ScriptedChat
 from tests.forged import KINDS, forge
@@ -53,13 +51,3 @@ def test_a_forged_file_is_no_answer(pattern: str, results: Callable[[Path], obje
     assert seen == right or (kind == "folder" and isinstance(seen, MemlabError))
     assert outcome(lambda: main(["prune", f"store={tmp_path}"])) in (0, 2)
     assert "Traceback" not in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_forged_index_is_built_again(kind: str, tmp_path: Path) -> None:
-    faiss = pytest.importorskip("faiss")
-    index = faiss.IndexFlatIP(2)
-    index.add(np.eye(2, dtype=np.float32))
-    write_index(faiss, index, tmp_path / "a.faiss")
-    forge(tmp_path / "a.faiss", kind)
-    assert outcome(lambda: read_index(faiss, tmp_path / "a.faiss")) is None

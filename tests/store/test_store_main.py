@@ -2,48 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
-from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from memlab.errors import MemlabError
-from memlab.models.protocols import Floats, Ints, Role
+from memlab.models.protocols import Floats
 from memlab.store import Store
 from memlab.store.__main__ import compact, info, main, prune, verify
-from memlab.tables import texts_frame
+from tests.store.worker import DigestEmbedder, some_texts
 
-
-class Embedder:
-    def __init__(self, name: str = "tiny") -> None:
-        self.name, self.asked = name, 0
-
-    def identity(self) -> dict[str, Any]:
-        return {"model": self.name}
-
-    def dim(self) -> int:
-        return 4
-
-    def encode(self, texts: Sequence[str], role: Role) -> Iterator[tuple[Ints, Floats]]:
-        for i, text in enumerate(texts):
-            self.asked += 1
-            yield np.array([i]), np.frombuffer(hashlib.blake2b(text.encode(), digest_size=4).digest(), np.uint8)[None]
-
-    def truncated(self, texts: Sequence[str], role: Role) -> np.ndarray:
-        return np.zeros(len(texts), bool)
-
-
-TEXTS = texts_frame(f"text {i}" for i in range(10))
+TEXTS = some_texts(10)
 
 
 def fill(root: Path, name: str = "tiny") -> Floats:
     """Ten segments of one vector each."""
-    return Store(root, flush_seconds=0).vectors(Embedder(name), TEXTS, "document")
+    return Store(root, flush_seconds=0).vectors(DigestEmbedder(name, batch=1), TEXTS, "document")
 
 
 def segments(root: Path) -> list[Path]:
@@ -87,19 +64,19 @@ def test_verify_names_the_damaged_and_changes_nothing(tmp_path: Path, capsys: py
 def test_compact_keeps_every_row_while_a_store_is_open(tmp_path: Path) -> None:
     want = fill(tmp_path)
     reader = Store(tmp_path)
-    reader.vectors(Embedder(), TEXTS, "document")
+    reader.vectors(DigestEmbedder("tiny"), TEXTS, "document")
     assert compact(tmp_path) == 10
     assert len(segments(tmp_path)) == 1
     for store in (reader, Store(tmp_path)):
-        embedder = Embedder()
+        embedder = DigestEmbedder("tiny")
         np.testing.assert_array_equal(store.vectors(embedder, TEXTS, "document"), want)
-        assert embedder.asked == 0
+        assert embedder.asked == []
     assert compact(tmp_path) == 0
 
 
 def test_compact_drops_duplicates_and_leaves_large_segments(tmp_path: Path) -> None:
     fill(tmp_path / "a")
-    Store(tmp_path / "b").vectors(Embedder(), TEXTS, "document")
+    Store(tmp_path / "b").vectors(DigestEmbedder("tiny"), TEXTS, "document")
     for path in segments(tmp_path / "b"):
         target = tmp_path / "a" / path.relative_to(tmp_path / "b")
         os.replace(path, target)
@@ -115,9 +92,9 @@ def test_compact_names_and_skips_the_damaged(tmp_path: Path) -> None:
     damage(victim)
     with pytest.warns(UserWarning, match=victim.name):
         assert compact(tmp_path) == 9
-    embedder = Embedder()
+    embedder = DigestEmbedder("tiny")
     Store(tmp_path).vectors(embedder, TEXTS, "document")
-    assert embedder.asked == 1
+    assert len(embedder.asked) == 1
 
 
 def test_prune_removes_stale_files_and_damage_only(tmp_path: Path) -> None:

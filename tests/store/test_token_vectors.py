@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from memlab.errors import MemlabError
 from memlab.store import Store, segment
-from memlab.store.__main__ import info, prune, verify
 from memlab.store.token_vectors import Precision, make_block, merge, quantise
 from memlab.tables import texts_frame
 from tests.token_words import DIM, TokenWords
@@ -72,29 +71,6 @@ def test_codes_are_read_as_they_were_made(tmp_path: Path, precision: Precision, 
             np.testing.assert_allclose(vectors.text(i)[1], wanted.widen(slice(None)), atol=1e-6)
             assert wanted.vectors.shape[1] == columns
     assert vectors.blocks[0].dim == DIM
-
-
-def test_info_counts_texts_and_verify_finds_a_changed_byte(tmp_path: Path) -> None:
-    texts = texts_frame(TEXTS)
-    Store(tmp_path).token_vectors(TokenWords(), texts, "document")
-    assert info(tmp_path).select("kind", "model", "rows").rows() == [("tokens", "words", 3)]
-    assert verify(tmp_path) == []
-    (path,) = tmp_path.glob("tokens/*/*.segment")
-    raw = bytearray(path.read_bytes())
-    raw[-1] ^= 1
-    path.write_bytes(raw)
-    assert verify(tmp_path) == [path]
-    with pytest.warns(UserWarning, match="damaged"):
-        again = Store(tmp_path).token_vectors(TokenWords(), texts, "document")
-    np.testing.assert_array_equal(again.text(0)[1], expected(texts["text"][0]))
-    assert prune(tmp_path) == [path.with_name(path.name + ".damaged")]
-    assert verify(tmp_path) == []
-
-
-def test_prune_removes_the_token_vectors_of_a_model(tmp_path: Path) -> None:
-    Store(tmp_path).token_vectors(TokenWords(), texts_frame(TEXTS), "document")
-    prune(tmp_path, model="words")
-    assert list(tmp_path.glob("tokens/*")) == []
 
 
 def test_vectors_that_are_not_finite_are_refused_and_others_kept(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from memlab.models.local.batching import pack
-from memlab.models.protocols import Completion, Floats, Ints, Message, Prompt, Role
+from memlab.models.protocols import Floats, Ints, Role
 from memlab.runtime import progress
 from memlab.store import Store
 from memlab.tables import texts_frame
@@ -78,10 +78,6 @@ class Model:
         for batch in self.batches(texts):
             yield batch, np.ones((len(batch), 2), np.float32)
 
-    def score(self, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Iterator[tuple[Ints, Floats]]:
-        for batch in self.batches([queries[q] + " " + passages[p] for q, p in pairs]):
-            yield batch, np.ones(len(batch), np.float32)
-
     def batches(self, texts: Sequence[str]) -> Iterator[Ints]:
         """Yield packed batches; words of four characters are its tokens."""
         lengths = np.array([min(len(text.split()), self.limit) + 2 for text in texts])
@@ -89,18 +85,6 @@ class Model:
         for batch in pack(lengths, 2048):
             self.clock.now += .001 * len(batch) * int(lengths[batch].max())
             yield batch
-
-
-class Late(Model):
-    """Encodes each passage once and scores all its pairs then."""
-
-    encodes_passages = True
-
-    def score(self, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Iterator[tuple[Ints, Floats]]:
-        del queries
-        for batch in self.batches(passages):
-            at = np.flatnonzero(np.isin(pairs[:, 1], batch))
-            yield at, np.ones(len(at), np.float32)
 
 
 def texts(n: int, seed: int = 0) -> pl.DataFrame:
@@ -114,42 +98,3 @@ def test_encoding_longest_first(tmp_path: Path, clock: Clock) -> None:
     assert clock.shown[-1][0] == pytest.approx(1.0)
     assert .7 < clock.at(.1) < 1.3
     assert .7 < clock.at(.5) < 1.3
-
-
-def test_a_count_of_texts_would_be_far_off(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memlab.store.store.text_costs", lambda model, some: np.ones(len(some), np.float32))
-    Store(tmp_path).vectors(Model(clock), texts(6000), "document")
-    assert not .7 < clock.at(.1) < 1.3
-
-
-@pytest.mark.parametrize("kind", [Model, Late])
-def test_pairs(tmp_path: Path, clock: Clock, kind: type[Model]) -> None:
-    questions, passages = texts(6, seed=1), texts(3000, seed=2)
-    pairs = np.array([(q, p) for q in range(6) for p in range(3000) if (q * p) % 3 != 1])
-    Store(tmp_path).pair_scores(kind(clock), questions, passages, pairs)
-    assert clock.shown[-1][0] == pytest.approx(1.0)
-    assert .7 < clock.at(.1) < 1.3
-
-
-class Chat:
-    """Replies of 8 requests at a time; a request takes as long as its prompt and its reply."""
-
-    name = "timed"
-    window = 4096
-
-    def __init__(self, clock: Clock) -> None:
-        self.clock = clock
-
-    def identity(self) -> dict[str, Any]:
-        return {"is": "timed"}
-
-    def complete(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Completion]]:
-        for i in sorted(range(len(prompts)), key=lambda i: -len(prompts[i].messages[0].content)):
-            self.clock.now += .01 * (len(prompts[i].messages[0].content) / 4 + 100)
-            yield i, Completion("yes", 1, 1, .1)
-
-
-def test_chat_requests_longest_first(tmp_path: Path, clock: Clock) -> None:
-    prompts = [Prompt((Message("user", text),)) for text in texts(500)["text"]]
-    Store(tmp_path).completions(Chat(clock), prompts)  # type: ignore[arg-type]
-    assert .7 < clock.at(.1) < 1.3

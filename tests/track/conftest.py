@@ -2,38 +2,23 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
+from tests.report.samples import make_runs
 from tests.sealing import seal
-
-HERE = Path(__file__).resolve().parent
-
-
-def module(path: Path, name: str) -> ModuleType:
-    """Load a module of the tests by its path, under any import mode."""
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    found = importlib.util.module_from_spec(spec)
-    sys.modules[name] = found
-    spec.loader.exec_module(found)
-    return found
+from tests.track.loopback import KEY, loopback
 
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three finished arms; nobody changes these."""
-    samples = module(HERE.parent / "report" / "samples.py", "report_samples")
-    folder = samples.make_runs(tmp_path_factory.mktemp("made") / "adaptive_k" / "synthetic", questions=12,
+    folder = make_runs(tmp_path_factory.mktemp("made") / "adaptive_k" / "synthetic", questions=12,
                                arms=("gap", "fixed_10", "oracle"))
     for path in folder.glob("*/metrics.json"):  # a metric whose name a table once took in the summary
         path.write_text(json.dumps({"questions": 12, **json.loads(path.read_text())}))
@@ -51,10 +36,9 @@ def runs(made: Path, tmp_path: Path) -> Path:
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A W&B server on the loopback device, and an account on it that this test alone has."""
     wandb = pytest.importorskip("wandb", reason="wandb is not installed: pip install -e .")
-    loopback = module(HERE / "loopback.py", "wandb_loopback")
     wandb.teardown()  # the client remembers the server of the test before
-    with loopback.loopback() as state:
-        for name, value in {"WANDB_BASE_URL": state.url, "WANDB_API_KEY": loopback.KEY, "HOME": tmp_path / "home",
+    with loopback() as state:
+        for name, value in {"WANDB_BASE_URL": state.url, "WANDB_API_KEY": KEY, "HOME": tmp_path / "home",
                             "WANDB_CONFIG_DIR": tmp_path / "config", "WANDB_CACHE_DIR": tmp_path / "cache",
                             "WANDB_DATA_DIR": tmp_path / "data", "WANDB_SILENT": "true"}.items():
             monkeypatch.setenv(name, str(value))

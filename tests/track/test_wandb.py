@@ -4,18 +4,13 @@ import json
 import shutil
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 
 import pytest
-from hydra.utils import instantiate
-from pydantic import ValidationError
 
-from memlab.config.instantiate import choice_settings
 from memlab.harness.results import read_arm
 from memlab.harness.sweep import read
 from memlab.track import wandb
-from memlab.track.__main__ import main
 from memlab.track.record import MARKER, NoTracking
 from memlab.track.wandb import WandbTrack, run_id
 from tests.sealing import seal
@@ -74,12 +69,6 @@ def test_an_arm_already_published_is_not_read_or_published_again_until_it_is_run
     assert marker["id"] == run_id(folder)  # the same run, not a second one
 
 
-def test_arms_are_runs_of_their_own_and_the_oracle_is_tagged(runs: Path) -> None:
-    assert main([str(runs)]) == 0
-    names = [p.name for p in (runs.parents[1] / "wandb").glob("offline-run-*")]
-    assert len({name.rsplit("-", 1)[-1] for name in names}) == 3
-
-
 def test_a_failure_is_a_warning_and_leaves_no_marker(runs: Path, tmp_path: Path) -> None:
     folder = next(runs.glob("gap-*"))
     blocked = tmp_path / "file"
@@ -89,22 +78,6 @@ def test_a_failure_is_a_warning_and_leaves_no_marker(runs: Path, tmp_path: Path)
     assert not (folder / MARKER).exists()
     with pytest.warns(UserWarning, match=r"manifest\.json"):
         assert WandbTrack().publish(tmp_path / "nowhere") is None
-
-
-def test_a_damaged_marker_is_written_anew(runs: Path) -> None:
-    folder = next(runs.glob("gap-*"))
-    (folder / MARKER).write_text("{")
-    assert WandbTrack().publish(folder) is not None
-    assert json.loads((folder / MARKER).read_text())["where"]
-
-
-def test_off_publishes_nothing_and_the_configurations_make_both(runs: Path) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert NoTracking().publish(next(runs.glob("gap-*"))) is None
-    made = {name: instantiate(choice_settings(f"track/{name}"), _convert_="all")
-            for name in ("wandb", "none")}
-    assert made == {"wandb": WandbTrack(), "none": NoTracking()}
 
 
 def test_texts_are_left_out_unless_asked_for(runs: Path) -> None:
@@ -130,8 +103,3 @@ def test_own_data_are_not_tracked_unless_asked(tmp_path: Path) -> None:
     assert read([]).track == WandbTrack()
     assert "nothing is written" in NoTracking().describe()
     assert "without texts" in WandbTrack().describe()
-
-
-def test_a_misspelt_setting_is_refused() -> None:
-    with pytest.raises(ValidationError, match="onlin"):
-        WandbTrack(mode="onlin")  # type: ignore[arg-type]

@@ -11,6 +11,7 @@ import pytest
 
 from memlab.track.wandb import PATIENCE, WandbTrack, run_id
 from tests.sealing import seal
+from tests.track.loopback import KEY
 
 pytestmark = pytest.mark.slow
 
@@ -48,15 +49,6 @@ def test_a_run_logs_what_it_made_and_names_what_it_used(runs: Path, server: Any)
     assert set(server.files[answers["id"]]) == {"answers.jsonl", "wandb_manifest.json"}
 
 
-def test_arms_that_share_their_data_use_one_artifact(runs: Path, server: Any) -> None:
-    track = WandbTrack(mode="online", entity="team")
-    for folder in runs.iterdir():
-        assert track.publish(folder) is not None
-    assert len(server.sent("dataset")) == 1
-    assert len(server.sent("ranking")) == 3
-    assert {len(used) for used in server.used.values()} == {1}
-
-
 def test_a_failed_arm_is_published_as_failed_and_finished_under_the_same_id_later(
         runs: Path, server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LLM_API_KEY", "open-sesame-9")
@@ -83,14 +75,6 @@ def test_a_failed_arm_is_published_as_failed_and_finished_under_the_same_id_late
     assert sorted(p.name for p in runs.glob("*.json")) == []  # the marker of the failure went with it
 
 
-def test_a_server_that_refuses_costs_a_warning(runs: Path, server: Any) -> None:
-    server.broken = "UpsertBucket"
-    folder = next(runs.glob("gap-*"))
-    with pytest.warns(UserWarning, match="was not published to W&B"):
-        assert WandbTrack(mode="online", entity="team").publish(folder) is None
-    assert not (folder / "published.json").exists()
-
-
 def test_a_server_that_refuses_several_arms_is_asked_for_no_more(runs: Path, server: Any) -> None:
     server.broken = "UpsertBucket"
     track = WandbTrack(mode="online", entity="team")
@@ -102,8 +86,6 @@ def test_a_server_that_refuses_several_arms_is_asked_for_no_more(runs: Path, ser
 
 
 def test_no_key_and_no_text_beyond_the_run_folder_is_stored_or_sent(runs: Path, server: Any, tmp_path: Path) -> None:
-    from wandb_loopback import KEY
-
     folder = next(runs.glob("gap-*"))
     assert WandbTrack(mode="online", entity="team").publish(folder) is not None
     stored = [p for root in (tmp_path / "runs", tmp_path / "cache", tmp_path / "data") for p in root.rglob("*")]

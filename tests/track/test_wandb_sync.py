@@ -8,7 +8,7 @@ import pytest
 
 from memlab.track.__main__ import main
 from memlab.track.record import MARKER
-from memlab.track.wandb import PATIENCE, WandbTrack, missing_key, pending, sync
+from memlab.track.wandb import PATIENCE, missing_key, pending, sync
 
 pytestmark = pytest.mark.slow
 
@@ -41,21 +41,10 @@ def test_what_was_published_offline_is_sent_once_with_its_lineage(
 
 def test_a_sync_that_was_cut_off_goes_on_where_it_stopped(runs: Path, server: Any) -> None:
     assert main([str(runs)]) == 0
-    assert next(sync(pending(runs))).where is not None
+    assert next(sync(pending(runs)))[1] is not None
     assert len(pending(runs)) == 2
     assert main(["sync", str(runs)]) == 0
     assert len(server.runs) == len(server.named("RunResumeStatus")) == 3
-
-
-def test_an_arm_on_the_server_is_not_written_offline_again(runs: Path, server: Any) -> None:
-    folder = next(runs.glob("gap-*"))
-    track = WandbTrack()
-    track.publish(folder)
-    list(sync(pending(runs)))
-    where = track.publish(folder)
-    assert where is not None
-    assert where.startswith("http")
-    assert len(list((runs.parents[1] / "wandb").glob("offline-run-*"))) == 1
 
 
 def test_a_server_that_refuses_is_told_by_the_exit_status_and_asked_no_more(
@@ -68,15 +57,10 @@ def test_a_server_that_refuses_is_told_by_the_exit_status_and_asked_no_more(
         assert main(["sync", str(runs)]) == 1
     out = capsys.readouterr().out
     assert out.count("not sent") == PATIENCE
-    assert out.count("skipped, the server does not answer") == 1
     assert "0 of 4 offline runs sent" in out
     server.broken = ""
     wandb.teardown()  # the client keeps a refused run's id for the rest of its process
     assert main(["sync", str(runs)]) == 0
-
-
-def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    assert main(["sync", str(tmp_path / "nowhere")]) == 1
 
 
 def test_without_an_account_nothing_is_tried_and_the_way_to_one_is_named(

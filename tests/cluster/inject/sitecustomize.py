@@ -3,8 +3,7 @@
 A file ``arms-2`` in the folder that FAULTS names strikes task 2 of the arms' job array as it is about to write its
 results; ``prepare-0`` strikes the preparation between its texts, which are stored by then, and its questions. What is
 written in the file happens: ``exit``, ``grow``, or ``wait`` until the file is gone. ``arms-2.0`` then says that the
-first start came there, ``arms-2.1`` the second. ``submit`` makes shells wait that are about to submit a sweep; each
-leaves a ``submit.<process id>``. Vectors that are stored are listed in ``stored``.
+first start came there, ``arms-2.1`` the second. Vectors that are stored are listed in ``stored``.
 """
 
 import os
@@ -12,12 +11,12 @@ import sys
 import time
 from pathlib import Path
 
-MOMENTS = {"arms": "os.mkdir", "prepare": "os.listdir", "submit": "os.scandir"}
-"""What Python tells its audit hooks as a job or a shell comes there."""
+MOMENTS = {"arms": "os.mkdir", "prepare": "os.listdir"}
+"""What Python tells its audit hooks as a job comes there."""
 
 
 def strike(name: str, start: object, faults: Path) -> None:
-    """Do what is asked of this job or shell, if anything."""
+    """Do what is asked of this job, if anything."""
     asked = faults / name
     try:
         what = asked.read_text()
@@ -37,11 +36,8 @@ def strike(name: str, start: object, faults: Path) -> None:
 
 def watch(faults: Path) -> None:
     """Strike at the moments that this module describes."""
-    does, start = "submit", os.getpid()
-    name = does
-    if "SUBMITIT_EXECUTOR" in os.environ:
-        does, start = os.environ["SLURM_JOB_NAME"].split()[-1], int(os.environ.get("SLURM_RESTART_COUNT", 0))
-        name = f"{does}-{os.environ.get('SLURM_ARRAY_TASK_ID', 0)}"
+    does, start = os.environ["SLURM_JOB_NAME"].split()[-1], int(os.environ.get("SLURM_RESTART_COUNT", 0))
+    name = f"{does}-{os.environ.get('SLURM_ARRAY_TASK_ID', 0)}"
     stored: list[str] = []
     struck: list[str] = []
 
@@ -53,13 +49,12 @@ def watch(faults: Path) -> None:
         if struck or event != MOMENTS.get(does):
             return
         place = str(told[0])
-        if {"arms": "/runs/" in place and place.endswith(".tmp"), "prepare": "/vectors/" in place and stored,
-                "submit": place.endswith("/.sweeps")}[does]:
+        if {"arms": "/runs/" in place and place.endswith(".tmp"), "prepare": "/vectors/" in place and stored}[does]:
             struck.append(event)
             strike(name, start, faults)
 
     sys.addaudithook(hook)
 
 
-if "FAULTS" in os.environ:
+if "FAULTS" in os.environ and "SUBMITIT_EXECUTOR" in os.environ:
     watch(Path(os.environ["FAULTS"]))
