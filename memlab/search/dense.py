@@ -122,7 +122,8 @@ class Keys:
         """Return the vectors (n, d) of one pool, in its order."""
         rows, encoded = self._encoded
         vectors = Rows(encoded.base, encoded.rows[np.searchsorted(rows, pool.memories)])
-        return vectors[:] if isinstance(encoded.base, np.ndarray) else vectors  # others are too many for the memory
+        is_cached = self._store.caches_indexes and isinstance(encoded.base, np.ndarray)  # else too many for the memory
+        return vectors[:] if is_cached else vectors
 
     @cached_property
     def _encoded(self) -> tuple[Ints, Rows]:
