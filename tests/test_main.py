@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
-import pty
 import runpy
 import subprocess
 import sys
@@ -99,36 +97,11 @@ def test_public_names_are_imported_on_first_use() -> None:
         getattr(memlab, "Memroy")  # noqa: B009 (the name is the point)
 
 
-HOLD = """
-import os, sys, time
-
-def hold(event, about):
-    if event == "import" and about[0].partition(".")[0] in {heavy}:
-        end = time.monotonic() + 30
-        while not os.path.exists("{folder}/shown") and not os.path.exists("{folder}/late"):
-            time.sleep(0.02)
-            if time.monotonic() > end:
-                open("{folder}/late", "w").close()
-
-sys.addaudithook(hold)
-"""
-"""Holds the imports of large libraries back until the file ``shown`` is there, and notes if nobody makes it."""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("form", [["memlab.run"], pytest.param(["memlab", "run"], marks=pytest.mark.nightly)])
-def test_a_terminal_shows_a_line_before_libraries_are_imported(form: list[str], tmp_path: Path) -> None:
-    (tmp_path / "sitecustomize.py").write_text(HOLD.format(folder=tmp_path, heavy=HEAVY))
-    path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH", "")]))
-    leader, follower = pty.openpty()
-    run = subprocess.Popen([sys.executable, "-m", *form, "nothing=1", f"out={tmp_path}"], cwd=ROOT, stderr=follower,
-                           stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path})
-    os.close(follower)
-    line = os.read(leader, 200).decode()
-    late = (tmp_path / "late").exists()
-    (tmp_path / "shown").touch()
-    output, _ = run.communicate()
-    os.close(leader)
-    assert line.startswith(f"memlab {memlab.__version__} run is starting")
-    assert not late
-    assert "nothing" in output
+def test_a_terminal_shows_a_line_before_a_slow_command_is_imported(monkeypatch: pytest.MonkeyPatch,
+                                                                   capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(cli.importlib, "import_module", lambda name: print(f"importing {name}", file=sys.stderr))
+    with pytest.raises(AttributeError):  # nothing was imported
+        cli.main(["run", "seed=1"])
+    shown = capsys.readouterr().err.splitlines()
+    assert shown == [f"memlab {memlab.__version__} run is starting", "importing memlab.run"]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import shutil
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
@@ -91,8 +90,9 @@ def explain(name: str) -> str:
     if slot and rest in options(slot):
         return _technique_page(slot, rest)
     default = next((line.default for line in slot_lines() if line.name == slot), "")
-    place = f"{slot.replace('/', '.')}.{rest}"
-    if default in options(slot) and (entries := [row for row in settings(slot, default) if row.is_at(place)]):
+    place = f"{slot.replace('/', '.')}.{rest}."
+    rows = settings(slot, default) if default in options(slot) else []
+    if entries := [row for row in rows if f"{row.place}.".startswith(place)]:
         return "\n".join((f"{slot}={default} is the default here; its setting{'s' * (len(entries) > 1)}:",
                           *map(str, entries)))
     if slot:
@@ -127,15 +127,10 @@ def _unknown(name: str) -> MemlabError:
 
 
 def _lines(rows: Sequence[tuple[str, str, str]]) -> str:
-    """Return aligned rows, one line each; on a terminal the last column is cut at its width."""
+    """Return aligned rows, one line each."""
     widths = [max(len(row[i]) for row in rows) for i in (0, 1)]
     heads = ("  " + "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths) if width) for row in rows)
-    return "\n".join(_cut(f"{head}  {row[2]}".rstrip()) for head, row in zip(heads, rows))
-
-
-def _cut(line: str) -> str:
-    width = max(60, shutil.get_terminal_size().columns)
-    return line if len(line) <= width or not sys.stdout.isatty() else f"{line[:width - 1].rstrip()}…"
+    return "\n".join(f"{head}  {row[2]}".rstrip() for head, row in zip(heads, rows))
 
 
 def _slot_page(slot: str) -> str:
@@ -198,10 +193,6 @@ class Setting:
     kind: str
     owner: type
     reason: str = ""
-
-    def is_at(self, place: str) -> bool:
-        """Return whether it is at a place, or below."""
-        return f"{self.place}.".startswith(f"{place}.")
 
     def __str__(self) -> str:
         value = yaml.safe_dump(self.value, default_flow_style=True, width=10_000, allow_unicode=True)

@@ -63,7 +63,7 @@ def resolution_faults(config: DictConfig) -> list[str]:
             if key != "hydra":
                 _as_text(config.get(key))
         except (OmegaConfBaseException, RecursionError) as error:
-            place = str(getattr(error, "full_key", None) or key)
+            place = getattr(error, "full_key", None) or str(key)
             why = str(error).splitlines()[0] if not isinstance(error, RecursionError) else "it contains itself"
             faults.append(f"{place}: cannot be resolved ({why})")
     return faults

@@ -30,7 +30,6 @@ from memlab.pipeline import apply
 from memlab.question_types import VOCABULARY
 from memlab.read.reader import Reader
 from memlab.runtime.console import Console
-from memlab.search.hits import of_kinds
 from memlab.search.late_interaction import WeightedLate
 from memlab.slots import SLOTS
 from memlab.stage import spec, spec_digest
@@ -150,7 +149,7 @@ def _cost(arm: Arm, tables: Tables, store: Store, counted: set[tuple[str, str]])
             texts += missing
             characters += length
         elif any(isinstance(model, PairScorer) for model in models_in(stage)):
-            pairs += _pairs(slot, stage, tables)
+            pairs += _pairs(stage, tables)
         replies += _replies(slot, stage, tables)
     return Cost(texts, characters, pairs, replies)
 
@@ -183,16 +182,10 @@ def _per_question(stage: Any) -> int:
     return chats(stage) * int(getattr(stage, "rounds", 1))
 
 
-def _pairs(slot: str, stage: Any, tables: Tables) -> int:
-    """Return the maximum number of pairs that a stage scores: the whole corpora of a lane, the pools of a reranker."""
-    reranker = getattr(stage, "reranker", stage if slot == "rerank" else None)  # learned fusion has one of its own
-    if reranker is not None:
-        return tables["questions"].height * int(reranker.pool)
-    memories = of_kinds(tables["memories"], getattr(stage, "kinds", None))
-    sizes = memories.group_by("corpus").len()
-    queries = tables["queries"].join(tables["questions"], on="question").group_by("corpus").len(name="queries")
-    pairs = sizes.join(queries, on="corpus").select((pl.col("len").cast(pl.Int64) * pl.col("queries")).sum())
-    return int(pairs.item() or 0)
+def _pairs(stage: Any, tables: Tables) -> int:
+    """Return the maximum number of pairs that a stage scores: the pools of a reranker."""
+    reranker = getattr(stage, "reranker", stage)  # learned fusion has one of its own
+    return tables["questions"].height * int(getattr(reranker, "pool", 0))
 
 
 def in_plan_terms(made: Mapping[str, int]) -> Counter[str]:

@@ -26,11 +26,11 @@ MOST = 2000
 """Files, of 20 kB at most; a sweep has one for each arm. When there are more, the oldest half is removed."""
 
 
-def load_or_make(inputs: Any, make: Callable[[], Any], valid: Callable[[], bool] = lambda: True) -> Any:
+def load_or_make(inputs: Any, make: Callable[[], Any]) -> Any:
     """Return what ``make`` returns, as plain JSON values; from disk if it was made from equal inputs before.
 
-    ``inputs`` are all that the result follows from, as JSON values. ``valid`` is asked after ``make``, and returns
-    whether they still are: else nothing is kept. Nor is a result that holds keys, or that JSON would change.
+    ``inputs`` are all that the result follows from, as JSON values. A result that holds keys, or that JSON would
+    change, is not kept.
     """
     path = _place(inputs)
     if path is not None:
@@ -39,7 +39,7 @@ def load_or_make(inputs: Any, make: Callable[[], Any], valid: Callable[[], bool]
                 return row["result"]
     result = make()
     if path is not None:
-        _write(path, result, valid)
+        _write(path, result)
     return result
 
 
@@ -50,11 +50,11 @@ def _place(inputs: Any) -> Path | None:
     return None
 
 
-def _write(path: Path, result: Any, valid: Callable[[], bool]) -> None:
-    """Write a result that is valid; without space or permission, and if it cannot be kept, there is no file."""
+def _write(path: Path, result: Any) -> None:
+    """Write a result; without space or permission, and if it cannot be kept, there is no file."""
     with suppress(OSError, DiskFault, TypeError, ValueError, RecursionError):
         line = encode_line({"result": result})
-        if valid() and decode_line(line) == {"result": result} == redact_tree({"result": result}):
+        if decode_line(line) == {"result": result} == redact_tree({"result": result}):
             _make_room(path.parent)
             sweep_leftovers(path)
             with atomic_path(path, sync=False) as temporary:

@@ -47,18 +47,13 @@ def rewritten(folder: Path, change: Callable[[Any], Any]) -> Path:
 
 
 WORDS = [
-    ("embedder.max_length=128", "search.dense.index.device=cpu", "rank.select.k=5"),
     ("-m", "rank/select=gap,fixed,budget", "search.dense.depth=50,100"),
     ("system=memorystack", "rank/rerank=late_interaction"),
-    ("system=best", "query/expand=llm", "chat.model=tiny", "chat.temperature=0.5"),
-    ("-m", "+arm/hybrid=rrf,minmax,late_idf"), ("+exp=header_context",),
-    ("-m", "system=oltramem", "ablate=whole,plain,whole-chunk,plain+score"),
-]
+    pytest.param(("-m", "system=oltramem", "ablate=whole,plain,whole-chunk,plain+score"), marks=pytest.mark.nightly)]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words", [words if number in (1, 2) else pytest.param(words, marks=pytest.mark.nightly)
-                                   for number, words in enumerate(WORDS)])
+@pytest.mark.parametrize("words", WORDS)
 @pytest.mark.parametrize("change", [without_defaults, with_defaults])
 def test_what_a_file_restates_changes_no_arm(words: tuple[str, ...], change: Callable[[Any], Any], tmp_path: Path,
                                              monkeypatch: pytest.MonkeyPatch) -> None:

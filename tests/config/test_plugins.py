@@ -205,23 +205,8 @@ def test_the_digest_of_an_arm_without_a_plugin_class_is_the_old_one(tmp_path: Pa
     changed = old | {"pipeline": spec(arm.pipeline)}
     digest = plugins.source_digest(tmp_path / f"{name}.py")
     assert arm.digest() == spec_digest(changed | {"plugins": {name: digest}}) != spec_digest(changed)
-
-
-@pytest.mark.slow  # two new processes
-def test_an_edit_of_the_source_makes_an_arm_stale(tmp_path: Path, name: str) -> None:
-    code = ("import sys\nfrom memlab.harness.sweep import read\n"
-            "print(*[arm.digest() for arm in read(sys.argv[1:], True).arms])")
-    line = words(tmp_path, f"plugins=[{name}]", conf(tmp_path, name), "rank/select=mine,fixed")
-
-    def digests() -> list[str]:
-        return subprocess.run([sys.executable, "-c", code, *line], cwd=tmp_path, check=True, text=True,
-                              capture_output=True, env={**os.environ, "PYTHONPATH": str(ROOT)}).stdout.split()
-
-    before = digests()
     write(tmp_path, name, "# edited")
-    after = digests()
-    assert before[0] != after[0]
-    assert before[1] == after[1]
+    assert plugins.source_digest(tmp_path / f"{name}.py") != digest
 
 
 def snapshot_of(arm: Arm) -> Snapshot:

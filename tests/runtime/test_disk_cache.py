@@ -64,7 +64,7 @@ def test_keys_and_what_json_changes_are_not_kept(result: Any, memlab_home: Path)
 def test_other_source_of_memlab_is_another_result(monkeypatch: pytest.MonkeyPatch) -> None:
     one = Maker("value")
     load_or_make("a", one)
-    monkeypatch.setattr(module, "_own_digest", lambda: "other")
+    monkeypatch.setattr(module, "own_digest", lambda: "other")
     load_or_make("a", one)
     assert one.made == 2
 

@@ -8,7 +8,6 @@ from pydantic import ValidationError
 
 from memlab.search.bm25 import BM25
 from memlab.store import Store
-from memlab.tables import text_hash
 from tests.search.world import world
 
 SAID: dict[str, list[tuple[str, tuple[str, ...]]]] = {
@@ -128,15 +127,3 @@ def test_a_named_language_gets_the_accents_that_its_rules_need() -> None:
 def test_an_unknown_stemmer_is_refused() -> None:
     with pytest.raises(ValidationError, match="did you mean 'german'"):
         BM25(stemmer="germna")
-
-
-@pytest.mark.parametrize(("said", "asked"), [
-    ("我用C++写了一个游戏", "C++"), ("他会C#和Java", "C#"), ("公司的R&D部门在上海", "R&D"), ("我在学A*算法", "A*"),
-    ("ผมใช้C++", "C++"), ("昨日 .NETを勉強しました", "勉強"), ("昨日 .NETを勉強しました", ".NET"),
-    (" .今天天气很好", "天气"),
-    ("J'aime le thé vert", "thé"), ("tôi ăn", "ăn"), ("来月3月に旅行", "3月"), ("ラーメンを食べた", "ラーメン"),
-])
-def test_names_and_words_stand_by_themselves_wherever_they_stand(said: str, asked: str) -> None:
-    tables = world([(0, said, None), (0, "something else altogether", None)], [(0, asked, None)])
-    assert BM25().run(tables, Store())["hits"]["memory"].to_list() == [tables["memories"].filter(
-        pl.col("key_id") == text_hash(said))["memory"].item()]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -233,16 +232,3 @@ def test_device_cpu_touches_no_gpu(bed: Bed) -> None:
     index = IVF(exact_below=0, nlist=16, nprobe=16, threads=1, device="cpu")
     same(index, index.open(vectors, None).search(queries, seen, 10), 10)
     assert bed.clones == bed.added == 0
-
-
-@pytest.mark.skipif(not hasattr(faiss, "StandardGpuResources"), reason="the installed FAISS has no GPU code")
-def test_the_gpu_functions_have_the_parameters_that_are_given() -> None:
-    options = faiss.GpuMultipleClonerOptions()
-    options.shard = options.useFloat16 = True
-    assert list(inspect.signature(faiss.index_cpu_to_gpu).parameters) == ["provider", "device", "index", "options"]
-    parameters = inspect.signature(faiss.index_cpu_to_gpu_multiple_py).parameters
-    assert list(parameters) == ["resources", "index", "co", "gpus"]
-    assert callable(faiss.index_gpu_to_cpu)
-    assert hasattr(faiss.GpuIndexIVFFlat, "nprobe")
-    assert hasattr(faiss.GpuIndexIVFPQ, "nprobe")
-    assert callable(faiss.StandardGpuResources.setTempMemory)

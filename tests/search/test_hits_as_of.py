@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
-
-import numpy as np
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +13,7 @@ from memlab.search.faiss_index import HNSW
 from memlab.search.hits import pools
 from memlab.search.late_interaction import WeightedLate
 from memlab.store import Store
-from memlab.tables import Tables, distinct_texts, text_hash, texts_frame
+from memlab.tables import Tables
 from tests.search.world import WordEmbedder, day, world
 from tests.token_words import TokenWords
 
@@ -65,16 +61,6 @@ def test_every_lane_ranks_exactly_what_may_be_seen(memories: list, questions: li
         assert hits.height == len(got)
 
 
-@pytest.mark.parametrize("lane", LANES, ids=lambda lane: f"{type(lane).__name__}-{lane.name}")
-def test_planted_future_session_is_never_retrieved(lane: object) -> None:
-    """The best match by far was said a day too late; one of the same day, some hours later, is fine."""
-    asked = datetime(2023, 5, 20, 2, 21)
-    tables = world([(0, "red kite", asked + timedelta(days=1)), (0, "red kite", asked + timedelta(hours=5)),
-                    (0, "my car", asked - timedelta(days=9))], [(0, "red kite", asked)])
-    hits = lane.run(tables, Store())["hits"]  # type: ignore[attr-defined]
-    assert sorted(hits["memory"]) == [1001, 1002]  # 1003 is tomorrow's
-
-
 @pytest.mark.parametrize("lane", [BM25(), BM25Okapi()], ids=["bm25", "official"])
 def test_a_future_memory_changes_no_score(lane: BM25) -> None:
     """Document frequencies and mean lengths leave out what was not yet said."""
@@ -98,11 +84,3 @@ def test_only_the_kinds_asked_for_and_a_misspelt_one_is_named() -> None:
     with pytest.raises(MemlabError, match="did you mean 'session'"):
         list(pools(*parts, kinds=("sesion",)))
     assert list(pools(*parts[:2], parts[2].clear(), kinds=("turn",))) == []
-
-
-def test_distinct_texts() -> None:
-    texts = texts_frame(["a", "b", "c"])
-    used, at = distinct_texts(texts, pl.Series([text_hash(t) for t in "cac"]))
-    assert [used["text"][int(i)] for i in at] == ["c", "a", "c"]
-    assert used.height == 2
-    assert at.dtype == np.int64

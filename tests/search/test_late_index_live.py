@@ -57,13 +57,3 @@ def test_an_addition_assigns_its_own_tokens_alone(tmp_path: Path) -> None:
         memory.search("tea", "2024-01-01")
         assert token_lists(memory) is lists
         assert lists.assigned - assigned == sum(len(turn.text.split()) for turn in session(10).turns)
-
-
-def test_forgetting_drops_what_was_kept_of_a_text(tmp_path: Path) -> None:
-    with Memory(tmp_path, indexed()) as memory:
-        for n in range(3):
-            memory.add(session(n))
-        memory.search("tea", "2024-01-01")
-        assert len(token_lists(memory)) == 6
-        memory.forget("1")
-        assert len(token_lists(memory)) == 4

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from memlab.search.neighbours import Neighbours, best_hits
 from memlab.store import Store
-from memlab.tables import SCHEMAS, Tables, empty, frame
+from memlab.tables import SCHEMAS, Tables, frame
 from tests.search.world import day, world
 
 SESSIONS = frame("sessions", {"corpus": [0, 1], "session": [0, 0], "said_on": [day(0), day(0)]})
@@ -79,12 +79,6 @@ def test_what_is_said_later_is_no_neighbour(asked: int | None) -> None:
     tables = linked(found(three(asked=asked), 1003), *edges, entities=["Ann Lee", "Bob"], links=[("Ann Lee", "Bob")])
     seen = {memory for memory, n in ((1003, 1), (1002, 2), (1001, 3)) if asked is None or n <= asked}
     assert {h[2] for h in hits(Neighbours(), tables)} <= seen
-
-
-def test_without_edges_and_entities_the_lane_is_empty() -> None:
-    assert hits(Neighbours(), linked(found(three(), 1003, 1002))) == []
-    nothing = linked(three()).updated({"hits": empty("hits")})
-    assert hits(Neighbours(), nothing) == []
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.permutations([1001, 1002, 1003])), min_size=1, max_size=3,

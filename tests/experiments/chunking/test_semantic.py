@@ -10,7 +10,6 @@ from chunking.semantic import Semantic, TextBlock, blocks, similarities, valleys
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.errors import MemlabError
 from memlab.models.protocols import Embedder
 from memlab.store import Store
 from tests.write.conversations import talk, written
@@ -100,25 +99,12 @@ def test_the_middle_joins_the_side_to_which_it_is_nearer():
     assert tight.cut(*turned(0, 0, 0, 60, 60, 110, 110, 110)) == [(0, 30), (30, 50), (50, 80)]
 
 
-def test_what_is_long_is_cut_at_its_least_similar_gap():
-    angles = (0, 10, 20, 50, 60, 70, 80, 90)
-    assert Semantic(embedder=Themes(), least=1, around=1, size=80, cutoff=9.0).cut(*turned(*angles)) == [(0, 80)]
-    stage = Semantic(embedder=Themes(), least=1, around=1, size=50, cutoff=9.0)
-    assert stage.cut(*turned(*angles)) == [(0, 30), (30, 80)]
-
-
 def test_every_sentence_is_encoded_once_and_its_vectors_lie_in_the_store():
     store, tables = Store(), talk([("user", CATS)], [("user", CATS), ("user", TRAINS)])
     Semantic(embedder=Themes()).run(tables, store)
     assert store.made["vectors"] == 6  # three sentences of cats, once, and three of trains
     Semantic(embedder=Themes(), cutoff=0.0).run(tables, store)
     assert store.made["vectors"] == 6
-
-
-def test_a_least_size_above_the_size_is_refused_and_nothing_gives_nothing():
-    with pytest.raises(MemlabError, match="above the size"):
-        Semantic(embedder=Themes(), size=10, least=11)
-    assert chunk(("user", " "))["memories"].is_empty()
 
 
 @given(st.lists(st.sampled_from(["# Head\n", "```\n", "A cat. ", "A train! ", "soup\n", "\n\n", "x" * 30, " "])),

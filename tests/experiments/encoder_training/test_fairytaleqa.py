@@ -19,7 +19,6 @@ from encoder_training.fairytaleqa import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.data.dataset import Dataset
 from memlab.data.inspect import show
 from memlab.errors import MemlabError
 from memlab.tables import Tables, with_text
@@ -108,20 +107,6 @@ def test_passages_are_whole_sentences_and_give_the_text_back(text: str) -> None:
     assert all(passage.endswith(ENDS) for passage in passages[:-1])
     for *inner, _ in (passage.split() for passage in passages):
         assert len(inner) < PASSAGE_WORDS or not any(word.endswith(ENDS) for word in inner)
-
-
-def test_its_name_identity_and_types(tmp_path: Path) -> None:
-    data = FairytaleQA(path=tale(tmp_path))
-    assert isinstance(data, Dataset)
-    assert (data.name, data.grouping()) == ("fairytaleqa", "corpus")
-    assert FairytaleQA(path=tmp_path, pool=True).name == "fairytaleqa-pooled"
-    assert "holds 50% of them" in " ".join(data.notes())
-    before = data.identity()
-    tale(tmp_path, "ant")
-    assert data.identity() != before
-    assert set(FairytaleQA(path=tmp_path, types=("setting",)).load()["gold"]["category"]) == {"setting"}
-    with pytest.raises(MemlabError, match="no question type 'place'.*known: action"):
-        FairytaleQA(path=tmp_path, types=("place",))
 
 
 def test_show_prints_a_question_and_a_table_names_its_columns(tmp_path: Path) -> None:

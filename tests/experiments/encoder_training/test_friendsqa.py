@@ -11,7 +11,7 @@ from encoder_training.friendsqa import CATEGORIES, FriendsQA, join_tokens, speak
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.data.dataset import Dataset, groups
+from memlab.data.dataset import groups
 from memlab.errors import MemlabError
 from memlab.tables import Tables, with_text
 from tests.data.official_records import write
@@ -101,21 +101,6 @@ def test_evidence_is_every_utterance_that_an_answer_cites(tables: Tables) -> Non
     assert tables["gold"].select("category", "answer", "scored", "abstain").rows() == [
         ("how", "a cat.", True, False), ("what", "a cat.", True, False), ("who", "a cat.", True, False),
         ("why", "a cat.", True, False), ("when", None, False, False)]
-
-
-def test_one_file_its_identity_and_its_types(tmp_path: Path) -> None:
-    file = write(tmp_path / "friendsqa_dev.json", episodes())
-    one, all_ = FriendsQA(path=file), FriendsQA(path=tmp_path)
-    assert isinstance(one, Dataset)
-    assert (one.name, one.grouping()) == ("friendsqa", "corpus")
-    assert FriendsQA(path=file, pool=True).name == "friendsqa-pooled"
-    assert "no dates" in " ".join(one.notes())
-    assert one.identity() == all_.identity()
-    write(tmp_path / "friendsqa_trn.json", episodes(title="s02_e01_c01"))
-    assert one.identity() != all_.identity()
-    assert FriendsQA(path=file, types=("who",)).load()["gold"]["category"].to_list() == ["who"]
-    with pytest.raises(MemlabError, match="no question type 'whom'.*did you mean 'who'"):
-        FriendsQA(path=file, types=("whom",))
 
 
 @pytest.mark.parametrize(("content", "fault"), [

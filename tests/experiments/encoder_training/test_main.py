@@ -8,7 +8,6 @@ from encoder_training.fairytaleqa import FairytaleQA
 from encoder_training.friendsqa import FriendsQA
 
 from memlab.data.fetch import download
-from memlab.errors import MemlabError
 from tests.data.test_fetch import Server, files_below, left, server
 
 pytestmark = pytest.mark.nightly
@@ -34,14 +33,6 @@ def test_friendsqa_is_fetched_and_read(server: Server, shared_data: Path, tmp_pa
     assert left(home) == set(server.bodies)
 
 
-def test_a_changed_file_of_fairytaleqa_is_refused(server: Server, tmp_path: Path) -> None:
-    path, digest = next(iter(FAIRYTALEQA_FILES.items()))
-    with pytest.raises(MemlabError, match=rf"fairytaleqa/{path}: the checksum is .*expected {digest}"):
-        download(FOLDERS["fairytaleqa"], base=server.base, folder=tmp_path, quiet=True)
-    assert server.asked == [(f"/files/{path}", None)]
-    assert not list(tmp_path.rglob("*.csv"))
-
-
 def test_fairytaleqa_is_fetched_and_read(server: Server, shared_data: Path, tmp_path: Path) -> None:
     source = shared_data / "fairytaleqa"
     if not source.is_dir():
@@ -50,5 +41,3 @@ def test_fairytaleqa_is_fetched_and_read(server: Server, shared_data: Path, tmp_
     home = download(FOLDERS["fairytaleqa"], base=server.base, folder=tmp_path, quiet=True)
     assert files_below(home) == server.bodies
     assert FairytaleQA(path=home).identity() == FairytaleQA(path=source).identity()
-
-

@@ -61,13 +61,6 @@ def test_the_whole_share_is_the_plain_pack_to_the_letter() -> None:
     assert PrunedByRank(share=.3).whole() == PrunedByRank(share=1.0)
 
 
-def test_a_budget_counts_what_is_shown() -> None:
-    tables = ask("What did the sister adopt?")
-    pruned = packed(PrunedByRank(share=.1), tables)
-    assert packed(PrunedByRank(share=.1, max_tokens=sum(map(tokens, pruned))), tables) == pruned
-    assert packed(PrunedByRank(share=.1, max_tokens=tokens(pruned[0])), tables) == pruned[:1]
-
-
 def test_names_and_line_breaks_split_turns_and_sentences() -> None:
     names = frozenset({"Ann", "Ben"})
     text = "Ann: It costs 3.50 now.\n- Note: red\n\nCarl: no name.\n\nBen: Oh?"
