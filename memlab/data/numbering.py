@@ -1,4 +1,4 @@
-"""Opaque ids: permuted question and corpus numbers, under which stages see them.
+"""Permuted question and corpus numbers, so that stages cannot infer anything from a place in the file.
 
 A benchmark's file may be sorted by question type, or have the unanswerable questions last, so a place in the file hints
 at the label. ``Numbering`` replaces these places while a pipeline runs. The rows of questions, corpora and texts are in

@@ -17,7 +17,7 @@ CLOSED = 141
 
 
 def end_output(stream: TextIO) -> None:
-    """Send what is still written to a stream nowhere; end the process if its output was read there."""
+    """Redirect a closed stream to /dev/null; exit with 141 if it was not standard error."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     if stream is not sys.stderr:  # work goes on without its messages
         raise SystemExit(CLOSED) from None
@@ -25,7 +25,7 @@ def end_output(stream: TextIO) -> None:
 
 @contextmanager
 def flushed_output() -> Iterator[None]:
-    """Flush the output at the end of the block, where Python would do it too late to answer; also a decorator."""
+    """Flush standard output at the end of the block, so that a closed pipe is noticed; also a decorator."""
     try:
         yield
     finally:

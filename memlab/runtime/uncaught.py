@@ -1,4 +1,4 @@
-"""Endings of a command that nothing catches, in one sentence: Ctrl-C, also during imports, and faults of a disk."""
+"""One sentence in place of a traceback on Ctrl-C (also during imports) and on disk errors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def is_interrupt(error: BaseException | None) -> bool:
 
 
 def watch() -> None:
-    """Have this process end with one sentence if Ctrl-C or a fault of a disk ends it."""
+    """Print one sentence in place of a traceback on Ctrl-C and disk errors, from now on."""
     before = sys.excepthook
 
     def end(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

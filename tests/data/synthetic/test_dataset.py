@@ -126,14 +126,3 @@ def test_forty_pieces_of_evidence_fit_and_what_does_not_fit_is_said():
 def test_values_out_of_range_are_refused(wrong):
     with pytest.raises(MemlabError):
         Synthetic(**wrong)
-
-
-def test_options_cut_the_questions():
-    data = Synthetic(**SMALL, types=["multi-session"], limit=4)
-    tables = data.load()
-    assert tables["questions"].height == 4
-    assert set(tables["gold"]["category"]) == {"multi-session"}
-    pooled = Synthetic(**SMALL, pool=True)
-    assert pooled.name == "synthetic-pooled"
-    assert pooled.load()["sessions"]["corpus"].unique().to_list() == [0]
-    assert pooled.identity() != Synthetic(**SMALL).identity()
