@@ -25,6 +25,7 @@ from memlab.search.dense import Dense
 from memlab.search.late_index import LateIndex
 from memlab.write.prune import Age
 from tests.search.world import WordEmbedder
+from tests.small import lexical
 from tests.token_words import TokenWords
 
 WORDS = WordEmbedder()
@@ -173,7 +174,7 @@ def test_a_backup_to_a_folder_of_any_name(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize("files", [("memory.db", "memory.db-wal"), ("memory.db-wal", "memory.db"), ("memory.db",)])
 def test_a_copy_made_while_the_memory_changes_opens_or_is_refused(tmp_path: Path, files: tuple[str, ...]) -> None:
     """Each file is copied at another moment, as ``cp -r`` may do."""
-    with Memory(tmp_path / "memory") as memory:
+    with Memory(tmp_path / "memory", lexical()) as memory:
         added = 0
         for number, between in enumerate([1, 3, 60]):
             target = tmp_path / f"copy{number}"
@@ -184,7 +185,7 @@ def test_a_copy_made_while_the_memory_changes_opens_or_is_refused(tmp_path: Path
                     added += 1
                 shutil.copy(tmp_path / "memory" / name, target)
             try:
-                with Memory(target) as copied:
+                with Memory(target, lexical()) as copied:
                     names = set(copied.list()["name"])
             except MemlabError as error:
                 assert "was copied while the memory was in use" in str(error)  # noqa: PT017
