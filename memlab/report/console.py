@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from memlab.report import markdown
 from memlab.report.view_model import ReportView
@@ -17,7 +17,9 @@ def print_report(view: ReportView, console: Console | None = None, arm: str | No
 
     Names and texts are printed as plain text: markup in them has no effect and no escape sequence survives.
     """
-    from rich.markdown import Markdown, TableElement
+    from rich import console as rich_console
+    from rich.markdown import Markdown, MarkdownElement, TableElement
+    from rich.table import Table
     from rich.text import Text
 
     from memlab.runtime.console import Console
@@ -25,22 +27,25 @@ def print_report(view: ReportView, console: Console | None = None, arm: str | No
     class FoldedTable(TableElement):
         """A table whose names are whole as far as the width allows, and then folded, where Rich would cut them."""
 
-        def __rich_console__(self, console, options):  # type: ignore[no-untyped-def]
+        def __rich_console__(self, console: rich_console.Console, options: rich_console.ConsoleOptions
+                             ) -> rich_console.RenderResult:
             for table in super().__rich_console__(console, options):
-                names, *_ = table.columns
-                names.min_width = min(max(name.cell_len for name in names.cells), options.max_width * 2 // 3)
-                for column in table.columns:
-                    column.overflow = "fold"
+                if isinstance(table, Table):
+                    names = table.columns[0]
+                    longest = max(console.measure(name).maximum for name in names.cells)
+                    names.min_width = min(longest, options.max_width * 2 // 3)
+                    for column in table.columns:
+                        column.overflow = "fold"
                 yield table
 
     class Folded(Markdown):
         """Markdown with such tables."""
 
-        elements = {**Markdown.elements, "table_open": FoldedTable}
+        elements: ClassVar[dict[str, type[MarkdownElement]]] = {**Markdown.elements, "table_open": FoldedTable}
 
     console, opening = console or Console(), view.opening
     console.print(Text(one_line(opening.sentence), style="bold green" if opening.winner else "bold yellow"))
-    console.print(Folded(markdown.sure(view)), soft_wrap=False)  # where all else is not wrapped, as in a pipe
+    console.print(Folded(markdown.sure(view)), soft_wrap=False)  # a pipe's console wraps nothing else
     for label, text in opening.act:
         console.print(Text(f"{label}: ", style="dim").append(one_line(text), style="bold cyan"), soft_wrap=True)
     console.print(Folded(markdown.summary(view, arm)), soft_wrap=False)
