@@ -33,7 +33,7 @@ from memlab.read.tokens import TokenCost
 from memlab.search.bm25 import BM25
 from memlab.search.dense import Dense
 from memlab.slots import AFTER_ANSWERS, LANES, SLOTS
-from memlab.stage import STRICT, EmptyStage, Hidden, Stage, declaration, name_of, spec_digest
+from memlab.stage import STRICT, EmptyStage, Hidden, Stage, declaration, label_free, name_of, spec_digest
 from memlab.store import Store
 from memlab.store.completions import Totals, totals
 from memlab.tables import GOLD, OPTIONAL, SCHEMAS, Tables, as_of, empty
@@ -142,6 +142,24 @@ class Pipeline:
     def without(self, *slots: str) -> Pipeline:
         """Return this pipeline with these slots empty."""
         return self.replace(**{name: nothing(name) for name in slots})
+
+    def without_judges(self) -> Pipeline:
+        """Return this pipeline without judges, for questions without labels.
+
+        A stage that is fitted on labels is replaced by its shipped form (``without_labels``). Raises MemlabError if a
+        stage before the answer reads gold and has none.
+        """
+        pipeline = self
+        for slot, stage in self.stages():
+            gold = sorted(GOLD & set(stage.reads))
+            if not gold or slot in AFTER_ANSWERS:
+                continue
+            if not hasattr(stage, "without_labels"):
+                other = "choose a technique there that needs no labels"
+                raise MemlabError(f"{type(stage).__name__} reads {', '.join(gold)}, which your own question has not",
+                                  where=slot, fix="; or ".join(filter(None, (label_free(stage), other))))
+            pipeline = pipeline.replace(**{slot: stage.without_labels()})
+        return pipeline.without(*AFTER_ANSWERS)
 
     def run(self, tables: Tables, store: Store, watch: Callable[[str, float], None] | None = None, *,
             after: str | None = None, until: str | None = None, costs: dict[str, float] | None = None,

@@ -21,7 +21,7 @@ from memlab import Synthetic, compare, preset, run_pipeline
 from memlab.data.benchmarks import Builder
 from memlab.errors import MemlabError
 from memlab.judge.rules import TokenF1
-from memlab.live.results import SearchResult, results, without_judges
+from memlab.live.results import SearchResult, results
 from memlab.memory import Memory, Session, Turn, search_texts
 from memlab.models.protocols import Prompt
 from memlab.oracle.upper_bounds import OracleSelect
@@ -101,7 +101,7 @@ def batch(sessions: Sequence[Session], asked: str, now: datetime, pipeline: Pipe
     tables = build.tables().only(("texts", "sessions", "turns"))
     text_id, texts = add_texts(tables["texts"], [asked])
     question = frame("questions", {"question": [0], "corpus": [0], "text_id": text_id, "asked_on": [now]})
-    tables = without_judges(pipeline).run(tables.updated({"texts": texts, "questions": question}), store)
+    tables = pipeline.without_judges().run(tables.updated({"texts": texts, "questions": question}), store)
     found = results(tables, pipeline, 1000)
     return SearchResult.of(tables, found.with_columns(
         pl.Series("session", [order[place] for place in found["session"]], pl.Int32)))

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from memlab.errors import MemlabError
-from memlab.live.results import without_judges
 from memlab.models.protocols import parts
 from memlab.pipeline import Pipeline
 from memlab.runtime.foreign import read_json
@@ -48,7 +47,7 @@ def asking(pipeline: Pipeline, kind: Collection[str]) -> dict[str, Any]:
     saved.
     """
     try:
-        for saved in parts(without_judges(pipeline).select, FitOfRankings):
+        for saved in parts(pipeline.without_judges().select, FitOfRankings):
             saved.fit_of(kind)
         ready = True
     except MemlabError:

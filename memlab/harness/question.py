@@ -11,7 +11,7 @@ from memlab.data.jsonl import FolderDataset
 from memlab.data.synthetic.dataset import Synthetic
 from memlab.errors import Faults, did_you_mean, natural_order
 from memlab.harness.arm import Arm, load
-from memlab.live.results import SearchResult, results, without_judges
+from memlab.live.results import SearchResult, results
 from memlab.runtime.clock import Clock
 from memlab.runtime.foreign import whole_number
 from memlab.store.store import store_at
@@ -29,7 +29,7 @@ def ask_data(arm: Arm, question: str, corpus: str | None = None, now: date | dat
     ``corpus`` (a name or number) says whose sessions; ``now`` the day of the question, else that of the data's own
     question, or of the last session. Raises Faults if the corpus is unknown or open.
     """
-    pipeline = without_judges(arm.pipeline)
+    pipeline = arm.pipeline.without_judges()
     tables = load(arm.dataset)
     names = dict(tables["ids"].filter(pl.col("kind") == "corpus").select("corpus", "name").iter_rows())
     corpora = {corpus: names.get(corpus, str(corpus)) for corpus in tables["sessions"]["corpus"].unique().sort()}

@@ -68,7 +68,7 @@ class Questions:
     """
 
     def __init__(self, pipeline: Pipeline, often: int) -> None:
-        self.pipeline = results.without_judges(pipeline)
+        self.pipeline = pipeline.without_judges()
         self.answering = self.pipeline.without(*PER_SESSION)
         self.ranking = results.ranking_alone(self.answering)
         self.words = by_words(self.answering)

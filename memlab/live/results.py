@@ -8,14 +8,12 @@ from datetime import datetime
 
 import polars as pl
 
-from memlab.errors import MemlabError
 from memlab.live.sessions import ALWAYS
 from memlab.pipeline import Pipeline
 from memlab.rank.units import signals_of
 from memlab.read.prompt import Value, unit_bodies
-from memlab.slots import AFTER_ANSWERS
-from memlab.stage import Stage, label_free
-from memlab.tables import GOLD, SESSION, Tables, as_of, with_text
+from memlab.stage import Stage
+from memlab.tables import SESSION, Tables, as_of, with_text
 
 RESULT: Mapping[str, pl.DataType | type[pl.DataType]] = {
     "rank": pl.Int32, "score": pl.Float64, "selected": pl.Boolean, "date": pl.Datetime("us"), "role": pl.String,
@@ -28,24 +26,6 @@ role, and is null where the text itself names the speakers of several turns. ``r
 ``session``, ``name`` (of the session) and ``turns`` are the place. ``chunk`` is where in a document it begins; it is
 null but in a live memory (``WorkingSet.with_chunks``).
 """
-
-
-def without_judges(pipeline: Pipeline) -> Pipeline:
-    """Return the pipeline without judges, for questions without labels.
-
-    A stage that is fitted on labels is replaced by its shipped form (``without_labels``). Raises MemlabError if a stage
-    before the answer reads gold and has none.
-    """
-    for slot, stage in pipeline.stages():
-        gold = sorted(GOLD & set(stage.reads))
-        if not gold or slot in AFTER_ANSWERS:
-            continue
-        if not hasattr(stage, "without_labels"):
-            other = "choose a technique there that needs no labels"
-            raise MemlabError(f"{type(stage).__name__} reads {', '.join(gold)}, which a question of your own has not",
-                              where=slot, fix="; or ".join(filter(None, (label_free(stage), other))))
-        pipeline = pipeline.replace(**{slot: stage.without_labels()})
-    return pipeline.without(*AFTER_ANSWERS)
 
 
 def ranking_alone(pipeline: Pipeline) -> Pipeline:

@@ -19,7 +19,6 @@ from memlab.harness.manifest import asking
 from memlab.harness.results import ArmRun
 from memlab.harness.sweep import OF_RUNS, preset, read
 from memlab.learn.command import read_arm, split
-from memlab.live.results import without_judges
 from memlab.report.act import commands_to_offer
 from memlab.runtime.shell import setting
 from memlab.stage import spec
@@ -102,14 +101,14 @@ def test_what_is_fitted_on_labels_is_asked_as_shipped_or_after_the_training_line
             assert {"data=custom", f'data.path="{folder}"'} <= {*shlex.split(line)}
     if asked == "shipped":
         (arm,) = read(AskCommand.of(words_of(lines["ask it"], "ask")).arguments, without=OF_RUNS).arms
-        without_judges(arm.pipeline)
+        arm.pipeline.without_judges()
     if asked:
         _, *training = words_of(lines["fit it on these labels"], "train")
         for part in split([word for word in training if not word.startswith(("file=", "out="))]):
             read_arm(part)
     if asked == "fitted":
         with pytest.raises(MemlabError, match=r"a question of your own has not. Fix: fit it once .* \(memlab train "):
-            without_judges(preset(*words))
+            preset(*words).without_judges()
 
 
 @pytest.mark.slow
