@@ -106,12 +106,6 @@ def test_a_model_without_m3s_heads_is_refused(folders: dict[str, Path]) -> None:
         list(scorer.score(QUERIES, PASSAGES, PAIRS))
 
 
-def test_a_reranker_without_a_trained_head_is_refused(folders: dict[str, Path]) -> None:
-    scorer = FlagPairScorer(path=folders["save_m3"], name="tiny", max_length=64)
-    with pytest.raises(MemlabError, match=r"hold no weights classifier\..*would be random"):
-        list(scorer.score(QUERIES, PASSAGES, PAIRS))
-
-
 def test_the_encoder_reranker_equals_cross_encoders_logits(folders: dict[str, Path]) -> None:
     from sentence_transformers import CrossEncoder
 

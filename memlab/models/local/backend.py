@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-import json
 import os
 import platform
 import re
@@ -65,21 +64,22 @@ def onednn_usable() -> bool:
     The answer is kept in ``$MEMLAB_HOME`` for this build, processor and environment.
     """
     record, key = home() / "onednn.json", _key()
-    if "torch" not in sys.modules and isinstance(known := _answers(record).get(key), bool):
+    if "torch" not in sys.modules and isinstance(known := _read(record).get(key), bool):
         return known
     from memlab.models.local.onednn import usable
 
     answer = usable()
     with suppress(DiskFault):
-        answers = _answers(record)
+        answers = _read(record)
         if answers.get(key) is not answer:
             write_json(record, {**answers, key: answer})
     return answer
 
 
-def _answers(record: Path) -> dict[str, Any]:
+def _read(file: Path) -> dict[str, Any]:
+    """Return the JSON object of a file; empty if there is none."""
     with suppress(OSError, ValueError):
-        return read_json(record)
+        return read_json(file)
     return {}
 
 
@@ -160,10 +160,7 @@ def resolve(device: Device, dtype: Dtype, backend: Backend, folder: Path | None 
 def _needs_range(folder: Path) -> bool:
     """Return whether a model was made for bf16, or is of a type whose activations may overflow fp16."""
     for file in [folder / "config.json", *sorted(folder.glob("*/config.json"))]:
-        try:
-            config = json.loads(file.read_text())
-        except (OSError, ValueError):
-            continue
+        config = _read(file)
         layers = [config, config.get("text_config") or {}]
         if any((one.get("dtype") or one.get("torch_dtype")) == "bfloat16"
                or str(one.get("model_type", "")).startswith(WIDE_RANGE) for one in layers):

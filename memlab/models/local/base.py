@@ -182,11 +182,10 @@ def files_digest(folder: Path) -> str:
 
 def learned_questions(folder: Path) -> frozenset[str]:
     """Return the text ids of the questions that the record of a training in a folder names; empty without a record."""
-    try:
-        sources = read_json(folder / RECORD)["sources"]
+    with suppress(TypeError, AttributeError):  # a record of another form
+        sources = _settings(folder / RECORD).get("sources", ())
         return frozenset(str(text_id) for source in sources for text_id in source.get("learnt", ()))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # no record, or one of another form
-        return frozenset()
+    return frozenset()
 
 
 def check_pinned(field: str, value: str | None, path: str, option: str) -> None:
