@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from memlab.evaluate.compare import Comparison, judge_metrics
-from memlab.evaluate.costs import STAGES
+from memlab.evaluate.costs import STAGES, per, price_table
 from memlab.report import units
-from memlab.report.costs import dollars, milliseconds
+from memlab.report.costs import complete, dollars, milliseconds
 from memlab.report.markdown import plain
 from memlab.report.sections import PlainTable
 from memlab.runtime.foreign import load_yaml
-from memlab.text.display import EMPTY, is_number
+from memlab.text.display import EMPTY, format_count, is_number
 
 FILE = Path(__file__).with_name("published.yaml")
 PAGE = Path(__file__).parents[2] / "docs/systems.md"
@@ -55,7 +55,25 @@ def from_types(row: Mapping[str, Any]) -> float | None:
 def tables_of(comparison: Comparison) -> list[PlainTable]:
     """Return the tables with the figures of a comparison's arms, and what the authors print on cost and latency."""
     beside = answers(comparison), protocols(comparison), retrieval(comparison), targets(comparison)
-    return [*beside, costs(), latencies()]
+    return [*beside, costs(), contexts(comparison), latencies()]
+
+
+def contexts(comparison: Comparison) -> PlainTable:
+    """Return what one hosted reader would cost for the context that each arm shows; tokens stand in for a reply."""
+    _, reader, reply = price_table()
+    rows = []
+    for name, summary in comparison["arms"].items():
+        tokens = summary["tokens_mean"]
+        cost = None if tokens is None else reader.dollars(tokens, reply)
+        rows.append((name, format_count(tokens), dollars(cost), dollars(per(cost, complete(summary))),
+                     dollars(None if cost is None else 500 * cost), dollars(None if cost is None else 1e6 * cost)))
+    return PlainTable(
+        "If a hosted reader read each context", ("arm", "context tokens", "per question",
+                                                 "per complete evidence", "500 questions", "a million questions"),
+        tuple(rows),
+        f"A stand-in, not a measurement: {reader.input:g} dollars a million tokens read and {reader.output:g} written "
+        f"({reader.date}, {reader.source}), the context alone and a reply of {reply} tokens. Tokens are those of the "
+        "run's own counter.")
 
 
 def answers(comparison: Comparison | None = None) -> PlainTable:

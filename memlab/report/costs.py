@@ -9,14 +9,13 @@ from memlab.evaluate.compare import ArmSummary, Comparison, judge_metrics
 from memlab.evaluate.costs import COMPLETE, STAGES, Price, latency, per, price_table, spending
 from memlab.harness.results import ArmRun
 from memlab.report.sections import PlainTable
-from memlab.text.display import EMPTY, format_count, format_number, is_number
+from memlab.text.display import EMPTY, format_number, is_number
 
 
 def cost_tables(comparison: Comparison, arms: Sequence[ArmRun]) -> list[PlainTable]:
-    """Return the tables of cost, of a stand-in reader, of latency by stage and of waits for replies."""
-    prices, reader, reply = price_table()
-    found = [costs(comparison, arms, prices), reading(comparison, arms, reader, reply), latencies(arms),
-             replies(arms, prices)]
+    """Return the tables of cost, of latency by stage and of waits for replies."""
+    prices, *_ = price_table()
+    found = [costs(comparison, arms, prices), latencies(arms), replies(arms, prices)]
     return [one for one in found if one.rows]
 
 
@@ -42,24 +41,6 @@ def costs(comparison: Comparison, arms: Sequence[ArmRun], prices: dict[str, Pric
                                           "per question", "per complete evidence", "per right answer",
                                           "the whole run", "a million questions"),
                       tuple(rows), remark)
-
-
-def reading(comparison: Comparison, arms: Sequence[ArmRun], reader: Price, reply: int) -> PlainTable:
-    """Return what one hosted reader would cost for the context that each arm shows; tokens stand in for a reply."""
-    rows = []
-    for arm in arms:
-        summary = comparison["arms"][arm.name]
-        tokens = summary["tokens_mean"]
-        cost = None if tokens is None else reader.dollars(tokens, reply)
-        rows.append((arm.name, format_count(tokens), dollars(cost), dollars(per(cost, complete(summary))),
-                     dollars(None if cost is None else 500 * cost), dollars(_million(cost))))
-    return PlainTable(
-        "If a hosted reader read each context", ("arm", "context tokens", "per question",
-                                                 "per complete evidence", "500 questions", "a million questions"),
-        tuple(rows),
-        f"A stand-in, not a measurement: {reader.input:g} dollars a million tokens read and {reader.output:g} written "
-        f"({reader.date}, {reader.source}), the context alone and a reply of {reply} tokens. Tokens are those of the "
-        "run's own counter.")
 
 
 def latencies(arms: Sequence[ArmRun]) -> PlainTable:

@@ -23,19 +23,13 @@ def test_figures_are_those_of_the_manifest_and_the_prices(report: ReportFiles, a
     """Rerank with GPT-4o: 1,100 x 2.5 and 50 x 10 dollars a million, .00325 a question, .195 for sixty."""
     gap = with_manifest(next(a for a in arms if a.name == "gap"), replies=REPLIES, costs={"dense": 6.0, "rerank": .6})
     others = [a for a in arms if a.name != "gap"]
-    spent, reading, waits, asked = cost_tables(report.comparison, [gap, *others])
+    spent, waits, asked = cost_tables(report.comparison, [gap, *others])
     share = report.comparison["arms"]["gap"]["metrics"]["selected/session/recall_all"]["value"]
     rows = {row[0]: row[1:] for row in spent.rows}
     assert rows["gap"][:5] == ("60", "66,000", "3,000", "0", "0.0033")
     assert rows["gap"][5] == f"{.00325 / share:.4f}"
     assert rows["gap"][6:] == ("–", "0.20", "3,250")  # no judge; sixty questions
     assert rows["fixed_5"] == ("0", "0", "0", "0", "0", "0", "–", "0", "0")
-    tokens = report.comparison["arms"]["fixed_5"]["tokens_mean"]
-    assert tokens is not None
-    cost = tokens * 2.5e-6 + 50 * 1e-5
-    row = next(row for row in reading.rows if row[0] == "fixed_5")
-    assert float(row[2]) == round(cost, 4)
-    assert float(row[4]) == round(500 * cost, 2)
     assert waits.rows == (("gap", "–", "–", "100", "–", "–", "510", "–", "–", "610"),)
     assert asked.rows == (("gap", "rerank", "gpt-4o", "60", "66,000", "3,000", "0.20", "0.45", "0.91"),)
 
