@@ -9,15 +9,15 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from memlab.runtime import uncaught
+from memlab.support import uncaught
 
 if TYPE_CHECKING:
-    from memlab.agent.async_memory import AsyncMemory
     from memlab.data.synthetic.dataset import Synthetic
-    from memlab.harness.sweep import preset, run_pipeline
-    from memlab.live.sessions import Session, Turn
-    from memlab.memory import Memory, search_texts
-    from memlab.pipeline import Pipeline
+    from memlab.experiment.harness.sweep import preset, run_pipeline
+    from memlab.memory.agent.async_memory import AsyncMemory
+    from memlab.memory.memory import Memory, search_texts
+    from memlab.memory.sessions import Session, Turn
+    from memlab.pipeline.pipeline import Pipeline
     from memlab.report.notebook import compare, load
     from memlab.store.store import Store
 
@@ -25,12 +25,12 @@ __version__ = "0.1.0"
 __all__ = ["AsyncMemory", "Memory", "Pipeline", "Session", "Store", "Synthetic", "Turn", "__version__", "compare",
            "load", "preset", "run_pipeline", "search_texts"]
 
-_PLACES = {"AsyncMemory": "memlab.agent.async_memory", "Memory": "memlab.memory", "Pipeline": "memlab.pipeline",
-           "Session": "memlab.live.sessions", "Store": "memlab.store.store",
-           "Synthetic": "memlab.data.synthetic.dataset", "search_texts": "memlab.memory",
-           "Turn": "memlab.live.sessions", "compare": "memlab.report.notebook",
-           "load": "memlab.report.notebook", "preset": "memlab.harness.sweep",
-           "run_pipeline": "memlab.harness.sweep"}
+_PLACES = {"AsyncMemory": "memlab.memory.agent.async_memory", "Memory": "memlab.memory.memory", "Pipeline": "memlab.pipeline.pipeline",
+           "Session": "memlab.memory.sessions", "Store": "memlab.store.store",
+           "Synthetic": "memlab.data.synthetic.dataset", "search_texts": "memlab.memory.memory",
+           "Turn": "memlab.memory.sessions", "compare": "memlab.report.notebook",
+           "load": "memlab.report.notebook", "preset": "memlab.experiment.harness.sweep",
+           "run_pipeline": "memlab.experiment.harness.sweep"}
 
 
 if uncaught.is_command():  # before the libraries of a command are imported, which takes seconds

@@ -10,33 +10,33 @@ import sys
 from collections.abc import Sequence
 
 from memlab import __version__
-from memlab.errors import did_you_mean
-from memlab.runtime.pipe import flushed_output
-from memlab.runtime.terminal import print
-from memlab.runtime.uncaught import INTERRUPTED
+from memlab.support.errors import did_you_mean
+from memlab.support.pipe import flushed_output
+from memlab.support.terminal import print
+from memlab.support.uncaught import INTERRUPTED
 
 COMMANDS = {
-    "demo": ("memlab.demo.__main__", "best against five published systems on embedded data, in a minute"),
+    "demo": ("memlab.commands.demo", "best against five published systems on embedded data, in a minute"),
     "run": ("memlab.run", "run an arm, a sweep or a declared experiment, and report it"),
-    "explain": ("memlab.config.explain", "say what each slot, technique and setting of a run is"),
-    "report": ("memlab.report.__main__", "build the report of finished runs again"),
-    "import": ("memlab.chats.__main__", "import a chat export into a folder that data=custom reads"),
-    "questions": ("memlab.questions.__main__", "propose questions about your own sessions, and mark their evidence"),
-    "data": ("memlab.data.__main__", "list, fetch, check and show benchmarks and your own data"),
-    "ask": ("memlab.ask", "one question in the terminal: ranking, signals, context, answer"),
-    "judge": ("memlab.judge.__main__", "score answers of your own system"),
-    "train": ("memlab.learn.__main__", "train a reranker, an encoder or a ranker on questions with evidence"),
-    "serve": ("memlab.serve", "start, list and stop model servers"),
-    "submit": ("memlab.submit", "submit a sweep to a cluster and return at once"),
-    "status": ("memlab.status", "show the state of submitted sweeps"),
-    "store": ("memlab.store.__main__", "inspect and maintain stored vectors, scores and replies"),
-    "memory": ("memlab.live.__main__", "check a live memory"),
-    "mcp": ("memlab.agent.mcp", "serve a live memory to an agent: add, search, history, forget as tools"),
-    "track": ("memlab.track.__main__", "publish finished runs to W&B"),
-    "score": ("memlab.score.__main__", "metrics, tests and a report for rankings of other software"),
-    "experiment": ("memlab.config.experiment", "the command of an experiment, in a checkout of memlab"),
-    "doctor": ("memlab.doctor.__main__", "check what this machine can run, and what is missing"),
-    "completion": ("memlab.config.completion", "print a script for TAB in bash, zsh or fish"),
+    "explain": ("memlab.commands.explain", "say what each slot, technique and setting of a run is"),
+    "report": ("memlab.commands.report", "build the report of finished runs again"),
+    "import": ("memlab.commands.import_chats", "import a chat export into a folder that data=custom reads"),
+    "questions": ("memlab.commands.questions", "propose questions about your own sessions, and mark their evidence"),
+    "data": ("memlab.commands.data", "list, fetch, check and show benchmarks and your own data"),
+    "ask": ("memlab.commands.ask", "one question in the terminal: ranking, signals, context, answer"),
+    "judge": ("memlab.commands.judge", "score answers of your own system"),
+    "train": ("memlab.commands.train", "train a reranker, an encoder or a ranker on questions with evidence"),
+    "serve": ("memlab.commands.serve", "start, list and stop model servers"),
+    "submit": ("memlab.commands.submit", "submit a sweep to a cluster and return at once"),
+    "status": ("memlab.commands.status", "show the state of submitted sweeps"),
+    "store": ("memlab.commands.store", "inspect and maintain stored vectors, scores and replies"),
+    "memory": ("memlab.commands.memory", "check a live memory"),
+    "mcp": ("memlab.memory.agent.mcp", "serve a live memory to an agent: add, search, history, forget as tools"),
+    "track": ("memlab.commands.track", "publish finished runs to W&B"),
+    "score": ("memlab.commands.score", "metrics, tests and a report for rankings of other software"),
+    "experiment": ("memlab.commands.experiment", "the command of an experiment, in a checkout of memlab"),
+    "doctor": ("memlab.commands.doctor", "check what this machine can run, and what is missing"),
+    "completion": ("memlab.commands.completion", "print a script for TAB in bash, zsh or fish"),
 }
 """Name of a subcommand -> module with its ``main``, and what it does in one line."""
 

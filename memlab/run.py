@@ -16,11 +16,11 @@ if __name__ == "__main__":
 
 from rich.markup import escape
 
-from memlab.config.help import help_page
-from memlab.config.overrides import HELP, MULTIRUN
-from memlab.errors import Faults, MemlabError
-from memlab.runtime.console import Console
-from memlab.runtime.terminal import clean_logs, print
+from memlab.experiment.config.help import help_page
+from memlab.experiment.config.overrides import HELP, MULTIRUN
+from memlab.support.console import Console
+from memlab.support.errors import Faults, MemlabError
+from memlab.support.terminal import clean_logs, print
 
 _out = Console(soft_wrap=True, highlight=False)
 
@@ -35,7 +35,7 @@ def main(argv: list[str] | None = None) -> int:
         if any(w in HELP for w in arguments):
             print(help_page())
             return 0
-        from memlab.cluster.submit import (
+        from memlab.experiment.cluster.submit import (
             launch,  # imports over a second of libraries, which the help page does not need
         )
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from memlab.chats.formats import load
-from memlab.chats.sessions import Split, to_sessions
+from memlab.data.chats.formats import load
+from memlab.data.chats.sessions import Split, to_sessions
 
 Rows = list[tuple[str, str | None, list[tuple[str, str | None, str]]]]
 """Name, date and turns (role, speaker, text) of each session."""

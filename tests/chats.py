@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from memlab.models.protocols import Completion, Prompt
-from memlab.text.token_counter import words_and_marks
+from memlab.pipeline.token_counter import words_and_marks
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 
-from memlab.config import choices, comments
-from memlab.config.choices import own_choices
-from memlab.config.instantiate import CONF
+from memlab.experiment.config import choices, comments
+from memlab.experiment.config.choices import own_choices
+from memlab.experiment.config.instantiate import CONF
 
 
 def choices_of(*rooms: str) -> list[str]:

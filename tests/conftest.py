@@ -17,8 +17,8 @@ import certifi
 import pytest
 from hypothesis import settings
 
-from memlab.config import composition
-from memlab.errors import HIDDEN
+from memlab.experiment.config import composition
+from memlab.support.errors import HIDDEN
 from tests import leak_guard
 from tests.examples import NIGHTLY
 
@@ -96,8 +96,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def nothing_remembered() -> None:
     """Stages run in every test: what the process remembers of an earlier one would hide what a store is asked."""
     HIDDEN.clear()
-    choices = sys.modules.get("memlab.config.choices")
+    choices = sys.modules.get("memlab.experiment.config.choices")
     if choices and choices.more_choices():
-        choices.use([], sys.modules["memlab.config.instantiate"].CONF)
-    if "memlab.pipeline" in sys.modules:
-        sys.modules["memlab.pipeline"]._MEMO.clear()
+        choices.use([], sys.modules["memlab.experiment.config.instantiate"].CONF)
+    if "memlab.pipeline.pipeline" in sys.modules:
+        sys.modules["memlab.pipeline.pipeline"]._MEMO.clear()

@@ -10,8 +10,8 @@ import pytest
 SOURCE = """
 import os, signal
 import numpy as np
-from memlab.rank.select import Fixed
-from memlab.stage import stage
+from memlab.stages.rank.select import Fixed
+from memlab.pipeline.stage import stage
 
 @stage
 class Greedy(Fixed):

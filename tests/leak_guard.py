@@ -25,17 +25,17 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from memlab import pipeline
-from memlab.errors import MemlabError
-from memlab.runtime.paths import PACKAGE
-from memlab.stage import Stage
+from memlab.pipeline import pipeline
+from memlab.pipeline.stage import Stage
+from memlab.pipeline.tables import Tables
 from memlab.store import Store
-from memlab.tables import Tables
+from memlab.support.errors import MemlabError
+from memlab.support.paths import PACKAGE
 
 OPENS_FILES_FOR = {
-    **dict.fromkeys(("memlab.live", "memlab.models", "memlab.pipeline", "memlab.servers", "memlab.serving",
+    **dict.fromkeys(("memlab.memory", "memlab.models", "memlab.pipeline.pipeline", "memlab.models.serving.servers", "memlab.models.serving",
                      "memlab.store"), "itself"),
-    **dict.fromkeys((__name__, "memlab.runtime", "memlab.slots", "memlab.stage", "memlab.tables"), "caller")}
+    **dict.fromkeys((__name__, "memlab.support", "memlab.pipeline.slots", "memlab.pipeline.stage", "memlab.pipeline.tables"), "caller")}
 """Modules and packages that open files for a stage: any file for themselves, or one that their caller answers for."""
 
 _FILES = frozenset({"open", "sqlite3.connect"})

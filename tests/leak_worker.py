@@ -13,26 +13,26 @@ from pathlib import Path
 
 import polars as pl
 
-from memlab import pipeline as pipelines
-from memlab.config.instantiate import choice_settings
-from memlab.harness.sweep import read
-from memlab.pipeline import Pipeline
-from memlab.query.original import ShuffledQueries
-from memlab.rank.rerank import Rerank
-from memlab.search.dense import Dense
-from memlab.search.late_interaction import WeightedLate
+from memlab.experiment.config.instantiate import choice_settings
+from memlab.experiment.harness.sweep import read
+from memlab.pipeline import pipeline as pipelines
+from memlab.pipeline.pipeline import Pipeline
+from memlab.pipeline.tables import GOLD, Tables, text_hash
+from memlab.stages.query.original import ShuffledQueries
+from memlab.stages.rank.rerank import Rerank
+from memlab.stages.search.dense import Dense
+from memlab.stages.search.late_interaction import WeightedLate
+from memlab.stages.write.chunk import Levels, SessionChunker, TurnChunker
+from memlab.stages.write.context import Header
 from memlab.store import Store
-from memlab.tables import GOLD, Tables, text_hash
-from memlab.write.chunk import Levels, SessionChunker, TurnChunker
-from memlab.write.context import Header
 from tests.choices import choices_of, comment
 from tests.peeks import Peek
-from tests.search.world import Overlap, WordEmbedder
 from tests.small import lexical
+from tests.stages.search.world import Overlap, WordEmbedder
 from tests.token_words import TokenWords
 
 ROOT = Path(__file__).resolve().parents[1]
-NEEDS = ("memlab.oracle", "memlab.learn", "${embedder}", "${cross_encoder}", "${chat}", "memlab.models.", "dense:",
+NEEDS = ("memlab.stages.oracle", "memlab.learn", "${embedder}", "${cross_encoder}", "${chat}", "memlab.models.", "dense:",
          "'dense'")
 """What a technique's file says that looks at gold, asks a model, or weighs a lane that is off here."""
 

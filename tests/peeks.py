@@ -13,9 +13,9 @@ import polars as pl
 from pydantic import Field
 
 from memlab.learn.folds import smallest_k
-from memlab.stage import stage
+from memlab.pipeline.stage import stage
+from memlab.pipeline.tables import Tables
 from memlab.store import Store
-from memlab.tables import Tables
 
 
 def callers() -> Tables | None:

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from memlab.config.instantiate import CONF
-from memlab.harness.sweep import read
+from memlab.experiment.config.instantiate import CONF
+from memlab.experiment.harness.sweep import read
 from memlab.models.protocols import Floats, Ints, Prompt, Role
-from memlab.pipeline import Pipeline
-from memlab.rank.rerank import Rerank
+from memlab.pipeline.pipeline import Pipeline
+from memlab.stages.rank.rerank import Rerank
 from tests.chats import ScriptedChat
-from tests.search.world import Overlap, WordEmbedder
+from tests.stages.search.world import Overlap, WordEmbedder
 
 PRESETS = sorted(path.stem for path in (CONF / "system").glob("*.yaml"))
 ORACLES, TAINTED, FITTED = ("oracle",), ("rag_v1_tainted",), ("best_learned", "opsem")

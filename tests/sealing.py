@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from memlab.harness.run_files import describe_files
+from memlab.experiment.harness.run_files import describe_files
 
 
 def seal(folder: Path, **changes: Any) -> None:

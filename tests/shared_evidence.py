@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from memlab.tables import frame, text_hash
+from memlab.pipeline.tables import frame, text_hash
 
 
 def world(evidence: list[tuple[int, int, str]], corpora: list[int] | None = None,

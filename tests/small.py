@@ -9,13 +9,13 @@ from typing import Any
 
 from memlab.data.dataset import GroupBy
 from memlab.data.synthetic.dataset import Synthetic
-from memlab.harness.arm import Arm
-from memlab.live.content import Content
-from memlab.memory import Memory
-from memlab.pipeline import Pipeline
-from memlab.search.bm25 import BM25
-from memlab.stage import EmptyStage
-from memlab.tables import Tables
+from memlab.experiment.harness.arm import Arm
+from memlab.memory.content import Content
+from memlab.memory.memory import Memory
+from memlab.pipeline.pipeline import Pipeline
+from memlab.pipeline.stage import EmptyStage
+from memlab.pipeline.tables import Tables
+from memlab.stages.search.bm25 import BM25
 
 LIVES = ("data.lives=2", "data.sessions=10", "data.questions=8", "data.evidence=[2,3]")
 """16 questions over 160 turns."""

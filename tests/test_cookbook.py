@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from memlab.memory import Memory, Session
+from memlab.memory.memory import Memory, Session
 from tests.models.chatserver import ChatServer
 from tests.small import LIVES
 from tests.test_structure import ROOT

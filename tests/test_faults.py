@@ -19,16 +19,16 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from memlab.cluster.worker import run_arm
-from memlab.rank.score import RandomScore
+from memlab.experiment.cluster.worker import run_arm
+from memlab.pipeline.stage import Stage
+from memlab.pipeline.tables import Tables, text_hash, texts_frame
 from memlab.report.build import build
-from memlab.search.bm25 import BM25Okapi
-from memlab.search.dense import Dense
-from memlab.stage import Stage
+from memlab.stages.rank.score import RandomScore
+from memlab.stages.search.bm25 import BM25Okapi
+from memlab.stages.search.dense import Dense
+from memlab.stages.write.chunk import Levels, Recursive, RoundChunker, SessionChunker, Tokens, TurnChunker, Window
+from memlab.stages.write.context import Header
 from memlab.store import Store
-from memlab.tables import Tables, text_hash, texts_frame
-from memlab.write.chunk import Levels, Recursive, RoundChunker, SessionChunker, Tokens, TurnChunker, Window
-from memlab.write.context import Header
 from tests.examples import NIGHTLY
 from tests.small import Given, arm, lexical, lives, on_lives
 from tests.store.worker import DigestEmbedder

@@ -19,11 +19,11 @@ import pytest
 from memlab.models import flagembedding
 from memlab.models.chat.client import Client
 from memlab.models.http import HttpEmbedder, HttpReranker
-from memlab.search import faiss_gpu
-from memlab.serving import settings, start
-from memlab.serving.environment import STEPS, Device
-from memlab.serving.inside import key_guard
-from memlab.serving.vllm_command import Plan
+from memlab.models.serving import settings, start
+from memlab.models.serving.environment import STEPS, Device
+from memlab.models.serving.inside import key_guard
+from memlab.models.serving.vllm_command import Plan
+from memlab.stages.search import faiss_gpu
 from tests.foreign import (
     ROOT,
     Strict,
@@ -61,7 +61,7 @@ def test_vllm_has_every_option_and_every_value_that_a_server_is_started_with() -
         assert (dash, module in VLLM["entry_points"]) == ("-m", True), module
         assert option_faults(words, VLLM["options"], VLLM["deprecated_options"]) == []
         assert {*plan.variables()} <= {*VLLM["variables"]} | OTHERS
-    assert "VLLM_API_KEY" in VLLM["variables"]  # memlab.serving.start sets it
+    assert "VLLM_API_KEY" in VLLM["variables"]  # memlab.models.serving.start sets it
 
 
 def test_vllm_makes_every_quantisation_that_is_offered_while_it_loads_weights_of_16_bits() -> None:

@@ -11,20 +11,20 @@ import numpy as np
 import polars as pl
 import pytest
 
-from memlab.errors import MemlabError
 from memlab.learn.coverage import CoverageModel, LearnedK, LoadedCoverage, fit_tables
 from memlab.learn.fits import save
 from memlab.models.protocols import Floats, Ints
-from memlab.rank.rerank import Rerank
-from memlab.rank.select import Gap
-from memlab.search.dense import Dense
-from memlab.stage import LocalPath, stage
+from memlab.pipeline.stage import LocalPath, stage
+from memlab.pipeline.tables import Tables
+from memlab.stages.rank.rerank import Rerank
+from memlab.stages.rank.select import Gap
+from memlab.stages.search.dense import Dense
 from memlab.store import Store
-from memlab.tables import Tables
+from memlab.support.errors import MemlabError
 from tests.leak_guard import watching
 from tests.peeks import Look
-from tests.search.world import WordEmbedder
 from tests.small import lexical, lives
+from tests.stages.search.world import WordEmbedder
 
 
 @stage

@@ -13,34 +13,34 @@ import numpy as np
 import polars as pl
 import pytest
 
-from memlab import pipeline as pipelines
-from memlab.config.instantiate import choice_settings
 from memlab.data import numbering
 from memlab.data.longmemeval import LongMemEval
-from memlab.errors import MemlabError
-from memlab.harness.sweep import PLACES
+from memlab.experiment.config.instantiate import choice_settings
+from memlab.experiment.harness.sweep import PLACES
 from memlab.learn.coverage import CrossFitCoverage, LearnedK
-from memlab.oracle.upper_bounds import OracleSelect
-from memlab.pipeline import HIDDEN, Pipeline
-from memlab.rank.rerank import Rerank
-from memlab.rank.score import RandomScore
-from memlab.rank.units import Rollup
-from memlab.search.bm25 import BM25Okapi
-from memlab.search.dense import Dense
-from memlab.search.late_interaction import WeightedLate
-from memlab.slots import AFTER_ANSWERS
-from memlab.stage import Declaration, EmptyStage, Stage
+from memlab.pipeline import pipeline as pipelines
+from memlab.pipeline.pipeline import HIDDEN, Pipeline
+from memlab.pipeline.slots import AFTER_ANSWERS
+from memlab.pipeline.stage import Declaration, EmptyStage, Stage
+from memlab.pipeline.tables import GOLD, SCHEMAS, Tables
+from memlab.stages.oracle.upper_bounds import OracleSelect
+from memlab.stages.rank.rerank import Rerank
+from memlab.stages.rank.score import RandomScore
+from memlab.stages.rank.units import Rollup
+from memlab.stages.search.bm25 import BM25Okapi
+from memlab.stages.search.dense import Dense
+from memlab.stages.search.late_interaction import WeightedLate
+from memlab.stages.write.chunk import Levels, Recursive, RoundChunker, SessionChunker, TurnChunker, Window
+from memlab.stages.write.context import Header
 from memlab.store import Store
-from memlab.tables import GOLD, SCHEMAS, Tables
-from memlab.write.chunk import Levels, Recursive, RoundChunker, SessionChunker, TurnChunker, Window
-from memlab.write.context import Header
+from memlab.support.errors import MemlabError
 from tests.choices import choices_of
 from tests.data.official_records import record, write
 from tests.examples import rest_at_night
 from tests.leak_worker import digests, in_a_fresh_process, of_technique, techniques
 from tests.peeks import ByNumber, Look
-from tests.search.world import Overlap, WordEmbedder
 from tests.small import arm, lexical, lives
+from tests.stages.search.world import Overlap, WordEmbedder
 from tests.token_words import TokenWords
 
 RESULTS = ("ranking", "context")
@@ -92,7 +92,7 @@ def test_no_technique_declares_gold() -> None:
         if not file.startswith(tuple(f"{slot}/" for slot in AFTER_ANSWERS)):
             sees = vars(cls).get("__declaration__", Declaration()).sees
             assert reads & GOLD <= frozenset().union(*(HIDDEN[what] for what in sees)), file
-        assert ("ids" in reads) == (target == "memlab.oracle.upper_bounds.ShownIds")  # the one tainted arm
+        assert ("ids" in reads) == (target == "memlab.stages.oracle.upper_bounds.ShownIds")  # the one tainted arm
 
 
 @pytest.mark.slow
@@ -244,7 +244,7 @@ def test_nothing_of_a_stage_is_a_way_to_gold() -> None:
             assert not isinstance(getattr(one, field.name), Tables | pl.DataFrame), (slot, field.name)
 
 
-# What got past these tests once: each way to gold must be caught (tests/test_pipeline.py has declared tables).
+# What got past these tests once: each way to gold must be caught (tests/pipeline/test_pipeline.py has declared tables).
 
 
 @pytest.mark.parametrize(("way", "file"), [

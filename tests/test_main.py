@@ -87,7 +87,7 @@ def test_each_command_is_a_module_that_ends_with_its_status(
 
 def test_public_names_are_imported_on_first_use() -> None:
     code = ("import sys, memlab; print('polars' in sys.modules); from memlab import Session; "
-            "print('polars' in sys.modules, 'memlab.memory' in sys.modules); "
+            "print('polars' in sys.modules, 'memlab.memory.memory' in sys.modules); "
             "from memlab import Memory, Pipeline, Store, Turn, compare, load; print('torch' in sys.modules)")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout.split() == ["False", "False", "False", "False"]

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from memlab.__main__ import COMMANDS, main
-from memlab.config.choices import all_choices
-from memlab.config.explain import main as explain
-from memlab.config.instantiate import CONF
-from memlab.errors import Faults
-from memlab.harness.sweep import read
+from memlab.commands.explain import main as explain
+from memlab.experiment.config.choices import all_choices
+from memlab.experiment.config.instantiate import CONF
+from memlab.experiment.harness.sweep import read
+from memlab.support.errors import Faults
 
 PACKAGE = Path(__file__).resolve().parents[1] / "memlab"
 VERBS = {"again", "and", "does", "has", "import", "itself", "knows", "may", "reads", "runs", "ships", "that", "writes"}
@@ -82,7 +82,7 @@ def test_the_commands_of_commands_exist_too() -> None:
 def lines_in_comments() -> list[str]:
     """Each line in the comments of ``conf`` that is a command of a run; a line that ends in a backslash goes on.
 
-    An experiment as it is (``+exp=NAME`` alone) is composed in ``tests/config/test_composition.py``.
+    An experiment as it is (``+exp=NAME`` alone) is composed in ``tests/experiment/config/test_composition.py``.
     """
     pages = {entry.path.read_text(encoding="utf-8") for entry in all_choices(CONF).values()}
     joined = (re.sub(r" *\\\n# *", " ", page) for page in pages)

@@ -10,8 +10,8 @@ import pytest
 from tests.test_structure import ROOT
 
 TABLE: dict[str, Any] = runpy.run_path(str(ROOT / "experiments/systems/rows.py"))
-ROW = {"what": "BM25", "state": "works", "file": "memlab/search/bm25.py", "run": "memlab run search/lexical=bm25",
-       "test": "tests/search/test_bm25.py::test_equals_bm25s"}
+ROW = {"what": "BM25", "state": "works", "file": "memlab/stages/search/bm25.py", "run": "memlab run search/lexical=bm25",
+       "test": "tests/stages/search/test_bm25.py::test_equals_bm25s"}
 
 
 def test_every_file_test_and_choice_is_there_and_the_page_has_them_all() -> None:
@@ -23,9 +23,9 @@ def test_every_file_test_and_choice_is_there_and_the_page_has_them_all() -> None
 
 
 @pytest.mark.parametrize(("changed", "fault"), [
-    ({"file": "memlab/search/bm24.py"}, "there is no file memlab/search/bm24.py"),
-    ({"test": "tests/search/test_bm24.py"}, "there is no test tests/search/test_bm24.py"),
-    ({"test": "tests/search/test_bm25.py::test_equals"}, "has no test_equals"),
+    ({"file": "memlab/stages/search/bm24.py"}, "there is no file memlab/stages/search/bm24.py"),
+    ({"test": "tests/stages/search/test_bm24.py"}, "there is no test tests/stages/search/test_bm24.py"),
+    ({"test": "tests/stages/search/test_bm25.py::test_equals"}, "has no test_equals"),
     ({"run": "memlab run search/lexical=bm24"}, "there is no search/lexical=bm24"),
     ({"run": "memlab run +exp=bm25"}, "there is no exp=bm25"),
     ({"state": "missing"}, "the state is 'missing'"),

@@ -12,8 +12,8 @@ import hydra
 import polars as pl
 import pytest
 
-from memlab.config.compose import _compose_files
-from memlab.harness import staleness
+from memlab.experiment.config.compose import _compose_files
+from memlab.experiment.harness import staleness
 from memlab.report import build
 from memlab.run import main
 from tests.greedy import plug_in

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from experiments.encoders import small_models
-from memlab.config.compose import compose
+from memlab.experiment.config.compose import compose
 from memlab.run import main
 from tests.models.chatserver import ChatServer
 from tests.small import LIVES
@@ -70,7 +70,7 @@ def test_the_profile_for_gpus_composes_alone_and_under_an_experiment() -> None:
         arm = made.arms[0]
         assert (arm.embedder.path, arm.cross_encoder.path) == ("BAAI/bge-m3", "BAAI/bge-reranker-v2-m3")
         index = "faiss_index.HNSW" if "search/dense=hnsw" in words else "exact.Flat"
-        assert arm.search.dense.index._target_ == f"memlab.search.{index}"
+        assert arm.search.dense.index._target_ == f"memlab.stages.search.{index}"
         assert arm.rank.rerank.name == "cross_encoder"
         assert (arm.chat.model, arm.chat.url) == ("Qwen/Qwen2.5-7B-Instruct", "auto")
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from memlab.__main__ import main
-from memlab.report.__main__ import main as report
+from memlab.commands.report import main as report
+from memlab.commands.status import main as status
 from memlab.run import main as run
-from memlab.status import main as status
 from tests.small import words
 
 TITLE = "\x1b]0;pwned\x07"

@@ -14,7 +14,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from memlab.serving.environment import STEPS
+from memlab.models.serving.environment import STEPS
 from tests.foreign import pinned
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -103,7 +103,7 @@ def test_no_stage_package_imports_another(stage: str) -> None:
 
 def test_no_room_imports_a_system_and_no_system_another() -> None:
     assert {name for name, others in packages().items() if "systems" in others} == set()
-    systems = {module: module.split(".")[2] for module in modules() if module.startswith("memlab.systems.")}
+    systems = {module: module.split(".")[2] for module in modules() if module.startswith("memlab.stages.systems.")}
     assert len({*systems.values()}) == 5
     assert not [(module, other) for module in systems for other in imports(module) & systems.keys()
                 if systems[module] != systems[other]]
@@ -117,12 +117,12 @@ def test_whoever_asks_a_chat_model_hands_over_notes() -> None:
 
 
 def test_nothing_imports_a_command() -> None:
-    commands = {"memlab.run", "memlab.submit", "memlab.status", "memlab.serve", "memlab.ask", "memlab.doctor.__main__"}
+    commands = {"memlab.run", "memlab.commands.submit", "memlab.commands.status", "memlab.commands.serve", "memlab.commands.ask", "memlab.commands.doctor"}
     assert {(module, *imports(module) & commands) for module in modules() if imports(module) & commands} == set()
 
 
 def test_no_class_name_is_defined_twice() -> None:
-    """``memlab.stage.name_of`` tells classes apart by name alone."""
+    """``memlab.pipeline.stage.name_of`` tells classes apart by name alone."""
     places: dict[str, list[str]] = defaultdict(list)
     for module, file in modules().items():
         for node in ast.walk(tree(file)):
@@ -163,7 +163,7 @@ def test_pinned_versions_fit_the_requirements_and_extras_name_each_package() -> 
     assert extras["serve"][0].specifier.contains(STEPS["gpu"][0][1].partition("==")[2])
 
 
-WAYS_OUT = ("memlab.runtime.terminal", "memlab.runtime.console", "memlab.serving.inside.convert_gguf")
+WAYS_OUT = ("memlab.support.terminal", "memlab.support.console", "memlab.models.serving.inside.convert_gguf")
 """The helpers that clean what is printed, and a script that runs alone inside a server's container."""
 
 
@@ -174,7 +174,7 @@ def test_whatever_is_printed_is_cleaned() -> None:
         if module in WAYS_OUT:
             continue
         own = "print" in {alias.name for node in ast.walk(tree(file)) if isinstance(node, ast.ImportFrom)
-                          and node.module == "memlab.runtime.terminal" for alias in node.names}
+                          and node.module == "memlab.support.terminal" for alias in node.names}
         for node in ast.walk(tree(file)):
             if isinstance(node, ast.ImportFrom) and node.module in ("rich", "rich.console") and {
                     alias.name for alias in node.names} & {"print", "Console"}:
@@ -188,14 +188,14 @@ def test_whatever_is_printed_is_cleaned() -> None:
 
 
 FENCED_ELSEWHERE = {
-    "memlab.judge.official": "the benchmark's own script, word for word",
-    "memlab.systems.memorystack.stages": "with memlab.judge.llm",
-    "memlab.read.reader": "memlab.read.prompt encloses the history"}
+    "memlab.stages.judge.official": "the benchmark's own script, word for word",
+    "memlab.stages.systems.memorystack.stages": "with memlab.stages.judge.llm",
+    "memlab.stages.read.reader": "memlab.stages.read.prompt encloses the history"}
 
 
 def test_every_stage_that_asks_a_chat_model_fences_what_comes_from_data() -> None:
     asking = {module for module, file in modules().items() if package_of(module) in (*STAGES, "systems") for node in
               ast.walk(tree(file)) if isinstance(node, ast.Call) and ast.unparse(node.func) == "Prompt"}
-    fencing = {module for module in asking if "memlab.text.transcript" in imports(module)}
+    fencing = {module for module in asking if "memlab.pipeline.transcript" in imports(module)}
     assert asking - fencing - FENCED_ELSEWHERE.keys() == set()
     assert len(asking) >= 8

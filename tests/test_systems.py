@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 
 from memlab.data.benchmarks import Builder
-from memlab.harness.arm import refusal
-from memlab.pipeline import Pipeline
-from memlab.stage import EmptyStage
-from memlab.tables import GOLD, Tables
+from memlab.experiment.harness.arm import refusal
+from memlab.pipeline.pipeline import Pipeline
+from memlab.pipeline.stage import EmptyStage
+from memlab.pipeline.tables import GOLD, Tables
 from tests.examples import rest_at_night
 from tests.published import FITTED, ORACLES, PRESETS, PUBLISHED, SAMPLE, TAINTED, clear, preset
 from tests.small import lives
@@ -105,7 +105,7 @@ def test_every_part_of_a_system_can_change_a_ranking_or_a_context(name: str, tmp
 
 PARTS = ("anchor", "extract", "relate", "expand", "time", "boost", "rerank", "fuse", "rollup", "graph")
 # no question of the lives names a time, and none is worded as one about the present: shown in
-# tests/rank/test_boost.py and tests/rank/test_signals_relation.py
+# tests/stages/rank/test_boost.py and tests/stages/rank/test_signals_relation.py
 _CORRECTED = {"relate", "boost", "time"}
 ELSEWHERE: dict[str, set[str]] = {"rag_v1_corrected": _CORRECTED, "rag_v1_local_corrected": _CORRECTED}
 

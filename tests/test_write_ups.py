@@ -10,18 +10,18 @@ from typing import Any
 import polars as pl
 import pytest
 
-from memlab.harness.sweep import read
-from memlab.query.classify import PatternClassifier
-from memlab.rank.score import Score
-from memlab.rank.signals import Recency
-from memlab.rank.units import Rollup
+from memlab.experiment.harness.sweep import read
+from memlab.pipeline.tables import empty, frame
+from memlab.stages.query.classify import PatternClassifier
+from memlab.stages.rank.score import Score
+from memlab.stages.rank.signals import Recency
+from memlab.stages.rank.units import Rollup
+from memlab.stages.write.relations import confidence
 from memlab.store import Store
-from memlab.tables import empty, frame
-from memlab.write.relations import confidence
 from tests.published import PRESETS, preset
-from tests.query.worlds import asked, done, searched
-from tests.rank.rankings import hits, world
-from tests.write.relations.worlds import told
+from tests.stages.query.worlds import asked, done, searched
+from tests.stages.rank.rankings import hits, world
+from tests.stages.write.relations.worlds import told
 
 MEMORYSTACK = [name for name in PRESETS if name.startswith("memorystack")]
 RAG_V1 = [name for name in PRESETS if name.startswith("rag_v1")]

@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from memlab.rank.adaptive_k import ScoreCut
-from memlab.stage import stage
-from memlab.tables import DIGITS
+from memlab.pipeline.stage import stage
+from memlab.pipeline.tables import DIGITS
+from memlab.stages.rank.adaptive_k import ScoreCut
 
 Line = NDArray[np.float64]
 

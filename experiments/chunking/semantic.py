@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from memlab.errors import MemlabError
 from memlab.models.protocols import Embedder, Floats
-from memlab.stage import stage
+from memlab.pipeline.stage import stage
+from memlab.pipeline.tables import Tables, texts_frame
+from memlab.stages.write.chunk import RoleChunker, Size, Span, pieces, split, transcripts
 from memlab.store import Store
-from memlab.tables import Tables, texts_frame
-from memlab.write.chunk import RoleChunker, Size, Span, pieces, split, transcripts
+from memlab.support.errors import MemlabError
 
 Kind = Literal["header", "code", "sentence"]
 Count = Annotated[int, Field(ge=1)]

@@ -13,10 +13,10 @@ from pathlib import Path
 from encoder_training import merge
 from memlab.data.benchmarks import OfficialFolder
 from memlab.data.fetch import download
-from memlab.errors import MemlabError
-from memlab.runtime.help_text import Parser
-from memlab.runtime.terminal import print
-from memlab.text.display import sanitise
+from memlab.support.errors import MemlabError
+from memlab.support.help_text import Parser
+from memlab.support.terminal import print
+from memlab.support.text.display import sanitise
 
 FRIENDSQA = "https://raw.githubusercontent.com/emorynlp/FriendsQA/9ce6c98a6acf13c87d96b6811e4409b5de43bdfe/dat"
 FAIRYTALEQA = ("https://raw.githubusercontent.com/uci-soe/FairytaleQAData/a24ddc17364666b7c13a425b9970c87368b03417/"

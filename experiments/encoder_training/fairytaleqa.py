@@ -13,15 +13,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from memlab.chats.refusal import instead
 from memlab.data import readers
 from memlab.data.benchmarks import Builder, data_folder
+from memlab.data.chats.refusal import instead
 from memlab.data.dataset import GroupBy
 from memlab.data.subset import Subset, known_types
-from memlab.errors import MemlabError
-from memlab.runtime.foreign import whole_number
-from memlab.stage import LocalPath, stage
-from memlab.tables import Tables
+from memlab.pipeline.stage import LocalPath, stage
+from memlab.pipeline.tables import Tables
+from memlab.support.errors import MemlabError
+from memlab.support.foreign import whole_number
 
 CATEGORIES = ("action", "causal relationship", "character", "feeling", "outcome resolution", "prediction", "setting")
 """What a question asks for, by the files' own names."""

@@ -11,14 +11,14 @@ import re
 from pathlib import Path
 from typing import Any
 
-from memlab.chats.refusal import instead
 from memlab.data import readers
 from memlab.data.benchmarks import Builder, data_folder
+from memlab.data.chats.refusal import instead
 from memlab.data.dataset import GroupBy
 from memlab.data.subset import Subset, known_types
-from memlab.errors import MemlabError
-from memlab.stage import LocalPath, stage
-from memlab.tables import Tables
+from memlab.pipeline.stage import LocalPath, stage
+from memlab.pipeline.tables import Tables
+from memlab.support.errors import MemlabError
 
 CATEGORIES = ("what", "who", "where", "when", "why", "how")
 """The first word that each question was asked for; the files name it in the question's id."""

@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from memlab.errors import Faults, MemlabError
 from memlab.learn.cross_fit_rerank import FILE
 from memlab.learn.recipe import finished_record, sources_of, train_command
 from memlab.models.local.adapter import (
@@ -29,8 +28,9 @@ from memlab.models.local.adapter import (
     read_update,
     write_update,
 )
-from memlab.runtime.files import atomic_dir, write_json
-from memlab.stage import LocalPath, spec_digest, stage
+from memlab.pipeline.stage import LocalPath, spec_digest, stage
+from memlab.support.errors import Faults, MemlabError
+from memlab.support.files import atomic_dir, write_json
 
 
 @stage

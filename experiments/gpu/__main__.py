@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import Any
 
 from memlab import __version__
-from memlab.errors import MemlabError, did_you_mean
 from memlab.models.local.backend import resolve
-from memlab.runtime.files import disk_faults, make_folder, write_json
-from memlab.runtime.help_text import Parser
-from memlab.runtime.machine import package_version
-from memlab.runtime.paths import expand
-from memlab.runtime.terminal import own_words, print
-from memlab.serving.environment import driver_values
+from memlab.models.serving.environment import driver_values
+from memlab.support.errors import MemlabError, did_you_mean
+from memlab.support.files import disk_faults, make_folder, write_json
+from memlab.support.help_text import Parser
+from memlab.support.machine import package_version
+from memlab.support.paths import expand
+from memlab.support.terminal import own_words, print
 
 from . import agreement, random_models, speed
 from .rows import Row, row_of

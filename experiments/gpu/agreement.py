@@ -14,11 +14,11 @@ from memlab.models.local.cross_encoder import CrossEncoderScorer
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.models.local.late_interaction import choose_products
 from memlab.models.protocols import Floats, Ints
-from memlab.search import faiss_gpu
-from memlab.search.exact import Exact, ExactOnDevice, Neighbours
-from memlab.search.faiss_index import IVF
-from memlab.search.maxsim import best_matches
-from memlab.search.token_pools import PlacedTokens, place
+from memlab.stages.search import faiss_gpu
+from memlab.stages.search.exact import Exact, ExactOnDevice, Neighbours
+from memlab.stages.search.faiss_index import IVF
+from memlab.stages.search.maxsim import best_matches
+from memlab.stages.search.token_pools import PlacedTokens, place
 
 from . import random_models
 from .rows import Row, agreement_row
@@ -128,7 +128,7 @@ def rerank_order(folder: Path, device: str) -> Row:
 def late_index(device: str, lives: int) -> Row:
     """Compare the first ten of each question in the lanes of a late index, from texts to hits, on embedded data."""
     from memlab.data.synthetic.dataset import Synthetic
-    from memlab.harness.sweep import preset
+    from memlab.experiment.harness.sweep import preset
     from memlab.store import Store
 
     if _faiss() is None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from memlab.models.local.backend import disable_progress_bars
 from memlab.models.protocols import Ints
-from memlab.runtime.paths import bundled_encoder
+from memlab.support.paths import bundled_encoder
 
 SPREAD = 0.05
 """Standard deviation of the weights. With the usual .02 all texts get nearly the same vector and score."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from memlab.errors import MemlabError
+from memlab.support.errors import MemlabError
 
 State = Literal["ok", "off", "skipped"]
 Part = Literal["rates", "agreement", "speed"]

@@ -16,11 +16,11 @@ import numpy as np
 from experiments.gpu.agreement import recall
 from experiments.gpu.speed import random_token_vectors, seconds, unit
 from memlab.models.local.backend import resolve
-from memlab.search import faiss_gpu
-from memlab.search.exact import Exact, ExactOnDevice
-from memlab.search.faiss_index import IVF
-from memlab.search.maxsim import best_matches
-from memlab.search.token_pools import PlacedTokens, place
+from memlab.stages.search import faiss_gpu
+from memlab.stages.search.exact import Exact, ExactOnDevice
+from memlab.stages.search.faiss_index import IVF
+from memlab.stages.search.maxsim import best_matches
+from memlab.stages.search.token_pools import PlacedTokens, place
 
 WIDTH, BLOCK, DEPTH = 1024, 1 << 16, 100
 

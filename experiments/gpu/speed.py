@@ -16,16 +16,16 @@ from typing import Any, Literal
 
 import numpy as np
 
-from memlab.errors import MemlabError
 from memlab.models.flagembedding import flag_embedding
 from memlab.models.local.batching import tokenise
 from memlab.models.local.cross_encoder import CrossEncoderScorer
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.models.protocols import Floats, Ints
-from memlab.search.exact import ExactOnDevice
-from memlab.search.maxsim import best_matches
-from memlab.search.token_pools import place
+from memlab.stages.search.exact import ExactOnDevice
+from memlab.stages.search.maxsim import best_matches
+from memlab.stages.search.token_pools import place
 from memlab.store.token_vectors import TokenVectors, make_block
+from memlab.support.errors import MemlabError
 
 from . import random_models
 from .random_models import LARGE, TINY, Shape

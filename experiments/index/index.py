@@ -29,10 +29,10 @@ from memlab.data.locomo import LoCoMo
 from memlab.data.longmemeval import LongMemEval
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.models.protocols import Floats
-from memlab.search.exact import Exact, Neighbours, Searcher
-from memlab.search.faiss_index import HNSW, IVF, IVFPQ, SQ8, Approximate
+from memlab.pipeline.tables import Tables, texts_frame
+from memlab.stages.search.exact import Exact, Neighbours, Searcher
+from memlab.stages.search.faiss_index import HNSW, IVF, IVFPQ, SQ8, Approximate
 from memlab.store import Store
-from memlab.tables import Tables, texts_frame
 
 K, BATCH, GOAL = 10, 256, .99
 Ladder = Callable[[int], Approximate]

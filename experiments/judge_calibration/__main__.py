@@ -17,17 +17,17 @@ import polars as pl
 
 from judge_calibration.labels import Pair, Share, agreement, pair_with_labels, read_sheet, share, write_sheet
 from judge_calibration.synthetic_answers import RIGHT, WRONG, CalibrationSet, SyntheticAnswer, make_answers
-from memlab.judge import command
-from memlab.judge.accuracy import CALIBRATION_FILE, MIN_SPECIFICITY, bias, decimal, needs_warning, read_judges
-from memlab.judge.cases import cases
-from memlab.runtime.files import atomic_write
-from memlab.runtime.help_text import Parser
-from memlab.runtime.paths import path_argument
-from memlab.runtime.terminal import print
-from memlab.stage import Stage
+from memlab.commands import judge_files as command
+from memlab.pipeline.stage import Stage
+from memlab.pipeline.tables import Notes, Tables, add_texts, frame
+from memlab.stages.judge.accuracy import CALIBRATION_FILE, MIN_SPECIFICITY, bias, decimal, needs_warning, read_judges
+from memlab.stages.judge.cases import cases
 from memlab.store import Store
-from memlab.tables import Notes, Tables, add_texts, frame
-from memlab.text.display import plural, sanitise
+from memlab.support.files import atomic_write
+from memlab.support.help_text import Parser
+from memlab.support.paths import path_argument
+from memlab.support.terminal import print
+from memlab.support.text.display import plural, sanitise
 
 
 def as_tables(tables: Tables, answers: Sequence[SyntheticAnswer]) -> Tables:

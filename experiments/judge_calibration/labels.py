@@ -16,12 +16,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from memlab.errors import Faults, MemlabError
 from memlab.evaluate.statistics import LEVEL, Interval, wilson
-from memlab.judge.cases import Case
-from memlab.runtime.files import atomic_write
-from memlab.tables import text_hash
-from memlab.text.display import sanitise_lines
+from memlab.pipeline.tables import text_hash
+from memlab.stages.judge.cases import Case
+from memlab.support.errors import Faults, MemlabError
+from memlab.support.files import atomic_write
+from memlab.support.text.display import sanitise_lines
 
 Share = dict[str, float | int | None]
 """A share in a report: value, low, high (95 %), n; value, low and high are null if n is 0."""

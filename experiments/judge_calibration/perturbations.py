@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import polars as pl
 
-from memlab.tables import Tables, with_text
-from memlab.text.normalise import (
+from memlab.pipeline.tables import Tables, with_text
+from memlab.support.text.normalise import (
     COUNT_WORDS,
     NUMBER_WORDS,
     accepted_answers,
@@ -19,7 +19,7 @@ from memlab.text.normalise import (
     normalise_locomo,
     number_in_words,
 )
-from memlab.text.temporal.calendar import MONTHS, WEEKDAYS
+from memlab.support.text.temporal.calendar import MONTHS, WEEKDAYS
 
 _LONGEST = 15  # words; a longer answer may stay right when one detail changes
 _YEAR = range(1900, 2101)

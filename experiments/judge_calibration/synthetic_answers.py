@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from judge_calibration import perturbations
 from judge_calibration.perturbations import outdated_values
-from memlab.judge.llm import kind_of
-from memlab.tables import Tables, with_text
-from memlab.text.normalise import accepted_answers, answer_tokens, locomo_stems, normalise_locomo
-from memlab.text.temporal.calendar import MONTHS
+from memlab.pipeline.tables import Tables, with_text
+from memlab.stages.judge.llm import kind_of
+from memlab.support.text.normalise import accepted_answers, answer_tokens, locomo_stems, normalise_locomo
+from memlab.support.text.temporal.calendar import MONTHS
 
 WRONG = ("vague", "other", "outdated", "corrupted", "subset")
 """Kinds of wrong answers, from the plainly wrong to those that a lenient judge accepts."""

@@ -52,7 +52,7 @@ def memlab(documents: list[Floats], _: Path, precision: Precision, lists: bool) 
     """Build memlab's lists, or none for exact search."""
     from pruned import as_texts, exact_search, pruned_search
 
-    from memlab.search.token_lists import TokenLists
+    from memlab.stages.search.token_lists import TokenLists
     from memlab.store.token_vectors import make_block
 
     keys = np.random.default_rng(0).integers(0, 2**63, (len(documents), 2), np.uint64)

@@ -63,12 +63,12 @@ def print_time(what: str, work: Callable[[], object]) -> None:
 def pipeline_of_stored_tokens(pipeline: Pipeline, some: list[Session], folder: Path, noise: bool) -> Pipeline:
     """Return a pipeline whose late interaction takes the token vectors of all turns from a store that is filled
     first; with ``noise``, those of repeated turns from the first ones."""
-    from memlab.live.session_tables import write
-    from memlab.live.sessions import Entry
-    from memlab.runtime.clock import Clock
-    from memlab.search.hits import of_kinds
+    from memlab.memory.session_tables import write
+    from memlab.memory.sessions import Entry
+    from memlab.pipeline.tables import add_texts, distinct_texts
+    from memlab.stages.search.hits import of_kinds
     from memlab.store import Store
-    from memlab.tables import add_texts, distinct_texts
+    from memlab.support.clock import Clock
 
     store, late = Store(folder), pipeline.late
     matcher = late.matcher  # type: ignore[attr-defined]  # late interaction has one

@@ -27,20 +27,20 @@ import polars as pl
 import psutil
 
 from memlab.evaluate.retrieval import ndcg
-from memlab.harness.arm import load
-from memlab.harness.sweep import read
+from memlab.experiment.harness.arm import load
+from memlab.experiment.harness.sweep import read
 from memlab.models.protocols import Floats, Ints
-from memlab.runtime.files import write_json
-from memlab.runtime.progress import progress
-from memlab.search.hits import MemoryPool, topk
-from memlab.search.late_index import LateIndex
-from memlab.search.late_interaction import Queries
-from memlab.search.maxsim import DocumentFrequencies, best_matches
-from memlab.search.token_lists import TokenLists
-from memlab.search.token_pools import Places, TokenPool, session_numbers
+from memlab.pipeline.tables import Tables, distinct_texts, frame
+from memlab.stages.search.hits import MemoryPool, topk
+from memlab.stages.search.late_index import LateIndex
+from memlab.stages.search.late_interaction import Queries
+from memlab.stages.search.maxsim import DocumentFrequencies, best_matches
+from memlab.stages.search.token_lists import TokenLists
+from memlab.stages.search.token_pools import Places, TokenPool, session_numbers
 from memlab.store import Store, segment, store_at
 from memlab.store.token_vectors import BITS, Precision, TokenBlock, TokenVectors, merge, quantise
-from memlab.tables import Tables, distinct_texts, frame
+from memlab.support.files import write_json
+from memlab.support.progress import progress
 
 NOISE = 0.4
 """Length of the noise on a vector of length 1."""

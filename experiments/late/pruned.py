@@ -18,17 +18,17 @@ from pathlib import Path
 
 import numpy as np
 
-from memlab.harness.arm import load
-from memlab.harness.sweep import read
+from memlab.experiment.harness.arm import load
+from memlab.experiment.harness.sweep import read
 from memlab.models.protocols import Floats, Ints
-from memlab.search.hits import topk
-from memlab.search.late_index import LateIndex
-from memlab.search.late_interaction import idf_weights
-from memlab.search.maxsim import best_matches, weighted_sums
-from memlab.search.token_lists import TokenLists, TokenPostings
+from memlab.pipeline.tables import distinct_texts
+from memlab.stages.search.hits import topk
+from memlab.stages.search.late_index import LateIndex
+from memlab.stages.search.late_interaction import idf_weights
+from memlab.stages.search.maxsim import best_matches, weighted_sums
+from memlab.stages.search.token_lists import TokenLists, TokenPostings
 from memlab.store import store_at
 from memlab.store.token_vectors import BITS, Precision, TokenBlock, TokenVectors, merge, quantise
-from memlab.tables import distinct_texts
 
 Query = tuple[Ints, Floats]
 """Token ids (t,) and vectors (t, dim) of a question."""

@@ -12,10 +12,10 @@ import tempfile
 import time
 from typing import Any
 
-from memlab import pipeline
-from memlab.harness.arm import load
-from memlab.harness.sweep import read
+from memlab.experiment.harness.arm import load
+from memlab.experiment.harness.sweep import read
 from memlab.learn.ranker import stage
+from memlab.pipeline import pipeline
 from memlab.store import store_at
 
 Seconds = tuple[float, float]

@@ -24,7 +24,7 @@ from memlab.learn.ranker.__main__ import first_stage, split
 from memlab.learn.ranker.cross_fit import Fits, Learnable, apply_fits, fit_both, places, together, without
 from memlab.learn.ranker.sessions import rescore
 from memlab.learn.ranker.stage import LearnedScore, in_haystacks
-from memlab.tables import Tables
+from memlab.pipeline.tables import Tables
 
 FOLDS = 5
 """Parts of the tested data set; each is scored by a joint fit that has not seen it."""

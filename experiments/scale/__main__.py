@@ -15,16 +15,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from memlab.errors import MemlabError
 from memlab.evaluate.compare import Comparison
+from memlab.pipeline.slots import SLOTS
 from memlab.report.markdown import escape, join, table
-from memlab.runtime.files import atomic_write
-from memlab.runtime.foreign import read_json
-from memlab.runtime.help_text import Parser
-from memlab.runtime.paths import path_argument
-from memlab.runtime.terminal import print
-from memlab.slots import SLOTS
-from memlab.text.display import format_count, format_interval, format_number
+from memlab.support.errors import MemlabError
+from memlab.support.files import atomic_write
+from memlab.support.foreign import read_json
+from memlab.support.help_text import Parser
+from memlab.support.paths import path_argument
+from memlab.support.terminal import print
+from memlab.support.text.display import format_count, format_interval, format_number
 
 METRICS = {"session any@1": "session/recall_any@1", "session all@5": "session/recall_all@5",
            "session all@10": "session/recall_all@10", "turn nDCG@10": "turn/ndcg@10"}

@@ -22,10 +22,10 @@ import polars as pl
 
 from memlab.data.longmemeval import LongMemEval
 from memlab.data.numbering import draw
-from memlab.harness.sweep import preset
-from memlab.search.maxsim import best_matches
+from memlab.experiment.harness.sweep import preset
+from memlab.pipeline.tables import distinct_texts
+from memlab.stages.search.maxsim import best_matches
 from memlab.store import Store
-from memlab.tables import distinct_texts
 
 SAMPLE, QUESTIONS, CANDIDATES = 1000, 5, 1000
 

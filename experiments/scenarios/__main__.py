@@ -13,19 +13,19 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from memlab.errors import MemlabError
-from memlab.harness.results import ArmRun, finished_arms
+from memlab.experiment.harness.results import ArmRun, finished_arms
 from memlab.report.markdown import code, escape, table
-from memlab.runtime.files import atomic_write
-from memlab.runtime.help_text import Parser
-from memlab.runtime.paths import path_argument
-from memlab.runtime.terminal import print
-from memlab.text.display import EMPTY, format_number, one_line
+from memlab.support.errors import MemlabError
+from memlab.support.files import atomic_write
+from memlab.support.help_text import Parser
+from memlab.support.paths import path_argument
+from memlab.support.terminal import print
+from memlab.support.text.display import EMPTY, format_number, one_line
 from scenarios.cases import CATEGORIES, KNOWN, Outcome, Scenario, outcomes, piece_places
 from scenarios.snippets import Snippet, snippet
 
 if TYPE_CHECKING:
-    from memlab.runtime.console import Console
+    from memlab.support.console import Console
 
 Expected = tuple[str, str]
 """(category, label of the expectation)"""
@@ -181,7 +181,7 @@ def print_scenarios(arms: Sequence[System], console: Console | None = None) -> N
     from rich.table import Table
     from rich.text import Text
 
-    from memlab.runtime.console import Console
+    from memlab.support.console import Console
 
     console = console or Console()
     console.print(Text("expectations met, over the cases of each scenario; reported, not required", "dim"))

@@ -15,9 +15,9 @@ from typing import Literal
 
 import polars as pl
 
-from memlab.errors import MemlabError
-from memlab.harness.run_tables import MAX_CHARACTERS
-from memlab.runtime.foreign import read_yaml
+from memlab.experiment.harness.run_tables import MAX_CHARACTERS
+from memlab.support.errors import MemlabError
+from memlab.support.foreign import read_yaml
 from scenarios.snippets import snippet
 
 FOLDER = Path(__file__).parent

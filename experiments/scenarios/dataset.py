@@ -21,9 +21,9 @@ from memlab.data.readers import sha256
 from memlab.data.subset import Subset, known_types
 from memlab.data.synthetic import lexicon
 from memlab.data.synthetic.dataset import Knobs, Life, chats
-from memlab.runtime.foreign import read_yaml
-from memlab.stage import stage
-from memlab.tables import Tables
+from memlab.pipeline.stage import stage
+from memlab.pipeline.tables import Tables
+from memlab.support.foreign import read_yaml
 from scenarios.cases import CASES, CATEGORIES, EXAMPLES, FOLDER, Piece, Scenario
 
 T = TypeVar("T")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from memlab.text.display import one_line
-from memlab.text.tokenize import LUCENE_STOP_WORDS
+from memlab.support.text.display import one_line
+from memlab.support.text.tokenize import LUCENE_STOP_WORDS
 
 CHARACTERS = 160
 """Characters of a snippet."""

@@ -13,10 +13,10 @@ import polars as pl
 
 from memlab.evaluate.curves import CONSTANT, RULE, constant_rankings
 from memlab.evaluate.evidence import ANSWER_WORDS, answer_words, wanted_words
-from memlab.pipeline import apply
-from memlab.stage import Stage
+from memlab.pipeline.pipeline import apply
+from memlab.pipeline.stage import Stage
+from memlab.pipeline.tables import SCHEMAS, Tables, with_text
 from memlab.store import Store
-from memlab.tables import SCHEMAS, Tables, with_text
 
 LARGEST_PRUNED_K = 200
 """The largest K of a pruned constant K, so that its curve reaches the tokens of the largest constant K shown whole."""

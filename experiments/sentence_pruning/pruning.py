@@ -18,15 +18,15 @@ import polars as pl
 from pydantic import Field
 
 from memlab.models.protocols import Embedder
-from memlab.read.pack import PACK_READS, SelectedPack, make_context, selected_texts
-from memlab.read.prompt import HEADER
-from memlab.stage import Stage, stage
+from memlab.pipeline.stage import Stage, stage
+from memlab.pipeline.tables import DIGITS, SESSION, Tables, add_texts, with_text
+from memlab.pipeline.token_counter import count_tokens
+from memlab.pipeline.transcript import TURN_SEPARATOR
+from memlab.stages.read.pack import PACK_READS, SelectedPack, make_context, selected_texts
+from memlab.stages.read.prompt import HEADER
 from memlab.store import Store
 from memlab.store.store import encode
-from memlab.tables import DIGITS, SESSION, Tables, add_texts, with_text
-from memlab.text.token_counter import count_tokens
-from memlab.text.tokenize import LUCENE_STOP_WORDS, words
-from memlab.text.transcript import TURN_SEPARATOR
+from memlab.support.text.tokenize import LUCENE_STOP_WORDS, words
 from sentence_pruning.curve import shown_curve
 
 _SENTENCE_END = re.compile(r"((?<=[.!?])\s+|\n+)")

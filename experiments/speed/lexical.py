@@ -20,11 +20,11 @@ import polars as pl
 import Stemmer
 
 from memlab.data.longmemeval import LongMemEval
-from memlab.query.original import Original
-from memlab.search.bm25 import BM25
+from memlab.pipeline.tables import Tables, with_text
+from memlab.stages.query.original import Original
+from memlab.stages.search.bm25 import BM25
+from memlab.stages.write.chunk import SessionChunker
 from memlab.store import Store
-from memlab.tables import Tables, with_text
-from memlab.write.chunk import SessionChunker
 
 
 def tables(file: Path) -> Tables:

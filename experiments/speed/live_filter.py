@@ -23,14 +23,14 @@ from typing import Any
 import numpy as np
 from live_memory import Drawn, vocabulary
 
-from memlab.memory import Memory, Session
+from memlab.memory.memory import Memory, Session
 from memlab.models.protocols import Floats, Ints, Role
-from memlab.pipeline import Pipeline
-from memlab.search.dense import Dense
-from memlab.search.faiss_index import HNSW
-from memlab.search.late_index import LateIndex
-from memlab.search.late_interaction import WeightedLate
-from memlab.stage import EmptyStage
+from memlab.pipeline.pipeline import Pipeline
+from memlab.pipeline.stage import EmptyStage
+from memlab.stages.search.dense import Dense
+from memlab.stages.search.faiss_index import HNSW
+from memlab.stages.search.late_index import LateIndex
+from memlab.stages.search.late_interaction import WeightedLate
 
 USERS = 20
 NO_HITS = EmptyStage(writes=("hits",))

@@ -29,11 +29,11 @@ import numpy as np
 import psutil
 
 from memlab.data.synthetic.dataset import Synthetic
-from memlab.memory import Memory, Session
+from memlab.memory.memory import Memory, Session
 from memlab.models.protocols import Floats, Ints, Role
-from memlab.pipeline import Pipeline
-from memlab.search.dense import Dense
-from memlab.stage import EmptyStage
+from memlab.pipeline.pipeline import Pipeline
+from memlab.pipeline.stage import EmptyStage
+from memlab.stages.search.dense import Dense
 
 
 @dataclass(frozen=True)

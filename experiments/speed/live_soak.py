@@ -38,13 +38,13 @@ from typing import Any
 import numpy as np
 import psutil
 
-from memlab.memory import Memory, Session
+from memlab.memory.memory import Memory, Session
 from memlab.models.protocols import Floats, Ints, Role
-from memlab.pipeline import Pipeline
-from memlab.search.bm25 import BM25
-from memlab.search.dense import Dense
-from memlab.search.late_interaction import WeightedLate
-from memlab.write.prune import Age
+from memlab.pipeline.pipeline import Pipeline
+from memlab.stages.search.bm25 import BM25
+from memlab.stages.search.dense import Dense
+from memlab.stages.search.late_interaction import WeightedLate
+from memlab.stages.write.prune import Age
 
 NOW, OLD, NEW = "2030-01-01", "2020-01-01", "2029-12-01"
 """The day of questions, and the days of sessions that pruning forgets and of those that it keeps."""

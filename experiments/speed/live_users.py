@@ -27,7 +27,7 @@ import numpy as np
 import psutil
 from live_memory import PIPELINES, vocabulary
 
-from memlab.memory import Memory, Session
+from memlab.memory.memory import Memory, Session
 
 ROUNDS = 3
 """Later questions of each user."""

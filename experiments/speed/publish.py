@@ -19,7 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from memlab.track.wandb import WandbTrack
+from memlab.experiment.track.wandb import WandbTrack
 
 
 def main() -> int:

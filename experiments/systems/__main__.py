@@ -6,14 +6,14 @@ import sys
 from collections.abc import Sequence
 from typing import cast
 
-from memlab.errors import MemlabError
 from memlab.evaluate.compare import Comparison
 from memlab.report.markdown import plain
-from memlab.runtime.foreign import read_json
-from memlab.runtime.help_text import Parser
-from memlab.runtime.paths import path_argument
-from memlab.runtime.shell import word
-from memlab.runtime.terminal import print
+from memlab.support.errors import MemlabError
+from memlab.support.foreign import read_json
+from memlab.support.help_text import Parser
+from memlab.support.paths import path_argument
+from memlab.support.shell import word
+from memlab.support.terminal import print
 from systems.published import tables_of
 
 

@@ -13,12 +13,12 @@ import sys
 from dataclasses import dataclass
 
 from memlab.evaluate.summary import averages, per_question
-from memlab.harness.arm import load
-from memlab.harness.sweep import read
-from memlab.pipeline import Pipeline
-from memlab.stage import Stage
+from memlab.experiment.harness.arm import load
+from memlab.experiment.harness.sweep import read
+from memlab.pipeline.pipeline import Pipeline
+from memlab.pipeline.stage import Stage
+from memlab.pipeline.tables import Tables
 from memlab.store import Store, store_at
-from memlab.tables import Tables
 
 BASE = ("system=best", "rank/select=budget", "rank.select.twin=false", "track=none")
 WRITE_SIDES = {

@@ -13,7 +13,7 @@ from pathlib import Path
 from memlab.evaluate.contrast import Contrast, measure
 from memlab.evaluate.statistics import holm
 from memlab.evaluate.verbalise import agreement
-from memlab.harness.results import finished_arms
+from memlab.experiment.harness.results import finished_arms
 
 
 def main(folder: Path, best: str, metric: str) -> None:

@@ -21,9 +21,9 @@ from memlab import preset
 from memlab.data.locomo import LoCoMo
 from memlab.data.synthetic.dataset import Synthetic
 from memlab.evaluate.costs import STAGES
-from memlab.slots import LAST_WRITTEN
+from memlab.pipeline.slots import LAST_WRITTEN
+from memlab.pipeline.tables import GOLD, PLACED, Tables
 from memlab.store import Store
-from memlab.tables import GOLD, PLACED, Tables
 
 
 class OneQuestion(Store):

@@ -16,8 +16,8 @@ from memlab.report import units
 from memlab.report.costs import complete, dollars, milliseconds
 from memlab.report.markdown import plain
 from memlab.report.sections import PlainTable
-from memlab.runtime.foreign import load_yaml
-from memlab.text.display import EMPTY, format_count, is_number
+from memlab.support.foreign import load_yaml
+from memlab.support.text.display import EMPTY, format_count, is_number
 
 FILE = Path(__file__).with_name("published.yaml")
 PAGE = Path(__file__).parents[2] / "docs/systems.md"

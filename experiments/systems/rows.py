@@ -18,10 +18,10 @@ from typing import Any, get_type_hints
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
-from memlab.config.compose import read_foreign
-from memlab.config.instantiate import options
-from memlab.config.overrides import groups
-from memlab.memory import Memory
+from memlab.experiment.config.compose import read_foreign
+from memlab.experiment.config.instantiate import options
+from memlab.experiment.config.overrides import groups
+from memlab.memory.memory import Memory
 from memlab.report.markdown import escape
 
 ROOT = Path(__file__).parents[2]

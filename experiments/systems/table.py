@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from memlab.harness.results import finished_arms
+from memlab.experiment.harness.results import finished_arms
 
 COLUMNS = {
     "any@1": "session/recall_any@1", "any@10": "session/recall_any@10", "session all@5": "session/recall_all@5",

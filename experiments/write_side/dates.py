@@ -2,7 +2,7 @@
 
     python experiments/write_side/dates.py            # seconds; pip install dateparser for the comparison
 
-``tests/text/temporal/dates_200.tsv`` holds in each row a sentence, the day on which it is said, the
+``tests/support/text/temporal/dates_200.tsv`` holds in each row a sentence, the day on which it is said, the
 expression and its ISO form ("" where nothing may be resolved). Three measures, by part (the rules were tuned on the
 first 120, never on the other 80):
 
@@ -23,8 +23,8 @@ from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from pathlib import Path
 
-from memlab.text.temporal.calendar import months
-from memlab.text.temporal.resolve import find_expressions
+from memlab.support.text.temporal.calendar import months
+from memlab.support.text.temporal.resolve import find_expressions
 
 LIST = Path(__file__).parents[2] / "tests" / "text" / "temporal" / "dates_200.tsv"
 Row = dict[str, str]

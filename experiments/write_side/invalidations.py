@@ -21,11 +21,11 @@ import polars as pl
 from memlab.data.locomo import LoCoMo
 from memlab.data.longmemeval import LongMemEval
 from memlab.data.synthetic.dataset import Synthetic
+from memlab.pipeline.tables import Tables
+from memlab.stages.systems.memorystack.relations import MemoryStack
+from memlab.stages.write.chunk import TurnChunker
+from memlab.stages.write.relations import Versions
 from memlab.store import Store
-from memlab.systems.memorystack.relations import MemoryStack
-from memlab.tables import Tables
-from memlab.write.chunk import TurnChunker
-from memlab.write.relations import Versions
 
 PLACE = ["corpus", "session", "turn"]
 BY = ["corpus", "session_by", "turn_by"]

@@ -13,14 +13,14 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from memlab.chats.refusal import instead
 from memlab.data import readers
 from memlab.data.benchmarks import Builder, data_folder
+from memlab.data.chats.refusal import instead
 from memlab.data.dataset import GroupBy
 from memlab.data.subset import Subset, known_types
-from memlab.errors import MemlabError
-from memlab.stage import LocalPath, stage
-from memlab.tables import Tables
+from memlab.pipeline.stage import LocalPath, stage
+from memlab.pipeline.tables import Tables
+from memlab.support.errors import MemlabError
 
 Size = Literal["100K", "500K", "1M", "10M"]
 SIZES: tuple[Size, ...] = get_args(Size)

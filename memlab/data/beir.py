@@ -11,16 +11,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from memlab.chats.refusal import instead
 from memlab.data import readers
 from memlab.data.benchmarks import Builder
+from memlab.data.chats.refusal import instead
 from memlab.data.dataset import GroupBy
 from memlab.data.subset import Subset
-from memlab.errors import MemlabError
-from memlab.runtime.foreign import load_json
-from memlab.stage import LocalPath, stage
-from memlab.tables import Notes, Tables
-from memlab.text.display import replace_surrogates
+from memlab.pipeline.stage import LocalPath, stage
+from memlab.pipeline.tables import Notes, Tables
+from memlab.support.errors import MemlabError
+from memlab.support.foreign import load_json
+from memlab.support.text.display import replace_surrogates
 
 
 @stage

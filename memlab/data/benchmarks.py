@@ -15,11 +15,11 @@ from typing import Any
 
 import polars as pl
 
-from memlab.chats.refusal import instead
-from memlab.errors import MemlabError, did_you_mean
-from memlab.runtime.clock import Clock
-from memlab.runtime.paths import home
-from memlab.tables import SCHEMAS, Tables, frame, text_hash
+from memlab.data.chats.refusal import instead
+from memlab.pipeline.tables import SCHEMAS, Tables, frame, text_hash
+from memlab.support.clock import Clock
+from memlab.support.errors import MemlabError, did_you_mean
+from memlab.support.paths import home
 
 ROWS = 1 << 16
 """Rows of a table that are kept as Python objects, at some four times the memory of a frame."""

@@ -13,14 +13,14 @@ JSON), by which ``query/where`` filters. A live memory keeps them, ``named`` wit
 
 questions.jsonl needs question, corpus and text alone. ``evidence`` names what answers the question: sessions, and
 turns counted from 0 where they are known. Without ``asked_on`` the day of the corpus's last session is taken. Without
-this file there is nothing to measure, but memlab.ask searches the sessions. ``where`` ({"user": "ann"}) is a
+this file there is nothing to measure, but memlab.commands.ask searches the sessions. ``where`` ({"user": "ann"}) is a
 question's own filter, for ``query/where=own``::
 
     {"question": "q1", "corpus": "ann", "text": "Which pet do I have?", "asked_on": "2023-06-01T18:30",
      "answer": "a cat", "category": "pets", "evidence": [{"session": "s1", "turn": 0}], "abstain": false}
 
 ``said_on`` and ``asked_on`` are dates or times. Either all times have a UTC offset, as "2023-06-01T18:30+02:00", and
-their days are those of the zone ``timezone``, or none has one. Dates go with both (``memlab.runtime.clock``).
+their days are those of the zone ``timezone``, or none has one. Dates go with both (``memlab.support.clock``).
 
 (Each object must be on one line; the lines are broken here to be readable.)
 """
@@ -30,15 +30,15 @@ from __future__ import annotations
 from datetime import date, datetime
 from typing import Any, ClassVar
 
-from memlab.chats.refusal import instead
 from memlab.data import readers
 from memlab.data.benchmarks import Builder
+from memlab.data.chats.refusal import instead
 from memlab.data.dataset import GroupBy
 from memlab.data.jsonl import QUESTIONS, SESSIONS, FolderDataset, add_question, read
-from memlab.errors import Faults, MemlabError
-from memlab.runtime.clock import Clock, order
-from memlab.stage import stage
-from memlab.tables import Tables
+from memlab.pipeline.stage import stage
+from memlab.pipeline.tables import Tables
+from memlab.support.clock import Clock, order
+from memlab.support.errors import Faults, MemlabError
 
 
 @stage

@@ -13,7 +13,7 @@ import polars as pl
 import scipy  # its parts are loaded when they are used
 from numpy.typing import NDArray
 
-from memlab.tables import SESSION, Tables, text_hash
+from memlab.pipeline.tables import SESSION, Tables, text_hash
 
 
 @runtime_checkable

@@ -14,8 +14,8 @@ import httpx
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from memlab.data import benchmarks, readers
-from memlab.errors import MemlabError
-from memlab.runtime.files import atomic_write, disk_faults, make_folder
+from memlab.support.errors import MemlabError
+from memlab.support.files import atomic_write, disk_faults, make_folder
 
 BASE = "MEMLAB_DATA_BASE"
 """Environment variable with the address of a mirror."""

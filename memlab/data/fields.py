@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from memlab.errors import MemlabError, did_you_mean
-from memlab.text.display import replace_surrogates
+from memlab.support.errors import MemlabError, did_you_mean
+from memlab.support.text.display import replace_surrogates
 
 FIELDS = ("user", "agent", "room", "source", "kind")
 """Free names that a session may have."""

@@ -9,20 +9,20 @@ from typing import Literal
 
 import polars as pl
 
-from memlab.chats.refusal import export_at
 from memlab.data import benchmarks, jsonl, readers
 from memlab.data.beam import SIZES, Beam
+from memlab.data.chats.refusal import export_at
 from memlab.data.custom import Custom
 from memlab.data.dataset import Dataset
 from memlab.data.documents.dataset import Documents
 from memlab.data.locomo import LoCoMo
 from memlab.data.longmemeval import LongMemEval
 from memlab.data.realtalk import RealTalk
-from memlab.errors import Faults, MemlabError
-from memlab.runtime.foreign import whole_number
-from memlab.runtime.paths import nearest
-from memlab.tables import SESSION, Tables, with_text
-from memlab.text.display import plural, sanitise
+from memlab.pipeline.tables import SESSION, Tables, with_text
+from memlab.support.errors import Faults, MemlabError
+from memlab.support.foreign import whole_number
+from memlab.support.paths import nearest
+from memlab.support.text.display import plural, sanitise
 
 IMPORT = "memlab import"
 

@@ -13,15 +13,15 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError, field_validator
 
-from memlab.chats.refusal import instead
 from memlab.data.benchmarks import Builder
+from memlab.data.chats.refusal import instead
 from memlab.data.fields import read_metadata
 from memlab.data.subset import Subset
-from memlab.errors import MemlabError, did_you_mean
-from memlab.runtime.clock import Clock, read_moment, time_zone
-from memlab.runtime.foreign import MOST_BYTES, read_bytes
-from memlab.runtime.paths import path_refusal
-from memlab.stage import LocalPath, stage
+from memlab.pipeline.stage import LocalPath, stage
+from memlab.support.clock import Clock, read_moment, time_zone
+from memlab.support.errors import MemlabError, did_you_mean
+from memlab.support.foreign import MOST_BYTES, read_bytes
+from memlab.support.paths import path_refusal
 
 SESSIONS, QUESTIONS = "sessions.jsonl", "questions.jsonl"
 

@@ -15,9 +15,9 @@ from memlab.data import benchmarks, readers
 from memlab.data.benchmarks import Builder
 from memlab.data.dataset import GroupBy
 from memlab.data.subset import Subset, known_types
-from memlab.errors import MemlabError
-from memlab.stage import LocalPath, stage
-from memlab.tables import Tables
+from memlab.pipeline.stage import LocalPath, stage
+from memlab.pipeline.tables import Tables
+from memlab.support.errors import MemlabError
 
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
 """The official numbers; much public code maps them wrongly."""

@@ -13,7 +13,7 @@ import hashlib
 
 import polars as pl
 
-from memlab.tables import Tables, text_hash
+from memlab.pipeline.tables import Tables, text_hash
 
 SEED = 0
 """Seed of the permutation of question numbers."""

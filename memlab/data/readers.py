@@ -17,9 +17,9 @@ from typing import IO, Any, TextIO
 
 import ijson
 
-from memlab.chats.refusal import export_at, instead
-from memlab.errors import MemlabError
-from memlab.runtime.files import open_plain
+from memlab.data.chats.refusal import export_at, instead
+from memlab.support.errors import MemlabError
+from memlab.support.files import open_plain
 
 FORMATS = {
     "LoCoMo": ("locomo", {"sample_id", "conversation", "qa"}),
@@ -137,7 +137,7 @@ def need(holder: object, key: str, kinds: type | tuple[type, ...], where: str) -
     >>> need({"text": 3}, "text", str, "f.json, record 0")
     Traceback (most recent call last):
     ...
-    memlab.errors.MemlabError: f.json, record 0, field text: expected text, got a whole number
+    memlab.support.errors.MemlabError: f.json, record 0, field text: expected text, got a whole number
     """
     expected = kinds if isinstance(kinds, tuple) else (kinds,)
     if type(holder) is not dict:

@@ -12,14 +12,14 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from memlab.chats.refusal import instead
 from memlab.data import readers
 from memlab.data.benchmarks import Builder, data_folder
+from memlab.data.chats.refusal import instead
 from memlab.data.dataset import GroupBy
 from memlab.data.subset import Subset, known_types
-from memlab.errors import MemlabError, natural_order
-from memlab.stage import LocalPath, stage
-from memlab.tables import Tables
+from memlab.pipeline.stage import LocalPath, stage
+from memlab.pipeline.tables import Tables
+from memlab.support.errors import MemlabError, natural_order
 
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "commonsense"}
 

@@ -19,9 +19,9 @@ from pydantic import Field, model_validator
 
 from memlab.data.dataset import components, session_texts
 from memlab.data.numbering import corpus_digests, draw
-from memlab.errors import MemlabError, did_you_mean
-from memlab.stage import Names, stage
-from memlab.tables import SESSION, Notes, Tables
+from memlab.pipeline.stage import Names, stage
+from memlab.pipeline.tables import SESSION, Notes, Tables
+from memlab.support.errors import MemlabError, did_you_mean
 
 
 @stage

@@ -14,9 +14,9 @@ from pydantic import Field
 
 from memlab.data.numbering import question_digests
 from memlab.evaluate.evidence import VIEWS, evidence_steps, last_steps
-from memlab.stage import Stage, stage
+from memlab.pipeline.stage import Stage, stage
+from memlab.pipeline.tables import Notes, Tables, frame
 from memlab.store import Store
-from memlab.tables import Notes, Tables, frame
 
 NOISE, JUDGE = "reader noise", "judge"
 CROWDED, MISREAD, BEYOND = "crowded out", "misread", "beyond the reader, or mislabelled"

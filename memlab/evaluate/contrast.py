@@ -12,7 +12,6 @@ from typing import Literal, NotRequired, TypedDict, cast
 import numpy as np
 import polars as pl
 
-from memlab.errors import MemlabError, did_you_mean
 from memlab.evaluate.statistics import (
     GroupedMean,
     Values,
@@ -23,6 +22,7 @@ from memlab.evaluate.statistics import (
     t_power,
 )
 from memlab.evaluate.summary import COSTS, view
+from memlab.support.errors import MemlabError, did_you_mean
 
 OUTPUTS = ("ranking", "selection", "context", "answers")
 

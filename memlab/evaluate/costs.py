@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memlab.errors import MemlabError
-from memlab.runtime.foreign import load_yaml
-from memlab.runtime.paths import home, shipped_path
-from memlab.slots import AFTER_ANSWERS, SLOTS
-from memlab.text.display import is_number
+from memlab.pipeline.slots import AFTER_ANSWERS, SLOTS
+from memlab.support.errors import MemlabError
+from memlab.support.foreign import load_yaml
+from memlab.support.paths import home, shipped_path
+from memlab.support.text.display import is_number
 
 PRICES = "prices.yaml"
 """File of ``conf``, and of ``$MEMLAB_HOME`` for prices of one's own."""

@@ -13,12 +13,12 @@ from typing import TypedDict
 import numpy as np
 import polars as pl
 
-from memlab.errors import MemlabError
 from memlab.evaluate.contrast import Contrast
 from memlab.evaluate.evidence import Pieces, within
 from memlab.evaluate.retrieval import Level, at_level, grain, holders, matrix, scored_evidence, unit_ranks
 from memlab.evaluate.statistics import Values, mean
-from memlab.tables import Tables
+from memlab.pipeline.tables import Tables
+from memlab.support.errors import MemlabError
 
 LARGEST_K = 50
 

@@ -23,8 +23,8 @@ from memlab.evaluate.retrieval import (
     with_corpus,
 )
 from memlab.evaluate.statistics import Values
-from memlab.tables import SESSION, Tables, with_text
-from memlab.text.transcript import TURN_SEPARATOR, render_turns
+from memlab.pipeline.tables import SESSION, Tables, with_text
+from memlab.pipeline.transcript import TURN_SEPARATOR, render_turns
 
 
 def within(ranks: Ranks, k: float, prefix: str) -> dict[str, Values]:

@@ -19,7 +19,7 @@ import polars as pl
 
 from memlab.evaluate.contrast import KEPT_RANKS
 from memlab.evaluate.retrieval import grain, holders, scored_evidence
-from memlab.tables import SCHEMAS, SESSION, Tables, with_text
+from memlab.pipeline.tables import SCHEMAS, SESSION, Tables, with_text
 
 NOTHING = "(nothing)"
 """The document of a judged topic without a ranking, for which tools count 0 as memlab does."""
@@ -41,7 +41,7 @@ def unit_names(units: pl.DataFrame, ids: pl.DataFrame) -> pl.DataFrame:
     """Return (unit, document): the benchmark's names of sessions and turns, and session:first-last for passages.
 
     A name that occurs twice in a corpus (a session in two places of a haystack) gets the suffix ``#1``, ``#2``, ... by
-    the order of its places, which ``memlab.score`` reads.
+    the order of its places, which ``memlab.evaluate.score`` reads.
     """
     first, last = pl.col("turns").list.min(), pl.col("turns").list.max()
     sessions = ids.filter(pl.col("kind") == "session").select(*SESSION, pl.col("name").alias("session_name"))

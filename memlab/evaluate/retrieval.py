@@ -25,7 +25,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from memlab.evaluate.statistics import Values
-from memlab.tables import SESSION, Tables
+from memlab.pipeline.tables import SESSION, Tables
 
 Ranks = NDArray[np.float64]
 """Shape (questions, evidence): rank from 1, inf = not retrieved, NaN = no such evidence (padding)."""

@@ -18,8 +18,8 @@ from memlab.data.dataset import GroupBy, groups
 from memlab.evaluate.evidence import BUDGET, BUDGETS, answer_metrics, judge_columns, selection, within_tokens
 from memlab.evaluate.retrieval import official_metrics, retrieval
 from memlab.evaluate.statistics import Interval, bca, grouped_mean, mean, wilson
-from memlab.tables import Tables, frame_digest, with_text
-from memlab.text.display import is_number
+from memlab.pipeline.tables import Tables, frame_digest, with_text
+from memlab.support.text.display import is_number
 
 
 def complete_bins(bins: Iterable[object]) -> list[Mapping[str, Any]]:

@@ -7,7 +7,7 @@ import polars as pl
 from memlab.evaluate.contrast import ContrastResult
 from memlab.evaluate.curves import BY_CLASS, CONSTANT
 from memlab.evaluate.summary import COSTS
-from memlab.text.display import plural
+from memlab.support.text.display import plural
 
 
 def sentence(row: ContrastResult) -> str:

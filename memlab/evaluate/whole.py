@@ -40,7 +40,7 @@ def whole(selections: Sequence[Any], memory: Mapping[str, Any]) -> Whole | None:
     """Return how the memory fits whole into the limits of most selections; None if it does not, or is not known.
 
     ``selections`` are the specifications of the compared arms' selections, ``memory`` has the tokens and turns of a
-    memory as ``memlab.harness.arm.haystack`` gives them.
+    memory as ``memlab.experiment.harness.arm.haystack`` gives them.
 
     >>> whole([{"is": "memlab.Budget", "tokens": 1000}], {"tokens": 536.0, "turns": 20.0})
     {'size': 536.0, 'unit': 'tokens', 'limit': 1000, 'setting': 'rank.select.tokens', 'advised': 130}

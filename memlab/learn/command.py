@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 
-from memlab.errors import Faults, MemlabError
-from memlab.harness.arm import Arm
-from memlab.harness.sweep import read_one
-from memlab.runtime.terminal import print
+from memlab.experiment.harness.arm import Arm
+from memlab.experiment.harness.sweep import read_one
 from memlab.store import Store, store_at
+from memlab.support.errors import Faults, MemlabError
+from memlab.support.terminal import print
 
 
 def read_arm(arguments: Sequence[str]) -> tuple[Arm, Store]:

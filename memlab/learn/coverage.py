@@ -19,17 +19,17 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
 
-from memlab.errors import MemlabError
 from memlab.learn import fits
 from memlab.learn.fits import Depth, LogisticFit, Matrix, SavedFit, evidence_keys, fit_regression, stacked
 from memlab.learn.folds import CrossFitted, EvidenceLevel, scored_evidence, smallest_k
-from memlab.query.classify import CLASSES
-from memlab.question_types import FALLBACK, first_of
-from memlab.rank.select import Calibrated, Count
-from memlab.rank.units import signals_of
-from memlab.stage import stage
+from memlab.pipeline.question_types import FALLBACK, first_of
+from memlab.pipeline.stage import stage
+from memlab.pipeline.tables import Tables
+from memlab.stages.query.classify import CLASSES
+from memlab.stages.rank.select import Calibrated, Count
+from memlab.stages.rank.units import signals_of
 from memlab.store import Store
-from memlab.tables import Tables
+from memlab.support.errors import MemlabError
 
 FEATURES: tuple[str, ...] = (
     "log_k",             # log of K
@@ -51,7 +51,8 @@ FEATURES: tuple[str, ...] = (
 def features(ranking: pl.DataFrame, units: pl.DataFrame, classes: pl.DataFrame, depth: int) -> pl.DataFrame:
     """Return (question, rank, one column per feature) for each K = rank up to ``depth`` of each ranked question.
 
-    A question over several sessions has the flag of counting questions (``memlab.question_types``); a question of a
+    A question over several sessions has the flag of counting questions (``memlab.pipeline.question_types``); a question
+    of a
     class without a flag has none.
     """
     rows = ranking.filter(pl.col("rank") <= depth).sort("question", "rank")

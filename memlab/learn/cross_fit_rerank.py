@@ -16,17 +16,17 @@ import polars as pl
 from pydantic import ConfigDict, Field, model_validator
 from pydantic.dataclasses import dataclass
 
-from memlab.errors import MemlabError
 from memlab.learn import fits
 from memlab.learn.pairs import question_keys
 from memlab.models.local.cross_encoder import CrossEncoderScorer
 from memlab.models.protocols import Floats, Ints, PairScorer
-from memlab.query.original import ShuffledQueries
-from memlab.rank.rerank import PoolReranker, Rerank
-from memlab.runtime.files import write_json
-from memlab.stage import LocalPath, stage
+from memlab.pipeline.stage import LocalPath, stage
+from memlab.pipeline.tables import Tables, add_texts, with_text
+from memlab.stages.query.original import ShuffledQueries
+from memlab.stages.rank.rerank import PoolReranker, Rerank
 from memlab.store import Store
-from memlab.tables import Tables, add_texts, with_text
+from memlab.support.errors import MemlabError
+from memlab.support.files import write_json
 
 FORMAT = "memlab-reranker-1"
 FILE = "training.json"

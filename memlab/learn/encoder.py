@@ -33,9 +33,9 @@ from memlab.learn.recipe import (
 from memlab.learn.sources import drop_learned, read_sources
 from memlab.models.local.adapter import UPDATE, update_file, write_update
 from memlab.models.local.base import files_digest
-from memlab.runtime.files import atomic_dir, write_json
-from memlab.runtime.machine import enough_memory
-from memlab.stage import spec, spec_digest
+from memlab.pipeline.stage import spec, spec_digest
+from memlab.support.files import atomic_dir, write_json
+from memlab.support.machine import enough_memory
 
 FORMAT = "memlab-encoder-1"
 

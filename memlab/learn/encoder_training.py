@@ -3,7 +3,8 @@
     score(q, p) = sum over tokens i of q of  w_i  max over tokens j of p of  <q_i, p_j>,   sum of w_i = 1
 
 w_i is the inverse document frequency of the token among the passages of the training, as
-``memlab.search.late_interaction.idf_weights`` has it. The loss is the softmax of one positive among its hard negatives
+``memlab.stages.search.late_interaction.idf_weights`` has it. The loss is the softmax of one positive among its hard
+negatives
 and all passages of the other questions of the step (InfoNCE; van den Oord et al., 2018; ColBERT: Khattab & Zaharia,
 SIGIR 2020), by sentence-transformers. A smaller dimension is a linear map of the token vectors, trained along, that
 begins at the leading principal components of the token vectors before. This module loads the training libraries.
@@ -35,7 +36,6 @@ from sentence_transformers.multi_vector_encoder.modules import MultiVectorMask
 from sentence_transformers.multi_vector_encoder.scoring import colbert_scores, mean_colbert_scores
 from transformers import AutoConfig
 
-from memlab.errors import MemlabError
 from memlab.learn.pairs import TrainingLists
 from memlab.learn.recipe import EncoderRecipe
 from memlab.learn.training import Columns, OneDevice, Watch, load_libraries, run, training_device
@@ -43,7 +43,8 @@ from memlab.models.local.adapter import PROJECTION, apply_update, low_rank, upda
 from memlab.models.local.backend import punctuation_ids, read_head
 from memlab.models.local.base import M3_HEAD, is_colbert, token_width
 from memlab.models.protocols import Floats
-from memlab.search.late_interaction import idf_weights
+from memlab.stages.search.late_interaction import idf_weights
+from memlab.support.errors import MemlabError
 
 SCALE = 20.0
 """Factor of scores in the softmax; they lie between -1 and 1."""

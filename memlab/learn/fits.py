@@ -17,10 +17,10 @@ from pydantic import Field, TypeAdapter, ValidationError, model_validator
 from threadpoolctl import threadpool_limits
 
 from memlab.data.dataset import session_texts
-from memlab.errors import MemlabError
-from memlab.runtime.files import atomic_write
-from memlab.stage import LocalPath, Names, name_of, stage
-from memlab.tables import DIGITS, SESSION, Tables, text_hash
+from memlab.pipeline.stage import LocalPath, Names, name_of, stage
+from memlab.pipeline.tables import DIGITS, SESSION, Tables, text_hash
+from memlab.support.errors import MemlabError
+from memlab.support.files import atomic_write
 
 Matrix = NDArray[np.float64]
 Values = NDArray[np.float64]

@@ -20,9 +20,9 @@ from pydantic import Field
 
 from memlab.data.dataset import GroupBy, groups, session_texts
 from memlab.data.numbering import question_digests
-from memlab.errors import MemlabError
-from memlab.stage import stage
-from memlab.tables import SESSION, Tables
+from memlab.pipeline.stage import stage
+from memlab.pipeline.tables import SESSION, Tables
+from memlab.support.errors import MemlabError
 
 EvidenceLevel = Literal["session", "turn"]
 

@@ -14,14 +14,14 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
 
-from memlab.errors import MemlabError
 from memlab.learn.folds import CrossFitted, FoldCount, scored_evidence
-from memlab.rank.fusion import fits, normalise
-from memlab.rank.score import lanes_of
-from memlab.rank.units import Level, rank_units
-from memlab.stage import stage
+from memlab.pipeline.stage import stage
+from memlab.pipeline.tables import DIGITS, Notes, Tables, empty
+from memlab.stages.rank.fusion import fits, normalise
+from memlab.stages.rank.score import lanes_of
+from memlab.stages.rank.units import Level, rank_units
 from memlab.store import Store
-from memlab.tables import DIGITS, Notes, Tables, empty
+from memlab.support.errors import MemlabError
 
 LANES = ("lexical", "dense")
 """The search that has the weight, and the one that has the rest."""
@@ -31,7 +31,8 @@ LANES = ("lexical", "dense")
 class CrossFitWeight(CrossFitted):
     """Rank units by w z(lexical) + (1 - w) z(dense); a question's w is the best one on the other folds.
 
-    The z-scores are those of ``memlab.rank.fusion`` over the units of one question. The best w has the most questions
+    The z-scores are those of ``memlab.stages.rank.fusion`` over the units of one question. The best w has the most
+    questions
     whose first unit is of an evidence session; among equals the smallest. Questions that do not count in retrieval
     averages are ranked, and choose nothing. The table ``notes`` says which weights were chosen, and for how many
     questions each.

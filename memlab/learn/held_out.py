@@ -10,11 +10,11 @@ import polars as pl
 from memlab.data.dataset import GroupBy
 from memlab.evaluate.contrast import ALPHA, Contrast, measure
 from memlab.evaluate.summary import per_question
-from memlab.harness.sweep import preset
+from memlab.experiment.harness.sweep import preset
 from memlab.models.local.embedder import SentenceEmbedder
-from memlab.pipeline import Pipeline
+from memlab.pipeline.pipeline import Pipeline
+from memlab.pipeline.tables import Tables
 from memlab.store import Store
-from memlab.tables import Tables
 
 METRIC = "turn/ndcg@10"
 

@@ -19,12 +19,12 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from memlab.data.numbering import question_digests
-from memlab.errors import MemlabError, error_message
 from memlab.learn.folds import folds, in_folds
-from memlab.rank.rerank import passages_of
-from memlab.runtime.files import atomic_write, open_plain
-from memlab.runtime.progress import progress
-from memlab.tables import SESSION, Tables, with_text
+from memlab.pipeline.tables import SESSION, Tables, with_text
+from memlab.stages.rank.rerank import passages_of
+from memlab.support.errors import MemlabError, error_message
+from memlab.support.files import atomic_write, open_plain
+from memlab.support.progress import progress
 
 FORMAT = "memlab-examples-1"
 

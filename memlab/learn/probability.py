@@ -19,7 +19,6 @@ import numpy as np
 import polars as pl
 from pydantic import Field, model_validator
 
-from memlab.errors import MemlabError
 from memlab.learn import fits
 from memlab.learn.fits import Depth, Matrix, Regression, SavedFit, Values, evidence_keys, stacked
 from memlab.learn.folds import CrossFitted, evidence_units, fold_numbers, scored_evidence
@@ -32,12 +31,13 @@ from memlab.learn.ranker.sessions import rescore
 from memlab.learn.ranker.signals import FUSED
 from memlab.learn.ranker.stage import LearnedScore, candidates, in_haystacks
 from memlab.learn.threshold import VALUES, Value, prices, with_always, with_shown_from, with_value
-from memlab.rank.adaptive_k import TopP
-from memlab.rank.select import Count, EachBudget, MeanBudget, need
-from memlab.rank.units import kind_of, rank_units
-from memlab.stage import LocalPath, label_free, stage
+from memlab.pipeline.stage import LocalPath, label_free, stage
+from memlab.pipeline.tables import Tables
+from memlab.stages.rank.adaptive_k import TopP
+from memlab.stages.rank.select import Count, EachBudget, MeanBudget, need
+from memlab.stages.rank.units import kind_of, rank_units
 from memlab.store import Store
-from memlab.tables import Tables
+from memlab.support.errors import MemlabError
 
 Penalty = Annotated[float, Field(gt=0)]
 

@@ -18,16 +18,16 @@ import polars as pl
 import scipy  # its parts are loaded when they are used
 from pydantic import model_validator
 
-from memlab.errors import MemlabError
 from memlab.learn import fits
 from memlab.learn.fits import LogisticFit, Matrix, Regression, Values, fit_regression
 from memlab.learn.ranker.trees import lightgbm
 from memlab.learn.threshold import VALUES, Prices
-from memlab.query.classify import CLASSES
-from memlab.question_types import FALLBACK, first_of
-from memlab.rank.units import signals_of
-from memlab.stage import Names, stage
-from memlab.tables import DIGITS, SESSION, Tables, with_text
+from memlab.pipeline.question_types import FALLBACK, first_of
+from memlab.pipeline.stage import Names, stage
+from memlab.pipeline.tables import DIGITS, SESSION, Tables, with_text
+from memlab.stages.query.classify import CLASSES
+from memlab.stages.rank.units import signals_of
+from memlab.support.errors import MemlabError
 
 READS = ("ranking", "units", "classes", "questions", "turns", "texts")
 """Tables that the features are made of."""

@@ -13,9 +13,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 import numpy as np
 from pydantic import Field, ValidationError, model_validator
 
-from memlab.errors import Faults, MemlabError, did_you_mean
-from memlab.harness import manifest
-from memlab.harness.arm import load
+from memlab.experiment.harness import manifest
+from memlab.experiment.harness.arm import load
 from memlab.learn.command import read_arm, report, split
 from memlab.learn.cross_fit_rerank import FILE
 from memlab.learn.fits import save
@@ -24,12 +23,13 @@ from memlab.models.local.adapter import update_card, update_file
 from memlab.models.local.backend import Device
 from memlab.models.local.base import check_path, model_folder
 from memlab.models.local.embedder import SentenceEmbedder
-from memlab.runtime.foreign import read_json
-from memlab.runtime.help_text import page
-from memlab.runtime.machine import OF_A_RUN, enough_memory
-from memlab.runtime.paths import bundled_encoder
-from memlab.runtime.terminal import own_words, print
-from memlab.stage import LocalPath, stage
+from memlab.pipeline.stage import LocalPath, stage
+from memlab.support.errors import Faults, MemlabError, did_you_mean
+from memlab.support.foreign import read_json
+from memlab.support.help_text import page
+from memlab.support.machine import OF_A_RUN, enough_memory
+from memlab.support.paths import bundled_encoder
+from memlab.support.terminal import own_words, print
 
 NO_RECIPE = ("out_model", "base", "adapter", "device", "file", "pairs")
 """Settings that do not change what is learned; base, adapter and pairs count by what they hold."""
@@ -197,7 +197,7 @@ def split_words(words: Sequence[str], kind: type) -> tuple[dict[str, Any], list[
     >>> split_words(["data=locomo", "fold=1/3", "rate=5e-5"], TrainingRecipe)
     ({'fold': '1/3', 'rate': 5e-05}, ['data=locomo'])
     """
-    from memlab.config.overrides import faults, try_parse
+    from memlab.experiment.config.overrides import faults, try_parse
 
     names = [f.name for f in dataclasses.fields(kind)]
     settings: dict[str, Any] = {}

@@ -24,9 +24,9 @@ from memlab.learn.pairs import draw
 from memlab.learn.recipe import TrainingRecipe, finished_record, record_of_run, run_in_words, train_command
 from memlab.learn.sources import read_sources
 from memlab.models.local.base import files_digest
-from memlab.runtime.files import atomic_dir
-from memlab.runtime.machine import enough_memory
-from memlab.stage import spec, spec_digest
+from memlab.pipeline.stage import spec, spec_digest
+from memlab.support.files import atomic_dir
+from memlab.support.machine import enough_memory
 
 
 def train(recipe: TrainingRecipe, words: list[str], watch: Callable[[int, float], None] | None = None

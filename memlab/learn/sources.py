@@ -18,17 +18,17 @@ from typing import Any
 import polars as pl
 
 from memlab.data.dataset import GroupBy
-from memlab.errors import MemlabError
-from memlab.harness.arm import load
+from memlab.data.questions.facts import StatedFact, facts_of
+from memlab.experiment.harness.arm import load
 from memlab.learn.command import read_arm
 from memlab.learn.pairs import NEEDED, Fold, draw_examples, examples, read_examples, split, write_examples
 from memlab.learn.recipe import PairRecipe, TrainingRecipe, train_command
-from memlab.pipeline import Pipeline
-from memlab.questions.facts import StatedFact, facts_of
-from memlab.runtime.machine import OF_A_RUN, enough_memory
-from memlab.stage import spec
+from memlab.pipeline.pipeline import Pipeline
+from memlab.pipeline.stage import spec
+from memlab.pipeline.tables import Tables, add_texts, frame, text_hash, with_text
 from memlab.store import Store
-from memlab.tables import Tables, add_texts, frame, text_hash, with_text
+from memlab.support.errors import MemlabError
+from memlab.support.machine import OF_A_RUN, enough_memory
 
 OF_EXAMPLES = ("questions", "fold", "depth", "roles", "absolute_margin", "relative_margin", "limit")
 """Settings that decide which examples there are."""

@@ -14,7 +14,7 @@ import polars as pl
 from pydantic import model_validator
 
 from memlab.learn.fits import Numbers, Values
-from memlab.stage import stage
+from memlab.pipeline.stage import stage
 
 Value = Literal["unit", "token", "share"]
 

@@ -28,13 +28,13 @@ from sentence_transformers.cross_encoder.training_args import CrossEncoderTraini
 from torch.utils.data import SequentialSampler
 from transformers import PrinterCallback, TrainerCallback
 
-from memlab.errors import MemlabError
 from memlab.learn.pairs import TrainingLists
 from memlab.learn.recipe import TrainingRecipe
 from memlab.models.local.backend import disable_progress_bars, resolve
 from memlab.models.local.batching import attempt
-from memlab.runtime.files import atomic_write, disk_faults
-from memlab.runtime.progress import Step, progress
+from memlab.support.errors import MemlabError
+from memlab.support.files import atomic_write, disk_faults
+from memlab.support.progress import Step, progress
 
 Columns = dict[str, list[Any]]
 

@@ -33,10 +33,10 @@ from tenacity import (
     wait_random,
 )
 
-from memlab.errors import MemlabError, did_you_mean
 from memlab.models.server import AUTO, ServerSettings, Target, is_registered, key_fix, server_key, start_fix
-from memlab.runtime.progress import clock
-from memlab.runtime.terminal import print
+from memlab.support.errors import MemlabError, did_you_mean
+from memlab.support.progress import clock
+from memlab.support.terminal import print
 
 if TYPE_CHECKING:
     import httpx

@@ -28,13 +28,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from memlab.errors import MemlabError
 from memlab.models.local.backend import Runtime, disable_progress_bars
 from memlab.models.local.base import M3_HEAD, SPARSE_HEAD, ModelFiles, files_digest
 from memlab.models.local.batching import tokenise
 from memlab.models.local.loading import check_weights
 from memlab.models.protocols import Floats, Ints, Role
-from memlab.stage import LocalPath, stage
+from memlab.pipeline.stage import LocalPath, stage
+from memlab.support.errors import MemlabError
 
 FlagDtype = Literal["auto", "fp32", "fp16"]
 Batch = Annotated[int, Field(ge=1)]

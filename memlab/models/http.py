@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from memlab.errors import MemlabError
 from memlab.models.connection import Connection
 from memlab.models.protocols import Floats, Ints, Role
 from memlab.models.server import ServerSettings
-from memlab.stage import stage
-from memlab.text.display import replace_surrogates
+from memlab.pipeline.stage import stage
+from memlab.support.errors import MemlabError
+from memlab.support.text.display import replace_surrogates
 
 if TYPE_CHECKING:
     import httpx

@@ -11,9 +11,9 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
-from memlab.errors import MemlabError
-from memlab.servers import reachable_servers
-from memlab.stage import stage
+from memlab.models.serving.servers import reachable_servers
+from memlab.pipeline.stage import stage
+from memlab.support.errors import MemlabError
 
 AUTO = "auto"
 """The address that stands for a server of the model that ``memlab serve`` started."""

@@ -6,12 +6,12 @@ import json
 import shlex
 from collections.abc import Sequence
 
-from memlab.config.overrides import RUN_SETTINGS, try_parse
 from memlab.evaluate.compare import Comparison
-from memlab.harness.results import ArmRun
-from memlab.harness.sweep import OF_RUNS
+from memlab.experiment.config.overrides import RUN_SETTINGS, try_parse
+from memlab.experiment.harness.results import ArmRun
+from memlab.experiment.harness.sweep import OF_RUNS
 from memlab.report.opening import recommended_arm
-from memlab.runtime.shell import setting, word
+from memlab.support.shell import setting, word
 
 Commands = list[tuple[str, str]]
 
@@ -47,7 +47,7 @@ def _use(arm: ArmRun) -> Commands:
 def _ask(arm: ArmRun, data: Sequence[str], words: Sequence[str]) -> Commands:
     """Return the command that asks a question; of what is fitted on labels, also those that save its fit and load it.
 
-    What the manifest records of this is described in ``memlab.harness.manifest.asking``.
+    What the manifest records of this is described in ``memlab.experiment.harness.manifest.asking``.
     """
     question, asking = _short_question(arm), arm.manifest.get("asking") or {"ready": False, "training": []}
     if not question:

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from memlab.config.choices import own_choices
-from memlab.config.instantiate import CONF, choice_settings, with_defaults
-from memlab.harness.results import ArmRun
-from memlab.slots import SLOTS
-from memlab.text.display import EMPTY, one_line
+from memlab.experiment.config.choices import own_choices
+from memlab.experiment.config.instantiate import CONF, choice_settings, with_defaults
+from memlab.experiment.harness.results import ArmRun
+from memlab.pipeline.slots import SLOTS
+from memlab.support.text.display import EMPTY, one_line
 
 CONFIGURED = "_target_"
 MARKS = (CONFIGURED, "is")
@@ -29,7 +29,7 @@ def with_display_names(value: Any, key: str = "") -> Any:
 
     >>> with_display_names({"select": {"is": "memlab.Fixed", "k": 5}})
     {'select': {'is': 'fixed', 'k': 5}}
-    >>> with_display_names({"late": {"_target_": "memlab.stage.EmptyStage", "writes": ["hits"]}})
+    >>> with_display_names({"late": {"_target_": "memlab.pipeline.stage.EmptyStage", "writes": ["hits"]}})
     {'late': {'_target_': 'none'}}
     """
     if isinstance(value, list | tuple):
@@ -51,7 +51,7 @@ def display_name(path: str, key: str = "", settings: Mapping[str, Any] | None = 
     the settings least. A class is named by its words if it has no such choice, or has several and
     ``settings`` are not given: in a manifest models describe themselves by their weights.
 
-    >>> display_name("memlab.rank.select.ByType", "select"), display_name("memlab.stage.EmptyStage")
+    >>> display_name("memlab.stages.rank.select.ByType", "select"), display_name("memlab.pipeline.stage.EmptyStage")
     ('by_type', 'none')
     >>> display_name("LateInteraction", "matcher"), display_name("HNSW", "an index"), display_name("flat", "index")
     ('late interaction', 'HNSW', 'flat')

@@ -11,7 +11,7 @@ from memlab.evaluate.contrast import ALPHA, OUTPUTS, ContrastResult
 from memlab.evaluate.evidence import BUDGETS
 from memlab.report import units
 from memlab.report.opening import Opening
-from memlab.text.display import EMPTY, format_count, format_duration, format_p
+from memlab.support.text.display import EMPTY, format_count, format_duration, format_p
 
 PREFERRED = ("selected/session/recall_all", "selected/turn/recall_all", "session/recall_all@5",
              "session/recall_any@5", "session/recall_any@1", "session/ndcg@10", "turn/ndcg@10", "turn/recall@10")

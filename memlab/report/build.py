@@ -16,25 +16,25 @@ from typing import Any, cast
 
 import polars as pl
 
-from memlab.errors import DiskFault, MemlabError
 from memlab.evaluate.compare import ArmResult, Comparison, VerdictCounts, compare, judge_metrics
 from memlab.evaluate.contrast import Contrast
 from memlab.evaluate.evidence import BUDGET, PREFIX
 from memlab.evaluate.whole import budget, whole
-from memlab.harness.arm import Arm
-from memlab.harness.results import ArmRun, failure_file, finished_arms
-from memlab.judge.accuracy import CALIBRATION_FILE, judge_warnings, remarks
-from memlab.judge.official import OfficialJudge
+from memlab.experiment.harness.arm import Arm
+from memlab.experiment.harness.results import ArmRun, failure_file, finished_arms
+from memlab.pipeline.stage import name_of
 from memlab.report.act import commands_to_offer
 from memlab.report.html import page
 from memlab.report.markdown import document
 from memlab.report.view_model import ReportView
-from memlab.runtime.console import Console
-from memlab.runtime.disk_cache import own_digest
-from memlab.runtime.files import atomic_write, disk_faults, sweep_leftovers
-from memlab.runtime.foreign import read_json
-from memlab.stage import name_of
-from memlab.text.display import one_line
+from memlab.stages.judge.accuracy import CALIBRATION_FILE, judge_warnings, remarks
+from memlab.stages.judge.official import OfficialJudge
+from memlab.support.console import Console
+from memlab.support.disk_cache import own_digest
+from memlab.support.errors import DiskFault, MemlabError
+from memlab.support.files import atomic_write, disk_faults, sweep_leftovers
+from memlab.support.foreign import read_json
+from memlab.support.text.display import one_line
 
 RECORD = "report_inputs.json"
 """File beside a report with the digest. It is none of comparison.json's figures, which are equal on every machine."""

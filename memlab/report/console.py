@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 from memlab.report import markdown
 from memlab.report.view_model import ReportView
-from memlab.text.display import one_line
+from memlab.support.text.display import one_line
 
 if TYPE_CHECKING:
-    from memlab.runtime.console import Console
+    from memlab.support.console import Console
 
 
 def print_report(view: ReportView, console: Console | None = None, arm: str | None = None) -> None:
@@ -22,7 +22,7 @@ def print_report(view: ReportView, console: Console | None = None, arm: str | No
     from rich.table import Table
     from rich.text import Text
 
-    from memlab.runtime.console import Console
+    from memlab.support.console import Console
 
     class FoldedTable(TableElement):
         """A table whose names are whole as far as the width allows, and then folded, where Rich would cut them."""

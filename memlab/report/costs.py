@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from memlab.evaluate import costs as costing
 from memlab.evaluate.compare import ArmSummary, Comparison, judge_metrics
 from memlab.evaluate.costs import COMPLETE, STAGES, Price, latency, per, price_table, spending
-from memlab.harness.results import ArmRun
+from memlab.experiment.harness.results import ArmRun
 from memlab.report.sections import PlainTable
-from memlab.text.display import EMPTY, format_number, is_number
+from memlab.support.text.display import EMPTY, format_number, is_number
 
 
 def cost_tables(comparison: Comparison, arms: Sequence[ArmRun]) -> list[PlainTable]:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memlab.evaluate.compare import Comparison
-from memlab.harness.results import ArmRun
+from memlab.experiment.harness.results import ArmRun
 from memlab.report import units
 from memlab.report.opening import Opening
-from memlab.text.display import is_number
+from memlab.support.text.display import is_number
 
 
 @dataclass(frozen=True)

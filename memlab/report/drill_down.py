@@ -12,9 +12,9 @@ from typing import Any
 
 import polars as pl
 
-from memlab.harness.results import ArmRun
+from memlab.experiment.harness.results import ArmRun
 from memlab.report.sections import packed_reasons
-from memlab.text.display import clean, is_number, one_line
+from memlab.support.text.display import clean, is_number, one_line
 
 SHOWN, SIGNALS, CHARACTERS = 20, 8, 320
 """Units per question, signals per unit, characters per text."""

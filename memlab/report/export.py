@@ -8,7 +8,7 @@ import polars as pl
 
 from memlab.report import units
 from memlab.report.view_model import ReportView
-from memlab.text.display import EMPTY, one_line
+from memlab.support.text.display import EMPTY, one_line
 
 _TEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": "$<$", ">": "$>$",
         EMPTY: "--", "−": "$-$", **{sign: f"\\{sign}" for sign in "&%$#_{}"}}

@@ -12,7 +12,7 @@ from memlab.report import units
 from memlab.report.opening import Opening
 from memlab.report.plot import Axis, Mark, Point, Polyline, around, plot
 from memlab.report.view_model import ReportView
-from memlab.text.display import format_count, format_number, is_number
+from memlab.support.text.display import format_count, format_number, is_number
 
 WIDE, NARROW = (1100, 440), (390, 380)
 """Sizes of a chart on a screen and on a phone, in units of a font of 13."""

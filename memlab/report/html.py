@@ -17,7 +17,7 @@ from memlab.evaluate.compare import finite
 from memlab.evaluate.verbalise import opponent
 from memlab.report import arm_settings, drill_down, effects, figures, units
 from memlab.report.view_model import ReportView
-from memlab.text.display import clean, one_line, replace_surrogates
+from memlab.support.text.display import clean, one_line, replace_surrogates
 
 
 def pack(text: str) -> str:

@@ -11,7 +11,15 @@ from memlab.evaluate.summary import calibration_error
 from memlab.report import arm_settings, effects, figures, sections, units
 from memlab.report.arms_table import ALONE, verdict_badges
 from memlab.report.view_model import ContrastRow, ReportView
-from memlab.text.display import clean, format_count, format_duration, format_interval, format_number, one_line, plural
+from memlab.support.text.display import (
+    clean,
+    format_count,
+    format_duration,
+    format_interval,
+    format_number,
+    one_line,
+    plural,
+)
 
 LISTED = 25
 """Differing questions that are named; all of them lie in questions.parquet."""

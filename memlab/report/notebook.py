@@ -20,17 +20,17 @@ from pathlib import Path
 
 import polars as pl
 
-from memlab.errors import MemlabError, did_you_mean
 from memlab.evaluate.compare import Comparison
 from memlab.evaluate.contrast import Contrast
-from memlab.harness.results import ArmRun, finished_arms, read_arm
+from memlab.experiment.harness.results import ArmRun, finished_arms, read_arm
 from memlab.report.arms_table import ALONE
 from memlab.report.build import comparison_of, declared_contrasts
 from memlab.report.console import print_report
 from memlab.report.export import latex
 from memlab.report.markdown import escape, join, summary
 from memlab.report.view_model import ReportView
-from memlab.text.display import format_number, html_table, plural
+from memlab.support.errors import MemlabError, did_you_mean
+from memlab.support.text.display import format_number, html_table, plural
 
 
 class FinishedRuns(dict[str, ArmRun]):
@@ -99,7 +99,7 @@ class ComparedRuns:
         return latex(self._view)
 
     def __repr__(self) -> str:
-        from memlab.runtime.console import Console
+        from memlab.support.console import Console
 
         out = io.StringIO()
         print_report(self._view, Console(file=out, width=110, no_color=True, highlight=False))
@@ -120,7 +120,8 @@ def load(folder: str | Path) -> FinishedRuns:
     >>> load("runs/nowhere")
     Traceback (most recent call last):
     ...
-    memlab.errors.MemlabError: runs/nowhere: no finished run is here. Fix: give the folder runs/<experiment>/<data>
+    memlab.support.errors.MemlabError: runs/nowhere: no finished run is here. Fix: give the folder
+    runs/<experiment>/<data>
     """
     folder = Path(folder)
     if (folder / "manifest.json").is_file():
@@ -148,7 +149,7 @@ def compare(*runs: str | Path | ArmRun | FinishedRuns, contrasts: Sequence[Contr
     >>> compare()
     Traceback (most recent call last):
     ...
-    memlab.errors.MemlabError: compare: no run is given. Fix: compare(load('runs/<experiment>/<data>'))
+    memlab.support.errors.MemlabError: compare: no run is given. Fix: compare(load('runs/<experiment>/<data>'))
     """
     arms = [arm for run in runs for arm in _arms(run)]
     if not arms:

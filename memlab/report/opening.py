@@ -6,9 +6,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memlab.config.choices import all_choices
-from memlab.config.comments import first_sentence
-from memlab.config.instantiate import CONF
 from memlab.evaluate.compare import Comparison
 from memlab.evaluate.contrast import ContrastResult
 from memlab.evaluate.evidence import PREFIX
@@ -23,8 +20,11 @@ from memlab.evaluate.verdict import (
     needed,
     winner,
 )
+from memlab.experiment.config.choices import all_choices
+from memlab.experiment.config.comments import first_sentence
+from memlab.experiment.config.instantiate import CONF
 from memlab.report import units
-from memlab.text.display import plural
+from memlab.support.text.display import plural
 
 NAMED = 3
 """Rivals that are named with their differences."""

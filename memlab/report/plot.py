@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from html import escape
 from itertools import pairwise
 
-from memlab.text.display import one_line
+from memlab.support.text.display import one_line
 
 Point = tuple[float, float]
 Box = tuple[float, float, float, float]

@@ -12,9 +12,9 @@ import polars as pl
 from memlab.evaluate.attribution import CAUSES
 from memlab.evaluate.compare import Comparison
 from memlab.evaluate.evidence import STEPS, VIEWS
-from memlab.harness.results import ArmRun
+from memlab.experiment.harness.results import ArmRun
 from memlab.report import units
-from memlab.text.display import format_number, is_number, one_line
+from memlab.support.text.display import format_number, is_number, one_line
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from memlab.evaluate.curves import METRIC as CURVE
 from memlab.evaluate.evidence import PREFIX
-from memlab.text.display import EMPTY, format_count, format_interval, format_number, format_signed, is_number
+from memlab.support.text.display import EMPTY, format_count, format_interval, format_number, format_signed, is_number
 
 _LABELS = {"recall_all": "all evidence", "recall_any": "some evidence", "recall": "share of evidence",
            "ndcg": "nDCG", "mrr": "MRR"}

@@ -9,11 +9,11 @@ from functools import cached_property
 from memlab.evaluate.compare import Comparison
 from memlab.evaluate.contrast import ContrastResult
 from memlab.evaluate.verbalise import agreement, p_value
-from memlab.harness.results import ArmRun
+from memlab.experiment.harness.results import ArmRun
 from memlab.report import arm_settings, arms_table, costs, differing, sections, units
 from memlab.report.arms_table import ArmRow, ArmsTable
 from memlab.report.opening import Opening, opening
-from memlab.text.display import EMPTY, format_number, format_p
+from memlab.support.text.display import EMPTY, format_number, format_p
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from memlab.errors import MemlabError
-from memlab.harness.results import ArmRun
+from memlab.experiment.harness.results import ArmRun
+from memlab.experiment.track.wandb import run_id
 from memlab.report.markdown import document
 from memlab.report.view_model import ReportView
-from memlab.runtime.files import write_json
-from memlab.runtime.foreign import read_json
-from memlab.text.display import one_line, plural
-from memlab.track.wandb import run_id
+from memlab.support.errors import MemlabError
+from memlab.support.files import write_json
+from memlab.support.foreign import read_json
+from memlab.support.text.display import one_line, plural
 
 FILE = "wandb_report.json"
 """Lies beside report.html with the id of its W&B Report; delete it to publish a new one."""

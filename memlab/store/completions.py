@@ -19,13 +19,13 @@ from pathlib import Path
 
 import numpy as np
 
-from memlab.errors import MemlabError
 from memlab.models.protocols import MAX_TOKENS, Chat, Completion, Prompt, prompt_costs
-from memlab.runtime.files import MOST_OF_A_LINE, decode_line, encode_line, is_private, open_plain, write_all
-from memlab.runtime.progress import progress
 from memlab.store.segment import store_errors, write_file, write_identity
 from memlab.store.writer import model_name
-from memlab.text.display import replace_surrogates
+from memlab.support.errors import MemlabError
+from memlab.support.files import MOST_OF_A_LINE, decode_line, encode_line, is_private, open_plain, write_all
+from memlab.support.progress import progress
+from memlab.support.text.display import replace_surrogates
 
 Totals = dict[str, dict[str, float]]
 """Chat model -> the replies of one stage: their number, tokens and seconds, and the seconds of p50 and p95 of them."""

@@ -15,11 +15,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from memlab.errors import MemlabError
 from memlab.models.protocols import Floats, Ints
 from memlab.store import segment
 from memlab.store.segment import Arrays, Keys, Segment
 from memlab.store.token_vectors import TokenBlock, TokenVectors, merge
+from memlab.support.errors import MemlabError
 
 MERGED, LARGEST = 16, 8 << 20
 """In a folder of its own, so many segments of similar size are merged, if none has so many bytes."""

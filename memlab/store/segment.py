@@ -30,8 +30,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from memlab.runtime.files import atomic_path, atomic_write, disk_faults, open_plain
 from memlab.store.token_vectors import keep_pages
+from memlab.support.files import atomic_path, atomic_write, disk_faults, open_plain
 
 Keys = NDArray[np.uint64]
 """Keys (n, 2 or 4): the halves of the hash of a text, or of a query and a passage."""

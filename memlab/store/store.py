@@ -38,13 +38,13 @@ from memlab.models.protocols import (
     pair_costs,
     text_costs,
 )
-from memlab.runtime.paths import expand, store_root
+from memlab.pipeline.tables import Notes, Tables, distinct_texts
 from memlab.store.completions import Completions
 from memlab.store.index import Located, SegmentIndex, StoredRows
 from memlab.store.segment import Keys, key_columns
 from memlab.store.token_vectors import BITS, Precision, TokenVectors
 from memlab.store.writer import ArrayWriter, TokenWriter, Writer, model_name
-from memlab.tables import Notes, Tables, distinct_texts
+from memlab.support.paths import expand, store_root
 
 KINDS = ("vectors", "truncated", "pairs", "tokens", "completions")
 """Names of the folders, by what they hold."""

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from memlab.errors import MemlabError
 from memlab.models.protocols import Floats, Ints
+from memlab.support.errors import MemlabError
 
 if TYPE_CHECKING:
     import torch
@@ -278,5 +278,5 @@ class TokenVectors:
             try:
                 yield rows, starts, block, at
             finally:
-                if self.blocks:  # none: the vectors are held elsewhere (memlab.search.token_pools)
+                if self.blocks:  # none: the vectors are held elsewhere (memlab.stages.search.token_pools)
                     self.blocks[block].release()

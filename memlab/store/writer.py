@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from memlab.errors import MemlabError
 from memlab.models.protocols import Floats, Ints
-from memlab.runtime.progress import progress
 from memlab.store.index import SegmentIndex
 from memlab.store.segment import Arrays, Keys
 from memlab.store.token_vectors import Precision, make_block
+from memlab.support.errors import MemlabError
+from memlab.support.progress import progress
 
 
 def model_name(model: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from memlab.harness.results import finished_arms
+from memlab.experiment.harness.results import finished_arms
 from memlab.report.build import ReportFiles
 
 

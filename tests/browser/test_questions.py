@@ -12,8 +12,8 @@ import pytest
 
 from memlab.data.jsonl import QUESTIONS
 from memlab.data.jsonl import read as read_folder
-from memlab.questions.server import PageServer
-from tests.questions.test_site import make_site
+from memlab.data.questions.server import PageServer
+from tests.data.questions.test_site import make_site
 
 pytestmark = pytest.mark.nightly
 

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from memlab.harness.results import finished_arms
+from memlab.experiment.harness.results import finished_arms
 from memlab.report import units
 from memlab.report.build import ReportFiles
 from tests.browser.pages import choose, css, everything, heads_of, listed, opened, values

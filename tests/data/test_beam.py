@@ -11,8 +11,8 @@ import pytest
 from memlab.data.beam import Beam
 from memlab.data.dataset import Dataset
 from memlab.data.inspect import inspect
-from memlab.errors import MemlabError
-from memlab.tables import Tables
+from memlab.pipeline.tables import Tables
+from memlab.support.errors import MemlabError
 from tests.data.official_records import write
 
 

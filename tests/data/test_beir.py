@@ -7,7 +7,7 @@ import pytest
 
 from memlab.data.beir import Beir
 from memlab.data.dataset import Dataset
-from memlab.errors import MemlabError
+from memlab.support.errors import MemlabError
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 
 from memlab.data import benchmarks
 from memlab.data.benchmarks import Builder
-from memlab.errors import MemlabError
-from memlab.tables import Tables
+from memlab.pipeline.tables import Tables
+from memlab.support.errors import MemlabError
 
 
 def made() -> Tables:

@@ -15,8 +15,8 @@ from polars.testing import assert_frame_equal
 from memlab.data.custom import Custom
 from memlab.data.dataset import Dataset
 from memlab.data.jsonl import read
-from memlab.errors import Faults, MemlabError
-from memlab.tables import Tables, as_of
+from memlab.pipeline.tables import Tables, as_of
+from memlab.support.errors import Faults, MemlabError
 
 SESSIONS = [
     {"corpus": "ann", "session": "late", "said_on": "2023-05-21T08:00:00+02:00", "turns": [

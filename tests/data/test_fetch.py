@@ -12,13 +12,13 @@ from pathlib import Path
 import httpx
 import pytest
 
+from memlab.commands.data import main
 from memlab.data import benchmarks
 from memlab.data import fetch as module
-from memlab.data.__main__ import main
 from memlab.data.beam import Beam
 from memlab.data.fetch import checksum, fetch
 from memlab.data.realtalk import RealTalk
-from memlab.errors import MemlabError
+from memlab.support.errors import MemlabError
 from tests.faults.limits import largest_file
 
 BODY = bytes(range(256)) * 4000  # about 1 MB

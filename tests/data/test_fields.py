@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from memlab.data.fields import Plain
-from memlab.errors import MemlabError
-from memlab.memory import Memory, Session
+from memlab.memory.memory import Memory, Session
+from memlab.support.errors import MemlabError
 from tests.small import lexical
 
 NAMES = {"user": "ann", "agent": "guide", "room": "kitchen", "source": "slack", "kind": "chat"}

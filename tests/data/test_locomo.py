@@ -13,8 +13,8 @@ import polars as pl
 import pytest
 
 from memlab.data.locomo import LoCoMo
-from memlab.errors import MemlabError
-from memlab.tables import Tables
+from memlab.pipeline.tables import Tables
+from memlab.support.errors import MemlabError
 from tests.data.official_records import conversation, write
 
 

@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 from memlab.data.longmemeval import LongMemEval
-from memlab.errors import MemlabError
-from memlab.tables import Tables, text_hash
+from memlab.pipeline.tables import Tables, text_hash
+from memlab.support.errors import MemlabError
 from tests.data.official_records import record, turn, write
 
 

@@ -11,24 +11,24 @@ import numpy as np
 import polars as pl
 import pytest
 
-from memlab import pipeline as pipelines
 from memlab.data import numbering
 from memlab.data.numbering import Numbering, draws
-from memlab.harness.arm import Arm, load
+from memlab.experiment.harness.arm import Arm, load
 from memlab.learn.coverage import CrossFitCoverage, LearnedK
-from memlab.query.decompose import RuleDecompose
-from memlab.query.original import ShuffledQueries
-from memlab.rank.adaptive_k import TokenMatchedK
-from memlab.rank.boost import TimeWindowBoost
-from memlab.rank.score import RandomScore
-from memlab.rank.select import Gap
-from memlab.search.dense import Dense
-from memlab.stage import EmptyStage, stage
+from memlab.pipeline import pipeline as pipelines
+from memlab.pipeline.stage import EmptyStage, stage
+from memlab.pipeline.tables import Tables
+from memlab.stages.query.decompose import RuleDecompose
+from memlab.stages.query.original import ShuffledQueries
+from memlab.stages.rank.adaptive_k import TokenMatchedK
+from memlab.stages.rank.boost import TimeWindowBoost
+from memlab.stages.rank.score import RandomScore
+from memlab.stages.rank.select import Gap
+from memlab.stages.search.dense import Dense
 from memlab.store import Store
-from memlab.tables import Tables
 from tests.published import preset
-from tests.search.world import WordEmbedder
 from tests.small import Given, arm, lexical, lives
+from tests.stages.search.world import WordEmbedder
 
 
 @stage

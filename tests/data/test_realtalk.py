@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from memlab.data.realtalk import RealTalk, cited_positions
-from memlab.errors import MemlabError
-from memlab.tables import Tables
+from memlab.pipeline.tables import Tables
+from memlab.support.errors import MemlabError
 from tests.data.official_records import write
 
 

@@ -14,8 +14,8 @@ from memlab.data.benchmarks import Builder
 from memlab.data.locomo import LoCoMo
 from memlab.data.longmemeval import LongMemEval
 from memlab.data.subset import Subset, half
-from memlab.errors import MemlabError
-from memlab.tables import Tables
+from memlab.pipeline.tables import Tables
+from memlab.support.errors import MemlabError
 
 DAY = datetime(2024, 1, 1)
 

@@ -14,8 +14,8 @@ from memlab.data.benchmarks import Builder
 from memlab.data.dataset import session_texts
 from memlab.data.subset import Subset, grow, pool_corpora
 from memlab.data.synthetic.dataset import Synthetic
-from memlab.errors import MemlabError
-from memlab.tables import SCHEMAS, SESSION, Tables, as_of, with_text
+from memlab.pipeline.tables import SCHEMAS, SESSION, Tables, as_of, with_text
+from memlab.support.errors import MemlabError
 
 DAY = datetime(2024, 1, 1)
 

@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from memlab.rank.units import memory_units, session_units, turn_units
-from memlab.tables import Tables, empty, frame, text_hash, texts_frame
+from memlab.pipeline.tables import Tables, empty, frame, text_hash, texts_frame
+from memlab.stages.rank.units import memory_units, session_units, turn_units
 
 DAY = datetime(2023, 5, 1)
 

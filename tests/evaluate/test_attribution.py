@@ -18,9 +18,9 @@ from memlab.evaluate.attribution import (
     UNDECLINED,
     Attribution,
 )
-from memlab.stage import stage
+from memlab.pipeline.stage import stage
+from memlab.pipeline.tables import Notes, Tables, frame, text_hash, texts_frame
 from memlab.store import Store
-from memlab.tables import Notes, Tables, frame, text_hash, texts_frame
 
 GOLD_UNIT = 0
 

@@ -7,10 +7,10 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from memlab.errors import MemlabError
 from memlab.evaluate.compare import ArmResult, identical
 from memlab.evaluate.contrast import OUTPUTS, Contrast, measure
 from memlab.evaluate.statistics import grouped_mean, sign_flip
+from memlab.support.errors import MemlabError
 
 
 def rows(values: list[float | None], groups: list[int] | None = None, metric: str = "session/recall_all@5",

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from memlab.errors import MemlabError
 from memlab.evaluate.costs import Price, latency, price_table, spending
+from memlab.support.errors import MemlabError
 
 GPT_4O = Price(2.5, 10.0, "2024-12", "MemoryStack's write-up")
 

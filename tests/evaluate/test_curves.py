@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.errors import MemlabError
 from memlab.evaluate.compare import ArmResult, compare
 from memlab.evaluate.contrast import Contrast
 from memlab.evaluate.curves import (
@@ -21,6 +20,7 @@ from memlab.evaluate.curves import (
 )
 from memlab.evaluate.evidence import selection
 from memlab.evaluate.statistics import grouped_mean
+from memlab.support.errors import MemlabError
 
 TURNS = value_column("turn")
 

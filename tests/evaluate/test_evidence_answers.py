@@ -8,7 +8,7 @@ import polars as pl
 from memlab.evaluate.evidence import DEEP, STEPS, answer_metrics, evidence_steps, judge_columns, last_steps
 from memlab.evaluate.export import write_answers
 from memlab.evaluate.summary import averages, per_question, summary
-from memlab.tables import Tables, frame, text_hash, texts_frame
+from memlab.pipeline.tables import Tables, frame, text_hash, texts_frame
 
 SAID = "It was <b>Rex</b>,\nnot \x1b[31mMax"
 

@@ -7,13 +7,13 @@ from hypothesis import given
 from memlab.evaluate.evidence import BUDGETS, selection, shown_turns, with_evidence, within_tokens
 from memlab.evaluate.retrieval import holders, scored_evidence
 from memlab.evaluate.summary import per_question
-from memlab.rank.select import Fixed
-from memlab.read.pack import ByRank, BySession, FullContext
-from memlab.read.tokens import TokenCost
+from memlab.pipeline.tables import Tables
+from memlab.stages.rank.select import Fixed
+from memlab.stages.read.pack import ByRank, BySession, FullContext
+from memlab.stages.read.tokens import TokenCost
 from memlab.store import Store
-from memlab.tables import Tables
-from tests.read.world import world, worlds
 from tests.small import lexical, lives
+from tests.stages.read.world import world, worlds
 
 
 def test_selected_sets_and_their_cost(make_world) -> None:

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from ir_measures import RR, R, nDCG
 
 from memlab import run as memlab_run
+from memlab.commands.score import main
 from memlab.evaluate.export import escape, unit_names, write_qrels, write_run, write_trec
 from memlab.evaluate.retrieval import KS, retrieval, scored_evidence
-from memlab.score.__main__ import main
-from memlab.tables import frame
+from memlab.pipeline.tables import frame
 
 
 def with_ids(tables, session_name="s {}", turn_name="s{} t{}"):

@@ -14,8 +14,8 @@ from memlab.evaluate.retrieval import (
     official_recall_all,
     official_recall_any,
 )
-from memlab.score.arm import match
-from memlab.score.runs import Run
+from memlab.evaluate.score.arm import match
+from memlab.evaluate.score.runs import Run
 from tests.examples import fewer
 
 UA = ["user", "assistant"]

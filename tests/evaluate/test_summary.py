@@ -17,7 +17,7 @@ from memlab.evaluate.summary import (
     per_question,
     summary,
 )
-from memlab.tables import Tables
+from memlab.pipeline.tables import Tables
 
 
 def test_values_are_those_of_metrics_json_and_intervals_fit_the_kind(make_random_world) -> None:

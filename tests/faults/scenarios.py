@@ -17,16 +17,16 @@ import numpy as np
 import polars as pl
 
 from memlab import run
-from memlab.errors import MemlabError
-from memlab.harness.results import read_arm
-from memlab.live.__main__ import check
-from memlab.memory import Memory, Session
+from memlab.commands.memory import check
+from memlab.commands.store import compact, verify
+from memlab.experiment.harness.results import read_arm
+from memlab.memory.memory import Memory, Session
 from memlab.models.protocols import Message, Prompt
 from memlab.report.build import build
 from memlab.store import Store
-from memlab.store.__main__ import compact, verify
+from memlab.support.errors import MemlabError
 from tests.chats import ScriptedChat
-from tests.live.test_faults import PIPELINE, SECRET, WORDS, filled
+from tests.memory.test_faults import PIPELINE, SECRET, WORDS, filled
 from tests.small import content_of, words
 from tests.store.worker import DigestEmbedder, expected, some_texts
 from tests.token_words import TokenWords

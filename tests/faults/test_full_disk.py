@@ -17,13 +17,14 @@ from pathlib import Path
 
 import pytest
 
-from memlab import ask, run
-from memlab.chats.__main__ import main as import_chats
-from memlab.judge.__main__ import main as judge
-from memlab.learn.__main__ import main as train
+from memlab import run
+from memlab.commands import ask
+from memlab.commands.import_chats import main as import_chats
+from memlab.commands.judge import main as judge
+from memlab.commands.train import main as train
 from memlab.report.build import RECORD
-from memlab.runtime.terminal import print
 from memlab.store.segment import IDENTITY
+from memlab.support.terminal import print
 from tests.data.official_records import record, turn, write
 from tests.faults.limits import fill, largest_file, read_only, small_disk
 from tests.small import LIVES, on_lives, words

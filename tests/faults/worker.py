@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import memlab.report.build  # noqa: F401  (imported before the forks)
-from memlab.errors import MemlabError
+from memlab.support.errors import MemlabError
 from tests.faults.scenarios import SCENARIOS
 
 DONE, NAMED, UNEXPECTED = 0, 3, 4

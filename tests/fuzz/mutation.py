@@ -18,7 +18,7 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from memlab.errors import MemlabError
+from memlab.support.errors import MemlabError
 
 HANG_SECONDS, ASLEEP_SECONDS = 10, 120
 """Of the processor, so that a busy machine is no hang; and of the clock, for a reader that waits."""

@@ -15,29 +15,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.chats.folder import ImportSettings, update_folder
-from memlab.chats.formats import load
-from memlab.chats.sessions import Split, to_sessions
-from memlab.chats.times import UnreadTime, said_on
+from memlab.data.chats.folder import ImportSettings, update_folder
+from memlab.data.chats.formats import load
+from memlab.data.chats.sessions import Split, to_sessions
+from memlab.data.chats.times import UnreadTime, said_on
 from memlab.data.custom import Custom
 from tests.chat_exports import as_bytes
+from tests.data.chats.test_chatgpt import LISBON, node
+from tests.data.chats.test_chatgpt import conversation as chatgpt_conversation
+from tests.data.chats.test_chatgpt_marks import CASES as MARKS
+from tests.data.chats.test_claude import conversation, message, text
+from tests.data.chats.test_claude_code import LOG as CLAUDE_CODE
+from tests.data.chats.test_claude_code import line, queue, queued
+from tests.data.chats.test_codex import LOG as CODEX
+from tests.data.chats.test_codex import item
+from tests.data.chats.test_gemini import ENGLISH, KOREAN, SLOVENE
+from tests.data.chats.test_grok import EXPORT as GROK
+from tests.data.chats.test_messages import HELLO
+from tests.data.chats.test_perplexity import SITE, VENDOR
+from tests.data.chats.test_slack import DAY1, said
+from tests.data.chats.test_slack import EXPORT as SLACK
+from tests.data.chats.test_slack_blocks import BLOCKS
+from tests.data.chats.test_whatsapp import ANDROID_12, ANDROID_24, IOS
 from tests.fuzz.mutation import as_json, as_lines, damaged, fuzz, mutated, odd, outcome
-from tests.test_chats_chatgpt import LISBON, node
-from tests.test_chats_chatgpt import conversation as chatgpt_conversation
-from tests.test_chats_chatgpt_marks import CASES as MARKS
-from tests.test_chats_claude import conversation, message, text
-from tests.test_chats_claude_code import LOG as CLAUDE_CODE
-from tests.test_chats_claude_code import line, queue, queued
-from tests.test_chats_codex import LOG as CODEX
-from tests.test_chats_codex import item
-from tests.test_chats_gemini import ENGLISH, KOREAN, SLOVENE
-from tests.test_chats_grok import EXPORT as GROK
-from tests.test_chats_messages import HELLO
-from tests.test_chats_perplexity import SITE, VENDOR
-from tests.test_chats_slack import DAY1, said
-from tests.test_chats_slack import EXPORT as SLACK
-from tests.test_chats_slack_blocks import BLOCKS
-from tests.test_chats_whatsapp import ANDROID_12, ANDROID_24, IOS
 
 pytestmark = pytest.mark.slow
 

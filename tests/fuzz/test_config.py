@@ -8,9 +8,9 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from memlab.config.overrides import faults
-from memlab.harness.run_files import plain_yaml
-from memlab.harness.sweep import read
+from memlab.experiment.config.overrides import faults
+from memlab.experiment.harness.run_files import plain_yaml
+from memlab.experiment.harness.sweep import read
 from tests.fuzz.mutation import EXAMPLES, TEXTS, as_json, damaged, fuzz, mutated, outcome
 
 pytestmark = pytest.mark.slow

@@ -20,7 +20,7 @@ from memlab.data.inspect import inspect
 from memlab.data.locomo import LoCoMo
 from memlab.data.longmemeval import LongMemEval
 from memlab.data.realtalk import RealTalk
-from memlab.tables import Tables
+from memlab.pipeline.tables import Tables
 from tests.data.documents.test_dataset import docx, pdf
 from tests.data.official_records import conversation, record
 from tests.data.test_beam import QUESTIONS, batches

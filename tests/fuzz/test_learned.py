@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import save
 
-from memlab.errors import MemlabError
 from memlab.learn import cross_fit_rerank as record
 from memlab.learn.ranker import model as ranker
 from memlab.models.local import adapter, base
+from memlab.support.errors import MemlabError
 from tests.fuzz.mutation import as_json, damaged, fuzz, mutated, outcome
 from tests.learn.test_fits import KINDS, saved
 

@@ -12,32 +12,33 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memlab.chats import claude_code, codex
-from memlab.chats.chatgpt_marks import without_marks
-from memlab.chats.conversation import Tally
-from memlab.chats.slack_blocks import Cards, with_lines
-from memlab.chats.slack_people import People
-from memlab.chats.whatsapp import split_line
-from memlab.chats.whatsapp_words import drop_edit_mark, is_notice, name_attachments
 from memlab.data.beam import _PLAN
-from memlab.judge import rules
-from memlab.judge.llm import contains_yes, first_word
-from memlab.query.classify import Rules
-from memlab.query.decompose import parts_of
-from memlab.query.expand_rules import inject_synonyms, rewrites, statement
-from memlab.questions.facts import facts_of
-from memlab.runtime.redaction import redact
-from memlab.runtime.terminal import printable
-from memlab.search.bm25 import StemmedWords
-from memlab.systems.memorystack import relations
-from memlab.systems.oltramem import resolve_pronouns
-from memlab.text import display, normalise, transcript
-from memlab.text.display import replace_surrogates
-from memlab.text.temporal.question_window import window_of
-from memlab.text.temporal.resolve import find_expressions
-from memlab.write import contradiction, extract_rules
-from memlab.write.anchor import split_notes
-from memlab.write.context import clean_reply
+from memlab.data.chats import claude_code, codex
+from memlab.data.chats.chatgpt_marks import without_marks
+from memlab.data.chats.conversation import Tally
+from memlab.data.chats.slack_blocks import Cards, with_lines
+from memlab.data.chats.slack_people import People
+from memlab.data.chats.whatsapp import split_line
+from memlab.data.chats.whatsapp_words import drop_edit_mark, is_notice, name_attachments
+from memlab.data.questions.facts import facts_of
+from memlab.pipeline import transcript
+from memlab.stages.judge import rules
+from memlab.stages.judge.llm import contains_yes, first_word
+from memlab.stages.query.classify import Rules
+from memlab.stages.query.decompose import parts_of
+from memlab.stages.query.expand_rules import inject_synonyms, rewrites, statement
+from memlab.stages.search.bm25 import StemmedWords
+from memlab.stages.systems.memorystack import relations
+from memlab.stages.systems.oltramem import resolve_pronouns
+from memlab.stages.write import contradiction, extract_rules
+from memlab.stages.write.anchor import split_notes
+from memlab.stages.write.context import clean_reply
+from memlab.support.redaction import redact
+from memlab.support.terminal import printable
+from memlab.support.text import display, normalise
+from memlab.support.text.display import replace_surrogates
+from memlab.support.text.temporal.question_window import window_of
+from memlab.support.text.temporal.resolve import find_expressions
 from tests.fuzz.mutation import TEXTS, fuzz, outcome
 
 pytestmark = pytest.mark.slow

@@ -13,21 +13,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.data.jsonl import SessionLine, TurnLine
-from memlab.judge.cases import read as read_hypotheses
-from memlab.judge.llm import contains_yes, first_word
+from memlab.data.questions.propose import propose_by_model
 from memlab.models.protocols import Completion
-from memlab.query.decompose import LLMDecompose
-from memlab.query.time_window import LLMWindows
-from memlab.questions.propose import propose_by_model
-from memlab.rank.rerank_llm import many_scores, one_score
+from memlab.stages.judge.cases import read as read_hypotheses
+from memlab.stages.judge.llm import contains_yes, first_word
+from memlab.stages.query.decompose import LLMDecompose
+from memlab.stages.query.time_window import LLMWindows
+from memlab.stages.rank.rerank_llm import many_scores, one_score
+from memlab.stages.systems.memorystack.stages import MemoryStackJudge, array_scores
+from memlab.stages.write.chunk import TurnChunker
+from memlab.stages.write.extract_llm import LLMExtract
 from memlab.store import completions
-from memlab.systems.memorystack.stages import MemoryStackJudge, array_scores
-from memlab.write.chunk import TurnChunker
-from memlab.write.extract_llm import LLMExtract
 from tests.chats import ScriptedChat
 from tests.fuzz.mutation import TEXTS, as_json, as_lines, fuzz, mutated, outcome
-from tests.query.worlds import asked, done
-from tests.write.conversations import talk
+from tests.stages.query.worlds import asked, done
+from tests.stages.write.conversations import talk
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.questions.test_site import HOST, make_site
+from tests.data.questions.test_site import HOST, make_site
 
 pytestmark = pytest.mark.slow
 

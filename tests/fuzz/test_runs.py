@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memlab.harness.results import finished_arms, read_arm
-from memlab.harness.run_files import describe_files, plain_yaml
-from memlab.judge.accuracy import judge_warnings
+from memlab.experiment.harness.results import finished_arms, read_arm
+from memlab.experiment.harness.run_files import describe_files, plain_yaml
 from memlab.report.build import build, inputs_digest, reported_runs, up_to_date
+from memlab.stages.judge.accuracy import judge_warnings
 from memlab.store import store_at
 from tests.fuzz.mutation import EXAMPLES, as_json, as_lines, damaged, fuzz, json_bytes, mutated, outcome
 from tests.small import arm
 
 pytestmark = pytest.mark.slow
 
-YAML = (b"name: one\nrank:\n  select:\n    k: 10\n_target_: memlab.rank.select.Fixed\ncontrasts:\n- arm: gap\n"
+YAML = (b"name: one\nrank:\n  select:\n    k: 10\n_target_: memlab.stages.rank.select.Fixed\ncontrasts:\n- arm: gap\n"
         b"  against: fixed_10\n  metric: session/recall_all@10\nlist: [1, 2.5, null, true]\n")
 ENDS = (b"&a [*a]", b"!!python/object/apply:os.system [x]", b"? [a]\n: b\n", b"- {", b"\t", b"2001-99-99", b"0o9",
         b"<<: 3\n", b"contrasts: 3\n", b"contrasts: [[1]]\n", b"name: .inf\n", b"name: 2001-01-01\n", b"1: 2\n",

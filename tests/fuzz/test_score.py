@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.data.custom import Custom
-from memlab.score.arm import match
-from memlab.score.runs import read_run
-from memlab.tables import Tables
+from memlab.evaluate.score.arm import match
+from memlab.evaluate.score.runs import read_run
+from memlab.pipeline.tables import Tables
 from tests.fuzz.mutation import TEXTS, as_json, as_lines, damaged, fuzz, mutated, outcome
 from tests.fuzz.test_data import ASKED, SESSIONS
 

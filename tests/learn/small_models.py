@@ -7,10 +7,10 @@ from pathlib import Path
 
 from memlab.data.synthetic.dataset import Synthetic
 from memlab.learn.pairs import NEEDED
-from memlab.pipeline import Pipeline
-from memlab.stage import EmptyStage
+from memlab.pipeline.pipeline import Pipeline
+from memlab.pipeline.stage import EmptyStage
+from memlab.pipeline.tables import Tables
 from memlab.store import Store
-from memlab.tables import Tables
 
 DATA = Synthetic(lives=4, sessions=15, questions=8)
 LEXICAL = Pipeline(dense=EmptyStage(writes=("hits",)))

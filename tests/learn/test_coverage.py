@@ -8,11 +8,11 @@ import polars as pl
 import pytest
 from pydantic import ValidationError
 
-from memlab.errors import MemlabError
 from memlab.learn.coverage import FEATURES, CrossFitCoverage, LearnedK, features, labels, reliability
-from memlab.rank.select import Fixed
+from memlab.pipeline.tables import Tables, frame
+from memlab.stages.rank.select import Fixed
 from memlab.store import Store
-from memlab.tables import Tables, frame
+from memlab.support.errors import MemlabError
 from tests.learn.worlds import world
 
 STORE = Store()

@@ -8,17 +8,17 @@ import numpy as np
 import polars as pl
 import pytest
 
-from memlab.errors import MemlabError
 from memlab.learn.cross_fit_rerank import BlankQuestion, Chance, CrossFitRerank, write
 from memlab.learn.pairs import split
 from memlab.models.local.cross_encoder import CrossEncoderScorer
 from memlab.models.protocols import PairScorer
-from memlab.rank.rerank import Rerank
-from memlab.stage import spec_digest
+from memlab.pipeline.stage import spec_digest
+from memlab.pipeline.tables import Tables
+from memlab.stages.rank.rerank import Rerank
 from memlab.store import Store
-from memlab.tables import Tables
+from memlab.support.errors import MemlabError
 from tests.learn.small_models import lives, ranked
-from tests.search.world import Overlap
+from tests.stages.search.world import Overlap
 
 pytestmark = pytest.mark.slow
 

@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.errors import MemlabError
+from memlab.commands.train import main as train_main
 from memlab.learn import encoder, encoder_training, sources
-from memlab.learn.__main__ import main as train_main
 from memlab.learn.cross_fit_rerank import Chance
 from memlab.learn.held_out import compare_pipelines
 from memlab.learn.pairs import TrainingLists, distinct_batches, read_examples
@@ -23,10 +22,11 @@ from memlab.models.local.adapter import read_update
 from memlab.models.local.base import M3_HEAD
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.models.local.late_interaction import LateInteraction
-from memlab.rank.rerank import Rerank
+from memlab.pipeline.tables import text_hash, with_text
 from memlab.run import main as run_main
+from memlab.stages.rank.rerank import Rerank
 from memlab.store import Store
-from memlab.tables import text_hash, with_text
+from memlab.support.errors import MemlabError
 from tests.learn.small_models import LEXICAL
 from tests.small import LIVES, lives
 

@@ -11,14 +11,14 @@ import polars as pl
 import pytest
 
 from memlab import run
-from memlab.errors import MemlabError
+from memlab.commands.train import main as train
 from memlab.learn import coverage, fits, probability, probability_model
-from memlab.learn.__main__ import main as train
 from memlab.learn.fits import fit_regression
 from memlab.learn.ranker.model import load
 from memlab.learn.threshold import VALUES
-from memlab.stage import spec_digest
+from memlab.pipeline.stage import spec_digest
 from memlab.store import Store
+from memlab.support.errors import MemlabError
 from tests.learn.worlds import world
 
 KINDS: dict[str, Any] = {"coverage": (coverage.CoverageModel, coverage.LoadedCoverage, coverage.fit_tables),

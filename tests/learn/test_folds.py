@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.config.choices import own_choices
-from memlab.config.instantiate import CONF, choice_settings, find_class
-from memlab.errors import MemlabError
+from memlab.experiment.config.choices import own_choices
+from memlab.experiment.config.instantiate import CONF, choice_settings, find_class
 from memlab.learn.folds import first_holders, folds, in_folds, smallest_k
-from memlab.tables import frame
+from memlab.pipeline.tables import frame
+from memlab.support.errors import MemlabError
 from tests.shared_evidence import world
 
 

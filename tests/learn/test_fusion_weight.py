@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from memlab.errors import MemlabError
 from memlab.learn.fusion_weight import CrossFitWeight, first_hits
+from memlab.pipeline.tables import Tables, frame, text_hash, texts_frame
 from memlab.store import Store
-from memlab.tables import Tables, frame, text_hash, texts_frame
+from memlab.support.errors import MemlabError
 from tests.examples import fewer
 
 STORE = Store()

@@ -3,10 +3,10 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from memlab.errors import MemlabError
 from memlab.learn.pairs import draw, draw_examples, examples, question_keys, split
-from memlab.rank.units import turn_units
-from memlab.tables import Tables, frame, text_hash, texts_frame
+from memlab.pipeline.tables import Tables, frame, text_hash, texts_frame
+from memlab.stages.rank.units import turn_units
+from memlab.support.errors import MemlabError
 from tests.learn.small_models import lives, ranked
 
 ROLES = ("user", "assistant")

@@ -10,8 +10,7 @@ import polars as pl
 import pytest
 from pydantic import ValidationError
 
-from memlab.errors import MemlabError
-from memlab.harness.sweep import run_pipeline
+from memlab.experiment.harness.sweep import run_pipeline
 from memlab.learn.fits import save
 from memlab.learn.folds import folds
 from memlab.learn.probability import (
@@ -24,12 +23,13 @@ from memlab.learn.probability import (
     labels,
     reliability,
 )
-from memlab.memory import Memory, Session
-from memlab.rank.score import Score
-from memlab.read.tokens import TokenCost
-from memlab.runtime.paths import shipped_path
+from memlab.memory.memory import Memory, Session
+from memlab.pipeline.tables import Tables, frame
+from memlab.stages.rank.score import Score
+from memlab.stages.read.tokens import TokenCost
 from memlab.store import Store
-from memlab.tables import Tables, frame
+from memlab.support.errors import MemlabError
+from memlab.support.paths import shipped_path
 from tests.learn.ranker.worlds import learned, searched
 from tests.learn.worlds import world
 from tests.small import lexical, lives

@@ -7,7 +7,6 @@ import polars as pl
 import pytest
 from scipy.special import expit, logit
 
-from memlab.errors import MemlabError
 from memlab.learn.fits import Values
 from memlab.learn.probability_model import (
     FEATURES,
@@ -17,7 +16,8 @@ from memlab.learn.probability_model import (
     fit,
     fit_blend,
 )
-from memlab.tables import text_hash, texts_frame
+from memlab.pipeline.tables import text_hash, texts_frame
+from memlab.support.errors import MemlabError
 from tests.learn.worlds import UNITS, world
 
 

@@ -8,13 +8,13 @@ import pytest
 from pydantic import ValidationError
 from safetensors.numpy import load_file
 
-from memlab.errors import DiskFault, MemlabError
+from memlab.commands.train import main as train_main
 from memlab.learn import reranker
-from memlab.learn.__main__ import main as train_main
 from memlab.learn.cross_fit_rerank import read
 from memlab.learn.recipe import PairRecipe, TrainingRecipe
 from memlab.learn.sources import make_examples
 from memlab.store import Store
+from memlab.support.errors import DiskFault, MemlabError
 from tests.faults.limits import largest_file
 from tests.learn.small_models import LEXICAL, lives
 from tests.small import with_words

@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memlab.errors import MemlabError
 from memlab.learn import training
 from memlab.learn.pairs import TrainingLists, draw
 from memlab.learn.recipe import TrainingRecipe
 from memlab.models.local.backend import Runtime
+from memlab.support.errors import MemlabError
 from tests.learn.test_pairs import toy
 
 pytestmark = pytest.mark.slow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from memlab.tables import Tables, frame, text_hash, texts_frame
+from memlab.pipeline.tables import Tables, frame, text_hash, texts_frame
 
 UNITS = 15
 

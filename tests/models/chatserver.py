@@ -14,7 +14,7 @@ from typing import Any
 
 import psutil
 
-from memlab.servers import Server, records_folder
+from memlab.models.serving.servers import Server, records_folder
 
 Rule = Callable[[list[dict[str, str]]], str]
 Gate = Callable[[int], bool]

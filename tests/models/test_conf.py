@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 from hydra.utils import instantiate
 
-from memlab.config.instantiate import choice_settings
+from memlab.experiment.config.instantiate import choice_settings
 from memlab.models.protocols import Embedder, PairScorer
 
 EMBEDDERS = ["openai", "text_embedding_3_small", "voyage", "bge_m3_flag", "arctic_embed_s", "e5_large_v2"]

@@ -18,10 +18,10 @@ import psutil
 import pytest
 from pydantic import ValidationError
 
-from memlab.errors import MemlabError
 from memlab.models.connection import AWAY_WAIT, LONGEST_WAIT, UNREACHABLE_WAIT, Connection, retry_after_seconds
 from memlab.models.server import ServerSettings
-from memlab.servers import Server, records_folder
+from memlab.models.serving.servers import Server, records_folder
+from memlab.support.errors import MemlabError
 from tests.models.chatserver import serving
 from tests.models.service import NOBODY, Fault, Service, install, refusal, stop_clock
 

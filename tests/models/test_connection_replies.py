@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.errors import MemlabError
 from memlab.models.chat.replies import parse_completion
 from memlab.models.http import HttpEmbedder, read_scores
 from memlab.models.protocols import MAX_TOKENS, Completion
 from memlab.store import completions
+from memlab.support.errors import MemlabError
 from tests.fuzz.mutation import as_json, fuzz, mutated, outcome
 
 KINDS = ("embedder", "reranker", "chat")

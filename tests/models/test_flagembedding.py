@@ -17,7 +17,6 @@ pytest.importorskip("FlagEmbedding", reason="FlagEmbedding is not installed (pip
 
 import torch  # noqa: E402  (only where FlagEmbedding is)
 
-from memlab.errors import MemlabError  # noqa: E402
 from memlab.models.flagembedding import (  # noqa: E402
     FlagPairScorer,  # noqa: E402
     M3Embedder,
@@ -25,8 +24,9 @@ from memlab.models.flagembedding import (  # noqa: E402
     flag_embedding,  # noqa: E402
 )
 from memlab.models.protocols import Embedder, PairScorer  # noqa: E402
+from memlab.pipeline.tables import texts_frame  # noqa: E402
 from memlab.store import Store  # noqa: E402
-from memlab.tables import texts_frame  # noqa: E402
+from memlab.support.errors import MemlabError  # noqa: E402
 from tests.models.flag_models import save_classifier, save_language_model, save_m3  # noqa: E402
 
 QUERIES = ["where did anna move", "was work good in oslo", "old dog"]

@@ -10,11 +10,11 @@ import httpx
 import numpy as np
 import pytest
 
-from memlab.errors import MemlabError
 from memlab.models.http import HttpEmbedder, HttpReranker
 from memlab.models.protocols import Embedder, PairScorer
+from memlab.pipeline.tables import texts_frame
 from memlab.store import Store
-from memlab.tables import texts_frame
+from memlab.support.errors import MemlabError
 from tests.models.service import Service, install, refusal, stop_clock
 
 DIM = 6

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from memlab.models.protocols import models_in
-from memlab.rank.rerank import Rerank
-from memlab.search.dense import Dense
-from memlab.write.chunk import Levels, TurnChunker
-from tests.search.world import Overlap, WordEmbedder
+from memlab.stages.rank.rerank import Rerank
+from memlab.stages.search.dense import Dense
+from memlab.stages.write.chunk import Levels, TurnChunker
+from tests.stages.search.world import Overlap, WordEmbedder
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from memlab.harness.results import ArmRun, finished_arms
+from memlab.experiment.harness.results import ArmRun, finished_arms
 from memlab.report.build import ReportFiles, build
 from memlab.report.view_model import ReportView
+from tests.experiment.track.conftest import server
 from tests.report.samples import make_runs
-from tests.track.conftest import server
 
 __all__ = ["server"]
 

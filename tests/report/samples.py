@@ -152,7 +152,7 @@ def _write(path: Path, arm: str, ranking: list[dict[str, Any]], shown: list[dict
                  ).write_parquet(path / "context.parquet")
     pl.DataFrame(schema={"question": pl.Int32, "class": pl.String}).write_parquet(path / "classes.parquet")
     (path / "metrics.json").write_text(json.dumps(means(table)))
-    target = "memlab.oracle.upper_bounds.Complete" if arm == "oracle" else f"memlab.rank.select.{arm}"
+    target = "memlab.stages.oracle.upper_bounds.Complete" if arm == "oracle" else f"memlab.stages.rank.select.{arm}"
     declared = "".join(f"- {{arm: {one}, comparator: {other}, metric: {metric}}}\n" for one, other, metric in CONTRASTS)
     (path / "config.yaml").write_text(f"# {ARMS[arm]}\nrank:\n  select:\n    _target_: {target}\n"
                                       f"contrasts:\n{declared}")

@@ -10,18 +10,18 @@ import polars as pl
 import pytest
 
 from memlab.__main__ import main
-from memlab.ask import AskCommand
-from memlab.config.overrides import parse
-from memlab.errors import MemlabError
+from memlab.commands.ask import AskCommand
 from memlab.evaluate.compare import ArmResult, Comparison, compare
-from memlab.harness.arm import Arm
-from memlab.harness.manifest import asking
-from memlab.harness.results import ArmRun
-from memlab.harness.sweep import OF_RUNS, preset, read
+from memlab.experiment.config.overrides import parse
+from memlab.experiment.harness.arm import Arm
+from memlab.experiment.harness.manifest import asking
+from memlab.experiment.harness.results import ArmRun
+from memlab.experiment.harness.sweep import OF_RUNS, preset, read
 from memlab.learn.command import read_arm, split
+from memlab.pipeline.stage import spec
 from memlab.report.act import commands_to_offer
-from memlab.runtime.shell import setting
-from memlab.stage import spec
+from memlab.support.errors import MemlabError
+from memlab.support.shell import setting
 
 QUESTIONS = pl.DataFrame({"question": [0, 1], "corpus": [0, 0], "group": [0, 1], "text": ["Who's my manager?", "a=b"],
                           "category": [None, None], "label_error": [None, None], "scored": [True, True],

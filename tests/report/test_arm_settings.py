@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from omegaconf import OmegaConf
 
-from memlab.config.compose import compose_arm
-from memlab.harness.results import ArmRun
+from memlab.experiment.config.compose import compose_arm
+from memlab.experiment.harness.results import ArmRun
 from memlab.report import arm_settings
 from memlab.report.arm_settings import display_name, slot_names, with_display_names
 from memlab.report.build import ReportFiles
-from memlab.text.display import EMPTY
+from memlab.support.text.display import EMPTY
 
 NONE = {"is": "memlab.EmptyStage", "writes": []}
 FIXED = {"is": "memlab.Fixed", "k": 10}
@@ -31,7 +31,7 @@ def arm(name: str, tmp_path: Path, config: str = "", slots: dict[str, Any] | Non
 
 
 def test_arms_stand_behind_the_values_of_the_settings_that_differ(tmp_path: Path) -> None:
-    text = ("embedder: {dtype: %s}\nrank: {select: {_target_: memlab.rank.select.Fixed, k: %d}}\nsearch: {dense: "
+    text = ("embedder: {dtype: %s}\nrank: {select: {_target_: memlab.stages.rank.select.Fixed, k: %d}}\nsearch: {dense: "
             "{embedder: {dtype: %s}, depth: 100}}\nname: %s\ncontrasts: [%s]\n")
     sweep = [arm(name, tmp_path, text % (dtype, k, dtype, name, name))
              for name, dtype, k in (("a", "fp32", 5), ("b", "fp16", 10), ("c", "fp16", 20))]
@@ -39,7 +39,7 @@ def test_arms_stand_behind_the_values_of_the_settings_that_differ(tmp_path: Path
         "rank.select.k": {"5": ["a"], "10": ["b"], "20": ["c"]},
         "search.dense.embedder.dtype": {"fp32": ["a"], "fp16": ["b", "c"]}}
     assert arm_settings.by_value(sweep[:1]) == {}
-    other = arm("d", tmp_path, "rank: {select: {_target_: memlab.stage.EmptyStage, writes: [x]}}")
+    other = arm("d", tmp_path, "rank: {select: {_target_: memlab.pipeline.stage.EmptyStage, writes: [x]}}")
     found = arm_settings.by_value([*sweep, other])
     assert found["rank.select"] == {"fixed": ["a", "b", "c"], "none": ["d"]}
     assert found["rank.select.k"] == {"5": ["a"], "10": ["b"], "20": ["c"], EMPTY: ["all others"]}
@@ -68,20 +68,20 @@ def plain(node: Any) -> Any:
 
 def test_names_of_classes_without_one_choice() -> None:
     config, _ = compose_arm(["rank/score=zscore", "rank.score.rrf_k=7"])
-    assert display_name("memlab.rank.score.Score", "score", plain(config.rank.score)) == "zscore"
-    assert display_name("memlab.rank.score.Score", "score") == "score"  # several files: no guess without settings
+    assert display_name("memlab.stages.rank.score.Score", "score", plain(config.rank.score)) == "zscore"
+    assert display_name("memlab.stages.rank.score.Score", "score") == "score"  # several files: no guess without settings
     assert display_name("mylab.TrigramSearch", "lexical") == "trigram search"
 
 
 def test_the_configuration_counts_before_the_manifest(tmp_path: Path) -> None:
-    config = "rank: {rerank: {_target_: memlab.oracle.upper_bounds.OracleRerank, pool: 50}}"
+    config = "rank: {rerank: {_target_: memlab.stages.oracle.upper_bounds.OracleRerank, pool: 50}}"
     one = arm("a", tmp_path, config, {"rerank": {"is": "memlab.Rerank"}, "select": FIXED})
     assert slot_names(one) == {"rerank": "oracle", "select": "fixed"}
 
 
 def test_provenance_is_split_into_shared_and_differing_and_shows_no_class(
         tmp_path: Path, arms: tuple[ArmRun, ...]) -> None:
-    text = "rank: {select: {_target_: memlab.rank.select.%s}}\nwrite: {chunk: {_target_: memlab.stage.EmptyStage}}"
+    text = "rank: {select: {_target_: memlab.stages.rank.select.%s}}\nwrite: {chunk: {_target_: memlab.pipeline.stage.EmptyStage}}"
     own = [arm(name, tmp_path, text % name, {"extract": NONE, "select": {"is": f"memlab.{name}"}})
            for name in ("Fixed", "ByType")]
     shared, differing = arm_settings.manifests(own)

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from memlab.errors import MemlabError
+from memlab.commands.report import main
 from memlab.evaluate.contrast import Contrast
-from memlab.report.__main__ import main
+from memlab.experiment.track.record import NoTracking
 from memlab.report.build import RECORD, ReportFiles, build, publish
 from memlab.report.console import print_report
 from memlab.store import store_at
-from memlab.track.record import NoTracking
+from memlab.support.errors import MemlabError
 from tests.sealing import seal
 from tests.small import arm
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from memlab.evaluate.contrast import Contrast
-from memlab.harness.arm import Arm
+from memlab.experiment.harness.arm import Arm
+from memlab.experiment.track.record import NoTracking
 from memlab.report import build
 from memlab.report.build import RECORD, inputs_digest, publish, reported_runs, up_to_date
 from memlab.store import store_at
-from memlab.track.record import NoTracking
 from tests.small import arm
 
 ONE = Contrast("one", "two", "session/recall_all@5")

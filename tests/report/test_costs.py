@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from memlab.evaluate.costs import price_table
-from memlab.harness.results import ArmRun
+from memlab.experiment.harness.results import ArmRun
 from memlab.report.build import ReportFiles
 from memlab.report.costs import cost_tables
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import polars as pl
 
-from memlab.harness.results import ArmRun, finished_arms
+from memlab.experiment.harness.results import ArmRun, finished_arms
 from memlab.report.drill_down import SHOWN, drill_down
 from tests.sealing import seal
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from memlab.report.__main__ import main
+from memlab.commands.report import main
 from memlab.report.build import ReportFiles
 from memlab.report.export import csv, latex
 from memlab.report.view_model import ReportView

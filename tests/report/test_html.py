@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.harness.results import ArmRun
+from memlab.experiment.harness.results import ArmRun
 from memlab.report import html as report_html
 from memlab.report.build import ReportFiles
 from memlab.report.html import LISTED, _json, _questions, pack, page, unpack

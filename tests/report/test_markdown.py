@@ -4,7 +4,7 @@ import re
 
 import polars as pl
 
-from memlab.harness.results import ArmRun, finished_arms
+from memlab.experiment.harness.results import ArmRun, finished_arms
 from memlab.report.build import ReportFiles
 from memlab.report.markdown import LISTED, document, escape
 from memlab.report.view_model import ReportView

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from memlab import compare, load
-from memlab.errors import MemlabError
 from memlab.evaluate.contrast import Contrast
 from memlab.report.build import ReportFiles, build
 from memlab.report.export import latex
 from memlab.report.view_model import ReportView
+from memlab.support.errors import MemlabError
 from tests.sealing import seal
 
 

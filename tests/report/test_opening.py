@@ -7,10 +7,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from memlab.config.instantiate import CONF
 from memlab.evaluate.compare import ArmResult, Comparison, compare
 from memlab.evaluate.contrast import UNKNOWN, Contrast
-from memlab.harness.sweep import read
+from memlab.experiment.config.instantiate import CONF
+from memlab.experiment.harness.sweep import read
 from memlab.report.opening import opening
 
 METRIC = "within_1000/turn/recall_all"

@@ -8,7 +8,8 @@ from pathlib import Path
 import polars as pl
 
 from memlab.evaluate.attribution import BEYOND, NOISE, STEADY
-from memlab.harness.results import ArmRun, finished_arms, read_arm
+from memlab.experiment.harness.results import ArmRun, finished_arms, read_arm
+from memlab.pipeline.tables import frame
 from memlab.report import sections
 from memlab.report.build import ReportFiles, build
 from memlab.report.drill_down import drill_down
@@ -16,7 +17,6 @@ from memlab.report.html import page
 from memlab.report.markdown import document
 from memlab.report.sections import DECLINE, attribution_tables, turn_metrics, type_tables, types
 from memlab.report.view_model import ReportView
-from memlab.tables import frame
 from tests.report.samples import make_runs
 from tests.sealing import seal
 

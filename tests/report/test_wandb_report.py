@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from memlab.harness.results import finished_arms
-from memlab.report.__main__ import main
+from memlab.commands.report import main
+from memlab.experiment.harness.results import finished_arms
+from memlab.experiment.track.wandb import run_id
 from memlab.report.wandb_report import FILE, sections
-from memlab.track.wandb import run_id
 
 pytestmark = pytest.mark.slow
 

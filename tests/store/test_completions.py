@@ -16,14 +16,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.errors import MemlabError
+from memlab.commands.store import info, main, prune, verify
 from memlab.models.chat.openai import OpenAIChat
 from memlab.models.protocols import Completion, Message, Prompt
-from memlab.runtime.files import decode_line, encode_line
+from memlab.pipeline.tables import Notes
 from memlab.store import Store
-from memlab.store.__main__ import info, main, prune, verify
 from memlab.store.completions import decode, encode, lines
-from memlab.tables import Notes
+from memlab.support.errors import MemlabError
+from memlab.support.files import decode_line, encode_line
 from tests.chats import ScriptedChat
 from tests.models.chatserver import serving
 

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.errors import MemlabError
-from memlab.search.token_pools import PlacedTokens
+from memlab.stages.search.token_pools import PlacedTokens
 from memlab.store import index, segment
 from memlab.store.index import MERGED, SegmentIndex
 from memlab.store.segment import FORMATS, Arrays
 from memlab.store.token_vectors import Precision, make_block
+from memlab.support.errors import MemlabError
 
 DIM = 8
 

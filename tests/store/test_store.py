@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.errors import MemlabError
 from memlab.models.protocols import Floats, Ints, Role
+from memlab.pipeline.tables import texts_frame
 from memlab.store import Store
 from memlab.store.index import SegmentIndex
 from memlab.store.segment import key_columns, read
-from memlab.tables import texts_frame
+from memlab.support.errors import MemlabError
 from tests.store import worker as store_worker
 from tests.store.worker import DIM, DigestEmbedder, digest_vector, expected, some_texts
 

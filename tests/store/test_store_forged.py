@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from memlab.errors import MemlabError
+from memlab.commands.store import main
 from memlab.models.protocols import Message, Prompt
+from memlab.pipeline.tables import texts_frame
 from memlab.store import Store
-from memlab.store.__main__ import main
-from memlab.tables import texts_frame
+from memlab.support.errors import MemlabError
 from tests.chats import ScriptedChat
 from tests.forged import KINDS, forge
 from tests.fuzz.mutation import outcome
-from tests.search.world import WordEmbedder
+from tests.stages.search.world import WordEmbedder
 from tests.token_words import TokenWords
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memlab.errors import MemlabError
+from memlab.commands.store import compact, info, main, prune, verify
 from memlab.models.protocols import Floats
 from memlab.store import Store
-from memlab.store.__main__ import compact, info, main, prune, verify
+from memlab.support.errors import MemlabError
 from tests.store.worker import DigestEmbedder, some_texts
 
 TEXTS = some_texts(10)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.errors import MemlabError
+from memlab.pipeline.tables import texts_frame
 from memlab.store import Store, segment
 from memlab.store.token_vectors import Precision, make_block, merge, quantise
-from memlab.tables import texts_frame
+from memlab.support.errors import MemlabError
 from tests.token_words import DIM, TokenWords
 
 TEXTS = ["the cat sat", "a dog ran home", "tea"]

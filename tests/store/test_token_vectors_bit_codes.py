@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from memlab.errors import MemlabError
 from memlab.models.protocols import Floats
 from memlab.store.token_vectors import decode, encode, levels, rotation
+from memlab.support.errors import MemlabError
 
 BITS = pytest.mark.parametrize("bits", [2, 4])
 

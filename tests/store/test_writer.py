@@ -12,9 +12,9 @@ import pytest
 
 from memlab.models.local.batching import pack
 from memlab.models.protocols import Floats, Ints, Role
-from memlab.runtime import progress
+from memlab.pipeline.tables import texts_frame
 from memlab.store import Store
-from memlab.tables import texts_frame
+from memlab.support import progress
 
 LOADING = 40.0
 """Seconds until the first block, in addition to its work."""

@@ -13,8 +13,8 @@ import numpy as np
 import polars as pl
 
 from memlab.models.protocols import Floats, Ints, Role
+from memlab.pipeline.tables import texts_frame
 from memlab.store import Store
-from memlab.tables import texts_frame
 
 DIM = 8
 

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 from datetime import date, datetime
 from typing import Any, NamedTuple
 
-from memlab.errors import MemlabError
-from memlab.runtime.clock import read_moment
-from memlab.runtime.foreign import load_json
+from memlab.support.clock import read_moment
+from memlab.support.errors import MemlabError
+from memlab.support.foreign import load_json
 
 _FRONT = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _DATE = re.compile(r"^(?:date|said_on)[ \t]*:[ \t]*([^#\n]*)", re.MULTILINE)

@@ -28,20 +28,20 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from memlab.chats.refusal import export_at
 from memlab.data import jsonl
 from memlab.data.benchmarks import Builder
+from memlab.data.chats.refusal import export_at
 from memlab.data.dataset import GroupBy
 from memlab.data.documents import blocks, office
 from memlab.data.documents.blocks import Document
 from memlab.data.readers import sha256
-from memlab.errors import Faults, MemlabError
-from memlab.runtime.clock import Clock, order
-from memlab.runtime.foreign import MOST_BYTES, read_bytes
-from memlab.runtime.machine import package_version
-from memlab.stage import stage
-from memlab.tables import Tables
-from memlab.text.display import replace_surrogates, sanitise
+from memlab.pipeline.stage import stage
+from memlab.pipeline.tables import Tables
+from memlab.support.clock import Clock, order
+from memlab.support.errors import Faults, MemlabError
+from memlab.support.foreign import MOST_BYTES, read_bytes
+from memlab.support.machine import package_version
+from memlab.support.text.display import replace_surrogates, sanitise
 
 LOADERS: dict[str, Callable[[bytes], Document]] = {
     ".md": blocks.markdown, ".markdown": blocks.markdown, ".txt": blocks.text,

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from memlab.data.documents.blocks import Document, DocumentBlock, in_a_row, paragraphs
-from memlab.errors import MemlabError
+from memlab.support.errors import MemlabError
 
 MOST_UNPACKED = 400_000_000
 """Bytes that a Word document may unpack to: text packs to a tenth, a bomb to a thousandth."""

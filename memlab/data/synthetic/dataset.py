@@ -22,9 +22,9 @@ from memlab.data.benchmarks import Builder
 from memlab.data.dataset import GroupBy
 from memlab.data.subset import Subset, known_types
 from memlab.data.synthetic import lexicon
-from memlab.errors import MemlabError
-from memlab.stage import stage
-from memlab.tables import Tables
+from memlab.pipeline.stage import stage
+from memlab.pipeline.tables import Tables
+from memlab.support.errors import MemlabError
 
 T = TypeVar("T")
 DAYS = 360  # a life lasts about a year

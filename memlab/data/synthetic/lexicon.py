@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
 
-from memlab.runtime.foreign import read_yaml
+from memlab.support.foreign import read_yaml
 
 Pair = tuple[str, str]
 

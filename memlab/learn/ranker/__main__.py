@@ -11,18 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memlab.errors import MemlabError
-from memlab.harness.arm import Arm
-from memlab.harness.arm import load as load_data
+from memlab.experiment.harness.arm import Arm
+from memlab.experiment.harness.arm import load as load_data
 from memlab.learn.command import read_arm, split
 from memlab.learn.fits import save
 from memlab.learn.ranker.cross_fit import fit_both, together
 from memlab.learn.ranker.explain import describe_importances
 from memlab.learn.ranker.stage import LearnedScore
 from memlab.learn.recipe import train_command
-from memlab.runtime.machine import OF_A_RUN, enough_memory
-from memlab.stage import LocalPath, stage
-from memlab.tables import Tables
+from memlab.pipeline.stage import LocalPath, stage
+from memlab.pipeline.tables import Tables
+from memlab.support.errors import MemlabError
+from memlab.support.machine import OF_A_RUN, enough_memory
 
 
 @stage

@@ -15,12 +15,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from memlab.errors import MemlabError
 from memlab.learn.ranker.model import RankModel, Recipe, Scores, apply, fit
 from memlab.learn.ranker.sessions import KEY, behind_table, fit_sessions, session_places, session_table
 from memlab.learn.ranker.signals import Bools, Ints
 from memlab.learn.ranker.words import Terms, join_terms
-from memlab.runtime.machine import usable_cores
+from memlab.support.errors import MemlabError
+from memlab.support.machine import usable_cores
 
 Fits = Sequence[tuple[Bools, RankModel]]
 """Models, and the rows (n,) that each of them scores; each row has one model."""

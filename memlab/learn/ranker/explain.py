@@ -12,7 +12,7 @@ import polars as pl
 from memlab.learn.ranker.cross_fit import Fits
 from memlab.learn.ranker.features import PAIR
 from memlab.learn.ranker.model import RankModel, leads
-from memlab.tables import DIGITS, SCHEMAS
+from memlab.pipeline.tables import DIGITS, SCHEMAS
 
 TOP = 5
 """Features named for each question; the others are summed up in one row."""

@@ -12,12 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 import polars as pl
 from polars import selectors as cs
 
-from memlab.errors import MemlabError
 from memlab.learn.ranker.signals import Ints, signal_features
 from memlab.learn.ranker.words import Terms, likeness_features, overlap_features, turn_terms
-from memlab.runtime.machine import usable_cores
-from memlab.tables import SESSION, Tables, with_text
-from memlab.text.temporal.question_window import window_of
+from memlab.pipeline.tables import SESSION, Tables, with_text
+from memlab.support.errors import MemlabError
+from memlab.support.machine import usable_cores
+from memlab.support.text.temporal.question_window import window_of
 
 NEEDED = ("ranking", "units", "questions", "queries", "turns", "texts", "sessions")
 """Tables that the features are made from."""

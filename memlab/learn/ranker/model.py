@@ -14,11 +14,11 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from memlab.errors import MemlabError
 from memlab.learn import fits
 from memlab.learn.ranker.sessions import SessionModel, need_features
 from memlab.learn.ranker.trees import Matrix, Tree, boosted_trees, lightgbm, trees_of
-from memlab.stage import Names, stage
+from memlab.pipeline.stage import Names, stage
+from memlab.support.errors import MemlabError
 
 FORMAT = "memlab-ranker-1"
 

@@ -16,15 +16,15 @@ import scipy  # its parts are loaded when they are used
 from numpy.typing import NDArray
 from pydantic import model_validator
 
-from memlab.errors import MemlabError
 from memlab.learn.ranker.features import PAIR
 from memlab.learn.ranker.signals import Bools, Floats, Groups, Ints, dense_numbers, session_keys, zscores
 from memlab.learn.ranker.trees import Numbers
 from memlab.learn.ranker.words import Terms, likeness
-from memlab.rank.rerank import below
-from memlab.rank.units import rank_units
-from memlab.stage import Names, stage
-from memlab.tables import DIGITS
+from memlab.pipeline.stage import Names, stage
+from memlab.pipeline.tables import DIGITS
+from memlab.stages.rank.rerank import below
+from memlab.stages.rank.units import rank_units
+from memlab.support.errors import MemlabError
 
 SHRINKAGE = 3.0
 """Penalty on the squared distance of a weight from its start, beside a loss summed over questions."""

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from memlab.rank.units import signals_of
+from memlab.stages.rank.units import signals_of
 
 FUSED = "linear"
 """Name of the fused score as a signal."""

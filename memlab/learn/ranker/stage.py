@@ -26,11 +26,11 @@ from memlab.learn.ranker.model import Recipe, load
 from memlab.learn.ranker.sessions import rescore, session_numbers
 from memlab.learn.ranker.signals import FUSED
 from memlab.learn.ranker.words import Terms, turn_terms
-from memlab.rank.rerank import Rerank
-from memlab.rank.score import Score
-from memlab.stage import LocalPath, name_of, spec, stage
+from memlab.pipeline.stage import LocalPath, name_of, spec, stage
+from memlab.pipeline.tables import SESSION, Notes, Tables, empty
+from memlab.stages.rank.rerank import Rerank
+from memlab.stages.rank.score import Score
 from memlab.store import Store
-from memlab.tables import SESSION, Notes, Tables, empty
 
 
 @stage(sees=("gold",), fits="all")

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from memlab.errors import MemlabError
-from memlab.stage import stage
+from memlab.pipeline.stage import stage
+from memlab.support.errors import MemlabError
 
 Numbers = Annotated[tuple[Annotated[float, Field(allow_inf_nan=False)], ...], Field(strict=False, max_length=1024)]
 Numerals = Annotated[tuple[int, ...], Field(strict=False, max_length=1024)]

@@ -17,8 +17,8 @@ import scipy  # its parts are loaded when they are used
 from numpy.typing import NDArray
 
 from memlab.learn.ranker.signals import Bools, Floats, Ints, dense_numbers
-from memlab.tables import SESSION, Tables, with_text
-from memlab.text.tokenize import LUCENE_STOP_WORDS, words
+from memlab.pipeline.tables import SESSION, Tables, with_text
+from memlab.support.text.tokenize import LUCENE_STOP_WORDS, words
 
 STOP_WORDS = (*LUCENE_STOP_WORDS, "what", "when", "where", "who", "which", "why", "how", "did", "do", "does", "has",
               "have", "had", "were", "been", "about", "from", "her", "his", "she", "he", "i", "my", "me", "you", "your",

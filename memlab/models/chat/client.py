@@ -15,8 +15,8 @@ from memlab.models.chat.tokenizer import valid
 from memlab.models.connection import Connection, RequestRefused
 from memlab.models.protocols import Completion, Message, Prompt
 from memlab.models.server import AUTO, ServerSettings, Target, check_address
-from memlab.servers import answers, reachable_servers
-from memlab.stage import stage
+from memlab.models.serving.servers import answers, reachable_servers
+from memlab.pipeline.stage import stage
 
 Fits = Callable[[Sequence[Message], int | None], bool]
 

@@ -11,8 +11,8 @@ from pydantic import Field, model_validator
 from memlab.models.chat.client import ChatSettings, Client
 from memlab.models.chat.tokenizer import PromptCounter, Tokenizer, has_tokenizer, prompt_counter
 from memlab.models.protocols import Completion, Message, Prompt
-from memlab.runtime.paths import expand, home
-from memlab.stage import LocalPath, stage
+from memlab.pipeline.stage import LocalPath, stage
+from memlab.support.paths import expand, home
 
 
 @stage

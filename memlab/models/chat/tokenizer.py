@@ -13,10 +13,10 @@ from typing import Any
 
 import polars as pl
 
-from memlab.errors import MemlabError
 from memlab.models.protocols import Message
-from memlab.text.display import replace_surrogates
-from memlab.text.token_counter import words_and_marks
+from memlab.pipeline.token_counter import words_and_marks
+from memlab.support.errors import MemlabError
+from memlab.support.text.display import replace_surrogates
 
 PER_MESSAGE = 8
 """Tokens that a chat template adds to one message if the template itself is unknown; most add 3 to 6."""

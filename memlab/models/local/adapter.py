@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memlab.errors import MemlabError
 from memlab.models.protocols import Floats
-from memlab.runtime.files import atomic_write, read_errors
-from memlab.runtime.foreign import load_json, read_bytes
-from memlab.runtime.paths import PACKAGE, expand
-from memlab.text.display import sanitise
+from memlab.support.errors import MemlabError
+from memlab.support.files import atomic_write, read_errors
+from memlab.support.foreign import load_json, read_bytes
+from memlab.support.paths import PACKAGE, expand
+from memlab.support.text.display import sanitise
 
 PROJECTION = "projection"
 """Name of a linear map (dimensions, width) of token vectors in an update."""

@@ -23,12 +23,12 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from memlab.errors import DiskFault, MemlabError, error_message
 from memlab.models.local.adapter import apply_update
 from memlab.models.protocols import Floats, Ints
-from memlab.runtime.files import write_json
-from memlab.runtime.foreign import read_json
-from memlab.runtime.paths import home
+from memlab.support.errors import DiskFault, MemlabError, error_message
+from memlab.support.files import write_json
+from memlab.support.foreign import read_json
+from memlab.support.paths import home
 
 GPU_BUILD = re.compile(r"^(?:cuda|hip|rocm)\b[^=]*=\s*(?!None\b)\S", re.MULTILINE)
 """A line of ``torch/version.py`` that names a GPU toolkit."""

@@ -19,14 +19,14 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from memlab.errors import DiskFault, MemlabError, MissingFiles
 from memlab.models.local.adapter import RECORD, UPDATE
 from memlab.models.local.backend import Backend, Device, Dtype, Runtime, resolve
 from memlab.models.local.loading import LoadedModels, load_on_devices
-from memlab.runtime.files import disk_faults
-from memlab.runtime.foreign import read_json
-from memlab.runtime.paths import expand
-from memlab.stage import LocalPath, stage
+from memlab.pipeline.stage import LocalPath, stage
+from memlab.support.errors import DiskFault, MemlabError, MissingFiles
+from memlab.support.files import disk_faults
+from memlab.support.foreign import read_json
+from memlab.support.paths import expand
 
 _WEIGHTS = (".safetensors", ".bin", ".model", ".json", ".txt", ".py")
 M3_HEAD, SPARSE_HEAD = "colbert_linear.pt", "sparse_linear.pt"

@@ -18,9 +18,9 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from memlab.errors import MemlabError
 from memlab.models.protocols import Ints
-from memlab.runtime.machine import is_lack
+from memlab.support.errors import MemlabError
+from memlab.support.machine import is_lack
 
 CHUNK = 1024
 """Texts per call of the tokenizer: enough for its threads, and short enough for another thread to wait for."""

@@ -16,13 +16,13 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from memlab.errors import MemlabError
 from memlab.models.local.backend import to_device
 from memlab.models.local.base import LocalModel, is_causal, saved_prompts
 from memlab.models.local.batching import InputWindow, TokenRows, join, run_batches, tokenise, window_slices
 from memlab.models.local.loading import LoadedModels
 from memlab.models.protocols import Floats, Ints
-from memlab.stage import LocalPath, stage
+from memlab.pipeline.stage import LocalPath, stage
+from memlab.support.errors import MemlabError
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ import scipy  # its parts are loaded when they are used
 from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
-from memlab.errors import MemlabError
 from memlab.models.local.adapter import UpdateCard, update_card, update_file
 from memlab.models.local.backend import Encoder, Pooling, to_device
 from memlab.models.local.base import (
@@ -36,8 +35,9 @@ from memlab.models.local.batching import (
 )
 from memlab.models.local.loading import LoadedModels
 from memlab.models.protocols import CHARACTERS, Floats, Ints, Role
-from memlab.runtime.paths import bundled_encoder
-from memlab.stage import LocalPath, stage
+from memlab.pipeline.stage import LocalPath, stage
+from memlab.support.errors import MemlabError
+from memlab.support.paths import bundled_encoder
 
 
 @stage

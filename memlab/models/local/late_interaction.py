@@ -20,12 +20,12 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from memlab.errors import MemlabError
 from memlab.models.local.base import LocalModel, is_colbert, projected_width
 from memlab.models.local.batching import Block, attempt, by_characters, run_batches
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.models.protocols import CHARACTERS, Floats, Ints, Role
-from memlab.stage import stage
+from memlab.pipeline.stage import stage
+from memlab.support.errors import MemlabError
 
 Products = Literal["fp32", "fp16"]
 """The number format of inner products. Half the bits are several times as fast on a GPU. fp16 moves MiniLM's scores by

@@ -8,9 +8,9 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from memlab.errors import MemlabError
 from memlab.models.local.backend import Runtime, disable_progress_bars
 from memlab.models.local.batching import Room
+from memlab.support.errors import MemlabError
 
 
 class LoadedModels(Sequence[Any]):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.data.documents.blocks import DocumentBlock, json_file, markdown, paragraphs, text
-from memlab.errors import MemlabError
+from memlab.support.errors import MemlabError
 
 
 def test_markdown_keeps_code_whole_and_headings_with_what_follows():

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from memlab.config.instantiate import make_dataset
 from memlab.data.dataset import Dataset
 from memlab.data.documents.dataset import Documents, read_documents
-from memlab.errors import Faults, MemlabError
+from memlab.experiment.config.instantiate import make_dataset
+from memlab.support.errors import Faults, MemlabError
 
 PLAN = "---\ntitle: Plan\ndate: 2023-05-20\n---\n# Shipping\n\nWe ship in May.\n\nAnn signs it off.\n"
 

@@ -8,7 +8,7 @@ import zipfile
 import pytest
 
 from memlab.data.documents import office
-from memlab.errors import MemlabError
+from memlab.support.errors import MemlabError
 
 library = pytest.importorskip("docx")
 

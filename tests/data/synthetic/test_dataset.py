@@ -6,12 +6,12 @@ from datetime import timedelta
 import polars as pl
 import pytest
 
-from memlab.config.instantiate import make_dataset
 from memlab.data.dataset import Dataset
 from memlab.data.synthetic import lexicon
 from memlab.data.synthetic.dataset import TYPES, Synthetic
-from memlab.errors import MemlabError
-from memlab.tables import SCHEMAS
+from memlab.experiment.config.instantiate import make_dataset
+from memlab.pipeline.tables import SCHEMAS
+from memlab.support.errors import MemlabError
 
 SMALL = {"lives": 3, "sessions": 20}
 

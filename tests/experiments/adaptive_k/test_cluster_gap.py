@@ -9,9 +9,9 @@ from adaptive_k.cluster_gap import ClusterGap, partitions, silhouette
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memlab.pipeline.tables import Tables
 from memlab.store import Store
-from memlab.tables import Tables
-from tests.rank.rankings import ranking, shown
+from tests.stages.rank.rankings import ranking, shown
 
 pytestmark = pytest.mark.nightly
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from memlab.models.protocols import Embedder
 from memlab.store import Store
-from tests.write.conversations import talk, written
+from tests.stages.write.conversations import talk, written
 
 pytestmark = pytest.mark.nightly
 

@@ -20,8 +20,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.data.inspect import show
-from memlab.errors import MemlabError
-from memlab.tables import Tables, with_text
+from memlab.pipeline.tables import Tables, with_text
+from memlab.support.errors import MemlabError
 from tests.fuzz.mutation import damaged, fuzz, mutated
 from tests.fuzz.test_data import read, write
 

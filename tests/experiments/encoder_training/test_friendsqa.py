@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.data.dataset import groups
-from memlab.errors import MemlabError
-from memlab.tables import Tables, with_text
+from memlab.pipeline.tables import Tables, with_text
+from memlab.support.errors import MemlabError
 from tests.data.official_records import write
 from tests.fuzz.mutation import as_json, fuzz, mutated
 from tests.fuzz.test_data import read

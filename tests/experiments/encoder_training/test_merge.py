@@ -11,9 +11,9 @@ import pytest
 from encoder_training.__main__ import main
 from encoder_training.merge import MergeRecipe, merge
 
-from memlab.errors import MemlabError
 from memlab.models.local.adapter import PROJECTION, low_rank, read_update, write_update
 from memlab.models.local.base import learned_questions
+from memlab.support.errors import MemlabError
 
 pytestmark = pytest.mark.nightly
 

@@ -12,7 +12,7 @@ from gpu.rows import Row
 from memlab.__main__ import main
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.models.protocols import Floats, Ints
-from memlab.search.exact import ExactOnDevice, Neighbours
+from memlab.stages.search.exact import ExactOnDevice, Neighbours
 
 pytestmark = pytest.mark.nightly
 

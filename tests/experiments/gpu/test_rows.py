@@ -4,7 +4,7 @@ import pytest
 import torch
 from gpu.rows import Row, row_of
 
-from memlab.errors import MemlabError
+from memlab.support.errors import MemlabError
 
 pytestmark = pytest.mark.nightly
 

@@ -20,8 +20,8 @@ from judge_calibration.labels import (
     write_sheet,
 )
 
-from memlab.errors import Faults, MemlabError
-from memlab.judge.cases import Case
+from memlab.stages.judge.cases import Case
+from memlab.support.errors import Faults, MemlabError
 
 
 def test_kappa_by_hand() -> None:

@@ -10,16 +10,16 @@ import pytest
 from judge_calibration.__main__ import as_tables, calibrate, judge_answers, main, sample
 from judge_calibration.synthetic_answers import WRONG, CalibrationSet, SyntheticAnswer, make_answers
 
-from memlab.judge.cases import cases
-from memlab.judge.llm import LlmJudge
-from memlab.judge.rules import Contains
+from memlab.stages.judge.cases import cases
+from memlab.stages.judge.llm import LlmJudge
+from memlab.stages.judge.rules import Contains
 from memlab.store import Store
+from tests.commands.test_judge import data, words  # noqa: F401 - a fixture
 from tests.experiments.judge_calibration.test_synthetic_answers import ROWS
-from tests.judge.script import put
-from tests.judge.test_llm_incomplete import judge
-from tests.judge.test_main import data, words  # noqa: F401 - a fixture
-from tests.judge.worlds import one, says, world
 from tests.models.chatserver import serving
+from tests.stages.judge.script import put
+from tests.stages.judge.test_llm_incomplete import judge
+from tests.stages.judge.worlds import one, says, world
 
 pytestmark = pytest.mark.nightly
 

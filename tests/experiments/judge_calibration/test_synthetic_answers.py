@@ -14,9 +14,9 @@ from judge_calibration.perturbations import list_items, outdated_values, perturb
 from judge_calibration.synthetic_answers import RIGHT, WRONG, CalibrationSet, make_answers
 
 from memlab.data.benchmarks import Builder
-from memlab.judge.rules import abstains, same, within
-from memlab.text.normalise import accepted_answers, normalise_locomo
-from tests.judge.worlds import Row, world
+from memlab.stages.judge.rules import abstains, same, within
+from memlab.support.text.normalise import accepted_answers, normalise_locomo
+from tests.stages.judge.worlds import Row, world
 
 pytestmark = pytest.mark.nightly
 

@@ -14,7 +14,7 @@ from scenarios.cases import (
 )
 from scenarios.dataset import Scenarios
 
-from memlab.errors import MemlabError
+from memlab.support.errors import MemlabError
 
 pytestmark = pytest.mark.nightly
 

@@ -8,9 +8,9 @@ from scenarios.cases import CASES, CATEGORIES, EXAMPLES
 from scenarios.dataset import ASKED_ON, WORDS, Scenarios
 
 from memlab.data.dataset import Dataset
-from memlab.errors import MemlabError
-from memlab.harness.sweep import read
-from memlab.tables import GOLD, SCHEMAS
+from memlab.experiment.harness.sweep import read
+from memlab.pipeline.tables import GOLD, SCHEMAS
+from memlab.support.errors import MemlabError
 
 pytestmark = pytest.mark.nightly
 

@@ -11,10 +11,10 @@ from scenarios.__main__ import by_category, document, expectations, print_scenar
 from scenarios.dataset import Scenarios
 from scenarios.snippets import snippet
 
-from memlab.errors import MemlabError
-from memlab.rank.score import Score
-from memlab.search.dense import Dense
+from memlab.stages.rank.score import Score
+from memlab.stages.search.dense import Dense
 from memlab.store import Store
+from memlab.support.errors import MemlabError
 from tests.small import arm, lexical
 from tests.store.worker import DigestEmbedder
 

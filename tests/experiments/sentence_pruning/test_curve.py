@@ -11,10 +11,10 @@ from memlab.data.synthetic.dataset import Synthetic
 from memlab.evaluate.contrast import Contrast
 from memlab.evaluate.curves import CONSTANT, RULE, curve_metric, mean_points, with_heights
 from memlab.evaluate.evidence import ANSWER_WORDS, answer_words, wanted_words
-from memlab.pipeline import apply
-from memlab.rank.select import Budget, Fixed
+from memlab.pipeline.pipeline import apply
+from memlab.pipeline.tables import Tables, with_text
+from memlab.stages.rank.select import Budget, Fixed
 from memlab.store import Store
-from memlab.tables import Tables, with_text
 from tests.small import lexical
 
 pytestmark = pytest.mark.nightly

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sentence_pruning.pruning import PrunedByRank, split
 
-from memlab.read.pack import ByRank
+from memlab.pipeline.tables import Tables
+from memlab.stages.read.pack import ByRank
 from memlab.store import Store
-from memlab.tables import Tables
-from tests.read.world import shown, tokens, world
-from tests.write.conversations import DAY
+from tests.stages.read.world import shown, tokens, world
+from tests.stages.write.conversations import DAY
 
 pytestmark = pytest.mark.nightly
 

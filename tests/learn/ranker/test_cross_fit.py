@@ -7,7 +7,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from memlab.errors import MemlabError
 from memlab.learn.fits import save
 from memlab.learn.ranker.cross_fit import Learnable, apply_fits, crossfit_both, fit_both, places, together
 from memlab.learn.ranker.model import load
@@ -20,6 +19,7 @@ from memlab.learn.ranker.sessions import (
     session_values,
 )
 from memlab.store import Store
+from memlab.support.errors import MemlabError
 from tests.learn.ranker.worlds import RECIPE, first, learned, searched
 
 pytest.importorskip("lightgbm")

@@ -9,8 +9,8 @@ import pytest
 from memlab.learn.ranker.cross_fit import crossfit
 from memlab.learn.ranker.explain import SESSIONS, TOP, importances, reasons
 from memlab.learn.ranker.model import apply, leads
+from memlab.pipeline.tables import Tables
 from memlab.store import Store
-from memlab.tables import Tables
 from tests.learn.ranker.test_model import RECIPE, world
 from tests.learn.ranker.worlds import learned, searched
 

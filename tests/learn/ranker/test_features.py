@@ -6,9 +6,9 @@ from datetime import datetime
 import polars as pl
 import pytest
 
-from memlab.errors import MemlabError
 from memlab.learn.ranker.features import features
-from memlab.tables import Tables, frame, text_hash, texts_frame
+from memlab.pipeline.tables import Tables, frame, text_hash, texts_frame
+from memlab.support.errors import MemlabError
 
 SAID = ["Ann went to Rome in May", "I like it", "Did Bob buy 3 books?", "Yes, in Rome"]
 ASKED = "When did Ann go to Rome on 3 May 2023?"

@@ -9,10 +9,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from memlab.errors import MemlabError
 from memlab.learn.fits import save
 from memlab.learn.ranker.cross_fit import apply_fits, crossfit
 from memlab.learn.ranker.model import Recipe, apply, fit, leads, load
+from memlab.support.errors import MemlabError
 
 RECIPE = Recipe(trees=20, smallest_leaf=5, share=1.0)
 

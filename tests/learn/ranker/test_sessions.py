@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from memlab.errors import MemlabError
 from memlab.learn.ranker.sessions import (
     BEST,
     SHRINKAGE,
@@ -23,6 +22,7 @@ from memlab.learn.ranker.sessions import (
     session_table,
     session_values,
 )
+from memlab.support.errors import MemlabError
 from tests.learn.ranker.test_words import terms
 
 

@@ -11,22 +11,22 @@ import pytest
 from memlab import run
 from memlab.data.numbering import renumber
 from memlab.data.subset import pool_corpora
-from memlab.harness.arm import refusal
-from memlab.harness.results import read_arm
+from memlab.experiment.harness.arm import refusal
+from memlab.experiment.harness.results import read_arm
 from memlab.learn.fits import save
 from memlab.learn.folds import folds
 from memlab.learn.ranker.features import features
 from memlab.learn.ranker.model import apply, fit, load
 from memlab.learn.ranker.sessions import rescore
 from memlab.learn.ranker.stage import LearnedScore, candidates
-from memlab.rank.rerank import Rerank
-from memlab.rank.score import Score
-from memlab.stage import spec_digest
+from memlab.pipeline.stage import spec_digest
+from memlab.pipeline.tables import GOLD, Tables
+from memlab.stages.rank.rerank import Rerank
+from memlab.stages.rank.score import Score
 from memlab.store import Store
-from memlab.tables import GOLD, Tables
 from tests.learn.ranker.worlds import LEXICAL, RECIPE, first, learned, lives, searched
-from tests.search.world import Overlap
 from tests.small import words
+from tests.stages.search.world import Overlap
 
 STORE = Store()
 

@@ -7,10 +7,10 @@ from functools import cache
 from memlab.data.synthetic.dataset import Synthetic
 from memlab.learn.ranker.model import Recipe
 from memlab.learn.ranker.stage import LearnedScore
-from memlab.pipeline import Pipeline
-from memlab.stage import EmptyStage
+from memlab.pipeline.pipeline import Pipeline
+from memlab.pipeline.stage import EmptyStage
+from memlab.pipeline.tables import Tables
 from memlab.store import Store
-from memlab.tables import Tables
 
 DATA = Synthetic(lives=4, sessions=12, questions=12)
 RECIPE = Recipe(trees=8, smallest_leaf=5)

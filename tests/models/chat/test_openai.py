@@ -14,12 +14,12 @@ import pytest
 from hydra.utils import instantiate
 from pydantic import ValidationError
 
-from memlab.errors import MemlabError
 from memlab.models.chat.client import Client
 from memlab.models.chat.openai import OpenAIChat
 from memlab.models.chat.replies import parse_completion
 from memlab.models.protocols import Chat, Completion, Message, Prompt
 from memlab.store.completions import decode, encode
+from memlab.support.errors import MemlabError
 from tests.choices import composed, names_of
 from tests.models.chatserver import publish, serving
 from tests.models.service import Service, chat_reply, echo, install, refusal, stop_clock

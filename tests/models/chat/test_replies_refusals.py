@@ -8,9 +8,9 @@ from typing import Any
 import httpx
 import pytest
 
-from memlab.errors import MemlabError
 from memlab.models.chat.openai import OpenAIChat
 from memlab.models.protocols import Message, Prompt
+from memlab.support.errors import MemlabError
 from tests.models.service import Service, chat_reply, echo, install, refusal
 
 SCHEMA = '{"type": "object", "properties": {"label": {"type": "string"}}, "required": ["label"]}'

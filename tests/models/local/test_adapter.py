@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from safetensors.numpy import save
 
-from memlab.errors import MemlabError
 from memlab.models.local import adapter
 from memlab.models.local.adapter import (
     PROJECTION,
@@ -22,7 +21,8 @@ from memlab.models.local.adapter import (
 )
 from memlab.models.local.base import files_digest
 from memlab.models.local.embedder import SentenceEmbedder
-from memlab.runtime.paths import bundled_encoder, shipped_path
+from memlab.support.errors import MemlabError
+from memlab.support.paths import bundled_encoder, shipped_path
 
 RNG = np.random.default_rng(0)
 BASE = {"layer.weight": RNG.normal(size=(6, 5)), "layer.bias": RNG.normal(size=6), "other.weight": np.ones((2, 2))}

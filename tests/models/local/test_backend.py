@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from memlab.errors import MemlabError
 from memlab.models.local.backend import free_bytes, resolve
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.models.local.late_interaction import LateInteraction
 from memlab.models.protocols import on_gpu
+from memlab.support.errors import MemlabError
 
 
 def model(folder: Path, **config: Any) -> Path:

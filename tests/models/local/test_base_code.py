@@ -6,10 +6,10 @@ from pathlib import Path
 import huggingface_hub
 import pytest
 
-from memlab.config.instantiate import choice_settings
-from memlab.errors import DiskFault, MemlabError, MissingFiles
+from memlab.experiment.config.instantiate import choice_settings
 from memlab.models.local.base import trusted_code
 from memlab.models.local.embedder import SentenceEmbedder
+from memlab.support.errors import DiskFault, MemlabError, MissingFiles
 from tests.faults.limits import largest_file
 
 COMMIT = "0123456789abcdef" * 2 + "01234567"

@@ -11,9 +11,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.errors import MemlabError
 from memlab.models.local import batching
 from memlab.models.local.batching import InputWindow, join, pack, run_batches, spread, window_slices
+from memlab.support.errors import MemlabError
 
 OUT = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
 LENGTHS = st.lists(st.integers(0, 40), max_size=60).map(lambda x: np.array(x, np.int64))

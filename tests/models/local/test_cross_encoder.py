@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from memlab.errors import MemlabError
 from memlab.models.local.cross_encoder import CrossEncoderScorer, cut_longest_first
 from memlab.models.protocols import PairScorer
+from memlab.support.errors import MemlabError
 from tests.models.flag_models import save_classifier
 
 pytestmark = pytest.mark.slow

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from memlab.errors import MemlabError
 from memlab.models.local import batching
 from memlab.models.local.adapter import update_card, write_update
 from memlab.models.local.base import files_digest, weight_count
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.models.protocols import Embedder, Floats, Role
+from memlab.support.errors import MemlabError
 
 pytestmark = pytest.mark.slow
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.models.local.late_interaction import CELLS, LateInteraction, Room
 from memlab.models.protocols import PairScorer
-from memlab.search.hits import digits_of
+from memlab.stages.search.hits import digits_of
 from tests.examples import fewer
 
 pytestmark = pytest.mark.slow

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from memlab.errors import MemlabError
 from memlab.models.local import late_interaction
 from memlab.models.local.late_interaction import best_products, choose_products, mean_matches, query_vectors
+from memlab.support.errors import MemlabError
 
 
 def unit(rng: np.random.Generator, *shape: int) -> torch.Tensor:

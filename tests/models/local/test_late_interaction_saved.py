@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memlab.config.instantiate import options
-from memlab.errors import MemlabError
-from memlab.learn.__main__ import main as train_main
+from memlab.commands.train import main as train_main
+from memlab.experiment.config.instantiate import options
 from memlab.models.local.backend import read_head
 from memlab.models.local.base import M3_HEAD, files_digest, projected_width
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.models.local.late_interaction import ColbertEmbedder, ColbertEncoder, LateInteraction
 from memlab.models.local.loading import load_on_devices
 from memlab.run import main as run_main
+from memlab.support.errors import MemlabError
 from tests.small import on_lives
 
 pytestmark = pytest.mark.slow

@@ -1,0 +1,75 @@
+"""Branches of conversations whose messages name their parents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from memlab.data.chats.conversation import Tally
+from memlab.data.chats.values import text_of
+
+OTHERS = "messages of other branches left out (edited questions, repeated answers)"
+
+
+def shown_branch(messages: Sequence[dict[str, Any]], key: str, parent: str, leaf: object,
+                 tally: Tally) -> Sequence[dict[str, Any]]:
+    """Return the messages up to ``leaf``, else to the last, and count the others; all where none names its parent.
+
+    messages: in the order of time. key, parent: the fields of their ids. leaf: an id. The first message may name a
+    parent that is in no export, as do other versions of it.
+    """
+    by_id = {name: message for message in messages if (name := text_of(message.get(key)))}
+    named = {name: text_of(message.get(parent)) for name, message in by_id.items()}
+    if len(by_id) < len(messages) or not any(above in by_id for above in named.values()):
+        return messages
+    root = next(iter(named.values()))
+    parents = mend_parents({name: above if above != root or above in by_id else None for name, above in named.items()})
+    path = path_to(leaf if isinstance(leaf, str) and leaf in by_id else next(reversed(by_id)), parents)
+    tally.add(OTHERS, len(messages) - len(path))
+    return [by_id[name] for name in path]
+
+
+def path_to(leaf: str | None, parents: Mapping[str, str | None]) -> list[str]:
+    """Return the ids from the first message to ``leaf``; a circle ends the walk.
+
+    >>> path_to("c", {"a": None, "b": "a", "b2": "a", "c": "b"})
+    ['a', 'b', 'c']
+    """
+    path: list[str] = []
+    seen: set[str] = set()
+    while leaf is not None and leaf in parents and leaf not in seen:
+        seen.add(leaf)
+        path.append(leaf)
+        leaf = parents[leaf]
+    return path[::-1]
+
+
+def mend_parents(parents: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Let each message whose parent is not there follow the one before it; ``parents``: in the order of time.
+
+    >>> mend_parents({"a": None, "b": "a", "d": "c"})
+    {'a': None, 'b': 'a', 'd': 'b'}
+    """
+    before = dict(zip(parents, [None, *parents]))
+    return {key: before[key] if parent and parent not in parents else parent for key, parent in parents.items()}
+
+
+def heads(path: list[str], parents: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Return, for each id beside the path, the first id of its branch; None if the branch does not touch the path.
+
+    >>> heads(["a", "c"], {"a": None, "b2": "b", "b": "a", "b3": "b2", "c": "a", "x": None})
+    {'b2': 'b', 'b': 'b', 'b3': 'b', 'x': None}
+    """
+    on_path = set(path)
+    found: dict[str, str | None] = {}
+    for start in parents:
+        walked: list[str] = []
+        at: str | None = start
+        seen: set[str] = set()
+        while at is not None and at in parents and at not in on_path and at not in found and at not in seen:
+            seen.add(at)
+            walked.append(at)
+            at = parents[at]
+        head = walked[-1] if walked and at in on_path else found.get(at or "") if at in found else None
+        found.update(dict.fromkeys(walked, head))
+    return found

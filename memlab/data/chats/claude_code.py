@@ -1,0 +1,221 @@
+"""Claude Code's session logs: one .jsonl for each session below ~/.claude/projects.
+
+Lines of type user and assistant hold ``message.content``; ``parentUuid`` makes a tree, since a question that is taken
+back leaves its branch in the file. What is typed while the assistant works waits in a queue (lines of type
+queue-operation: enqueue, dequeue, remove, popAll) and is written as an attachment of type queued_command when the
+model takes it up; older versions write the operations alone. Answers to the assistant's questions and reasons for a
+refusal stand in the results of tools. Sidechains (sub-agents), notes of the program, summaries by compaction and
+results of tools are left out and counted; calls of tools are named in the assistant's turn. The format is
+undocumented: it is read as the logs of versions 2.0 to 2.1 and the public readers of such logs show it
+(simonw/claude-code-transcripts, kenn-io/agentsview).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, OrderedDict
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from memlab.data.chats.branches import heads, path_to
+from memlab.data.chats.content import flatten
+from memlab.data.chats.conversation import ChatMessage, Conversation, Tally, merge_assistant
+from memlab.data.chats.source import ExportFile
+from memlab.data.chats.times import said_on
+from memlab.data.chats.values import lines_of, object_of, objects_of, text_of
+
+_NOTE = re.compile(  # to the end: one that is open is read once
+    r"<(system-reminder|ide_opened_file|ide_selection|ide_diagnostics)>.*?(?:(</\1>)|\Z)", re.DOTALL)
+_COMMAND = re.compile(r"<(command-|local-command-|bash-|user-memory-input|task-notification)")
+_INTERRUPTED = re.compile(r"\[Request interrupted by user[^\]]*\]")
+_REFUSED, _SAID = "The user doesn't want to proceed with this tool use", "the user said:"
+_ADVICE = ("\n\nNote: The user's next message", "The user wants to clarify these questions")  # by the program
+_TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
+_PROGRAMS = {"task-notification", "coordinator", "peer", "system"}
+
+
+class ClaudeCode:
+    """One session for each log; all that the assistant said between two questions is one turn."""
+
+    name: ClassVar = "claude_code"
+    title: ClassVar = "Claude Code session log"
+
+    def matches(self, file: ExportFile) -> bool:
+        """Return whether a line of the file belongs to a session of Claude Code."""
+        return file.ending == ".jsonl" and any(
+            isinstance(line.get("type"), str) and line.keys() & {"sessionId", "parentUuid", "leafUuid"}
+            for line in lines_of(file))
+
+    def read(self, files: Sequence[ExportFile], tally: Tally) -> list[Conversation]:
+        """Return the conversations; lines that a resumed session repeats from an earlier log count once."""
+        logs = sorted((f for f in files if self.matches(f)), key=lambda f: (_first_moment(f), f.name))
+        seen: set[str] = set()
+        read = []
+        for file in logs:
+            lines = []
+            for line in lines_of(file):
+                key = text_of(line.get("uuid"))
+                if key and key in seen:
+                    tally.add("lines repeated from an earlier log left out")
+                    continue
+                seen.add(key)
+                lines.append(line)
+            tally.add("logs that end in the middle of a line", file.cut)
+            lines = _branch(_without_queue(lines, tally), tally)
+            messages = (m for line in lines if (m := _message(line, tally)))
+            read.append(Conversation(_title(lines), merge_assistant(messages)))
+        return read
+
+
+def _title(lines: list[dict[str, Any]]) -> str:
+    """Return the title that the user gave, else the model's, else the first summary."""
+    found: dict[str, str] = {}
+    for line in lines:
+        kind = text_of(line.get("type"))
+        if text := text_of(line.get(_TITLES.get(kind, ""))) or kind in _TITLES and text_of(line.get("title")):
+            found[kind] = found.get(kind, text) if kind == "summary" else text
+    return next((found[kind] for kind in _TITLES if kind in found), "")
+
+
+def _without_queue(lines: list[dict[str, Any]], tally: Tally) -> list[dict[str, Any]]:
+    """Return the lines without the queue's; a prompt that was sent and stands in no other line takes their place."""
+    held = Counter(part for line in lines for part in _parts_of(line))
+    waiting: OrderedDict[str, dict[str, Any]] = OrderedDict()
+    kept = []
+
+    def stands(text: str) -> bool:
+        parts = text.splitlines()
+        if found := all(held[part.strip()] for part in parts):
+            held.subtract(part.strip() for part in parts)
+        return found
+
+    unsent: list[str] = []
+    for line in lines:
+        if line.get("type") != "queue-operation":
+            kept.append(line)
+            continue
+        operation, text = text_of(line.get("operation")), _plain(flatten(line.get("content"), Tally()), Tally())
+        if operation == "enqueue" and text:
+            waiting[text] = line
+        elif operation in ("dequeue", "remove"):
+            text = text or next(iter(waiting), "")
+            sent = waiting.pop(text, line)
+            if text_of(line.get("reason")) not in ("", "absorbed_mid_turn"):
+                unsent.append(text)
+            elif not stands(text):
+                kept.append({**sent, "type": "attachment", "attachment": {"type": "queued_command", "prompt": text}})
+        elif operation == "popAll":
+            unsent += waiting
+            waiting.clear()
+    tally.add("queued prompts that were not sent left out",
+              sum(not _COMMAND.match(text) and not stands(text) for text in [*unsent, *waiting]))
+    return kept
+
+
+def _parts_of(line: dict[str, Any]) -> list[str]:
+    """Return the lines of what a user's message or a queued prompt says; several prompts are sent as one message."""
+    content = object_of(line.get("message")).get("content") if line.get("type") == "user" else \
+        object_of(line.get("attachment")).get("prompt") if _is_queued(line) else None
+    return [part.strip() for part in _plain(flatten(content, Tally()), Tally()).splitlines()]
+
+
+def _first_moment(file: ExportFile) -> str:
+    return min((str(time) for line in lines_of(file) if (time := said_on(line))), default="")
+
+
+def _branch(lines: list[dict[str, Any]], tally: Tally) -> list[dict[str, Any]]:
+    """Return the lines without those of branches that begin with a question and do not lead to the last line.
+
+    Calls of tools side by side are branches too, and stay; so does what is not connected to the last line.
+    """
+    by_id = {key: line for line in lines if (key := text_of(line.get("uuid")))}
+    parents = {key: next((p for name in ("parentUuid", "logicalParentUuid") if isinstance(p := line.get(name), str)),
+                         None) for key, line in by_id.items()}
+    last = next((key for key in reversed(by_id) if _is_spoken(by_id[key])), None)
+    dropped = {key for key, head in heads(path_to(last, parents), parents).items()
+               if head is not None and _is_question(by_id[head])}
+    tally.add("messages of other branches left out (questions taken back)",
+              sum(_is_spoken(by_id[key]) for key in dropped))
+    return [line for line in lines if text_of(line.get("uuid")) not in dropped]
+
+
+def _is_queued(line: dict[str, Any]) -> bool:
+    return line.get("type") == "attachment" and object_of(line.get("attachment")).get("type") == "queued_command"
+
+
+def _is_spoken(line: dict[str, Any]) -> bool:
+    return (line.get("type") in ("user", "assistant") or _is_queued(line)) and line.get("isSidechain") is not True
+
+
+def _is_question(line: dict[str, Any]) -> bool:
+    parts = objects_of(object_of(line.get("message")).get("content"))
+    has_result = any(part.get("type") == "tool_result" for part in parts)  # of one of several calls side by side
+    return line.get("type") == "user" and not has_result and _message(line, Tally()) is not None
+
+
+def _plain(text: str, tally: Tally) -> str:
+    """Return a text without the notes that the program put into it."""
+    tally.add("notes of the program left out", sum(bool(match[2]) for match in _NOTE.finditer(text)))
+    return _NOTE.sub(lambda match: "" if match[2] else match[0], text).strip()
+
+
+def _message(line: dict[str, Any], tally: Tally) -> ChatMessage | None:
+    role, message, item = line.get("type"), object_of(line.get("message")), object_of(line.get("attachment"))
+    if not (role in ("user", "assistant") or _is_queued(line)):
+        kind = text_of(item.get("type")) or text_of(role)
+        if role == "system" and text_of(line.get("content")):
+            tally.add("notes of the program left out")
+        elif kind not in _TITLES:
+            tally.add("lines without a message left out", kind=kind)
+        return None
+    for flag, what in (("isSidechain", "messages of sub-agents left out"),
+                       ("isMeta", "notes of the program left out"),
+                       ("isCompactSummary", "summaries of earlier messages left out"),
+                       ("isApiErrorMessage", "errors of the model's server left out")):
+        if line.get(flag) is True or item.get(flag) is True:
+            tally.add(what)
+            return None
+    time = said_on(line)
+    if role == "assistant":
+        text = flatten(message.get("content"), tally)
+        if text and message.get("model") == "<synthetic>":
+            tally.add("notes of the program left out")
+            return None
+        return ChatMessage("assistant", text, None, time) if text else None
+    if (origin := text_of(object_of(line.get("origin") or item.get("origin")).get("kind"))) in _PROGRAMS:
+        tally.add("messages of other programs left out", kind=origin)
+        return None
+    if text_of(item.get("commandMode")) not in ("", "prompt"):
+        tally.add("notes of the program left out")
+        return None
+    typed = _typed_text(_plain(flatten(item.get("prompt") if item else message.get("content"), tally), tally), tally)
+    text = "\n".join(filter(None, [_answers(line), typed]))
+    return ChatMessage("user", text, None, time) if text else None
+
+
+def _typed_text(text: str, tally: Tally) -> str:
+    """Return what the user typed: also after the name of a command, and as a note to remember."""
+    if not _COMMAND.match(text) and not _INTERRUPTED.fullmatch(text):
+        return text
+    name, words, note = (text.partition(f"<{tag}>")[2].partition(f"</{tag}>")[0].strip()
+                         for tag in ("command-name", "command-args", "user-memory-input"))
+    typed = note or (f"{name} {words}" if words else "")
+    tally.add("notes of the program left out", not typed)
+    return typed
+
+
+def _answers(line: dict[str, Any]) -> str:
+    """Return the user's answers to questions of the assistant, or the reason for refusing a call; "" for none."""
+    result, answers = object_of(line.get("toolUseResult")), []
+    notes = object_of(result.get("annotations"))
+    for question, answer in object_of(result.get("answers")).items():
+        chosen = ", ".join(map(text_of, answer)) if isinstance(answer, list) else text_of(answer)
+        answers.append(" ".join(filter(None, [question, chosen, text_of(object_of(notes.get(question)).get("notes"))])))
+    for part in objects_of(object_of(line.get("message")).get("content")):
+        if part.get("type") == "tool_result" and part.get("is_error") is True:
+            text = flatten(part.get("content"), Tally())
+            reason = text.partition(_SAID)[2] if text.startswith(_REFUSED) else ""
+            for advice in _ADVICE:
+                reason = reason.partition(advice)[0]
+            answers.append(reason.strip())
+    return "\n".join(filter(None, answers))

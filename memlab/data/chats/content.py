@@ -1,0 +1,101 @@
+"""Content of messages as text: parts of text, and placeholders of pictures, files, voice and calls of tools."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from typing import Any
+from urllib.parse import urlsplit
+
+from memlab.data.chats.conversation import Tally
+from memlab.data.chats.values import object_of, objects_of, text_of
+
+_TEXT = {"text", "input_text", "output_text", "refusal", "summary_text", "voice_note"}
+_THOUGHTS = {"thinking", "redacted_thinking", "reasoning", "token_budget"}
+_CALLS = {"tool_use", "server_tool_use", "mcp_tool_use", "function_call", "custom_tool_call"}
+_PICTURES = {"image", "image_url", "input_image"}
+_FILES = {"file", "input_file", "document"}
+_ENDINGS = {"image": "jpg jpeg png webp heic gif bmp", "video": "mp4 mov 3gp", "audio": "opus m4a mp3 ogg aac amr"}
+
+
+def placeholder(kind: str, name: object = "") -> str:
+    """Return the placeholder of content that is not text.
+
+    >>> placeholder("image", "cat.png"), placeholder("file"), placeholder("tool", " a\\nb ")
+    ('[image: cat.png]', '[file]', '[tool: a b]')
+    """
+    label = " ".join(text_of(name).split()).replace("]", ")")[:200]
+    return f"[{kind}: {label}]" if label else f"[{kind}]"
+
+
+def attachment(name: object, mime: object = "") -> str:
+    """Name an attachment by its kind, which is that of the name's ending for a ``mime`` that is "".
+
+    >>> attachment("a.png", "image/png"), attachment("b.pdf", "application/pdf"), attachment("c.m4a")
+    ('[image: a.png]', '[file: b.pdf]', '[audio: c.m4a]')
+    """
+    ending = text_of(name).rpartition(".")[2].lower()
+    kind = text_of(mime).split("/")[0].lower() if mime != "" else next(
+        (kind for kind, endings in _ENDINGS.items() if ending in endings.split()), "file")
+    return placeholder(kind if kind in _ENDINGS else "file", name)
+
+
+def last_step(address: str) -> str:
+    """Return the last step of an address; "" for none, and for data that stand in it."""
+    try:
+        return "" if address.startswith("data:") else PurePosixPath(urlsplit(address).path).name
+    except ValueError:
+        return ""
+
+
+def flatten(content: object, tally: Tally) -> str:
+    """Return the text of a content: a text, or a list of texts and parts with a ``type``.
+
+    Thoughts and results of tools are left out, and counted.
+
+    >>> flatten([{"type": "text", "text": "Look:"}, {"type": "image_url", "image_url": {"url": "http://x/cat.png"}},
+    ...          {"type": "tool_use", "name": "Read"}, {"type": "thinking", "thinking": "..."}], Tally())
+    'Look:\\n[image: cat.png]\\n[tool: Read]'
+    """
+    if isinstance(content, dict):
+        content = [content]
+    if not isinstance(content, list):
+        return text_of(content)
+    parts = (part.strip() if isinstance(part, str) else _part(part, tally) for part in content
+             if isinstance(part, str | dict))
+    return "\n".join(part for part in parts if part)
+
+
+def tool_calls(value: object) -> list[str]:
+    """Name the calls of OpenAI's field ``tool_calls``."""
+    return [placeholder("tool", object_of(call.get("function")).get("name") or call.get("name"))
+            for call in objects_of(value)]
+
+
+def _part(part: dict[str, Any], tally: Tally) -> str:
+    kind = text_of(part.get("type"))
+    if kind in _TEXT or not kind:
+        value = part.get("text") or part.get("refusal")
+        return text_of(object_of(value).get("value") if isinstance(value, dict) else value)
+    if kind in _THOUGHTS:
+        tally.add("thoughts of the assistant left out", kind != "token_budget")
+        return ""
+    if kind in _CALLS:
+        return placeholder("tool", part.get("name"))
+    if kind.endswith(("_result", "_call_output")):
+        tally.add("results of tools left out")
+        return ""
+    if kind in _PICTURES:
+        return placeholder("image", _file_name(part))
+    if kind in _FILES:
+        return placeholder("file", _file_name(part))
+    return text_of(part.get("text")) or placeholder("audio" if "audio" in kind else kind, part.get("name"))
+
+
+def _file_name(part: dict[str, Any]) -> str:
+    """Return the name of a picture or file, or the last step of its address; "" for data that stand in the message."""
+    for holder in (part, *(object_of(part.get(key)) for key in ("image_url", "file", "source"))):
+        for key in ("filename", "file_name", "title", "name"):
+            if name := text_of(holder.get(key)):
+                return name
+    addresses = (part.get("image_url"), *(object_of(part.get(key)).get("url") for key in ("image_url", "source")))
+    return next(filter(None, (last_step(text_of(address)) for address in addresses)), "")

@@ -1,0 +1,201 @@
+"""Gemini's chats in Google Takeout: My Activity > Gemini Apps, as JSON or HTML.
+
+My Activity is a list of activities, newest first, in files and folders whose names are in the account's language: they
+are known by their structure. In JSON an activity has ``header``, ``products``, ``time``, ``title`` (a label such as
+"Prompted" and the prompt), ``safeHtmlItem`` (the answer as HTML), ``details`` (links to its conversations), and the
+names of attached files; ``gemini_page`` reads the same from HTML. A turn before a branch names all its branches: it is
+taken once, into the longest of them. Activities that name no conversation are grouped by ``PAUSE``.
+
+The structure is described, from real exports, by docs/gemini-myactivity-format.md of yuzuponikemi/cc-trace (English)
+and docs/policy/external-import-gemini-a2.md of mposition/Tomverse (Korean, links and branches); further by
+importer-mappings.md of portable-ai-memory/portable-ai-memory (``titleUrl``, ``details`` with Request and Response) and
+Google's schema of My Activity (developers.google.com/data-portability/schema-reference/my_activity).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, timedelta
+from typing import Any, ClassVar
+
+from memlab.data.chats.content import attachment, placeholder
+from memlab.data.chats.conversation import ChatMessage, Conversation, Tally
+from memlab.data.chats.gemini_page import (
+    PAGE,
+    Activity,
+    activities_of_page,
+    is_activity_page,
+    is_gemini,
+    links,
+)
+from memlab.data.chats.markup import to_text
+from memlab.data.chats.source import ExportFile
+from memlab.data.chats.times import Time, said_on
+from memlab.data.chats.values import entries_of, object_of, objects_of, text_of
+from memlab.support.clock import midnight
+from memlab.support.errors import MemlabError
+
+PAUSE = timedelta(minutes=30)
+"""Silence that ends a conversation where activities name none; other readers take 30 or 60 minutes."""
+
+LABELS = (
+    ("Prompted", "Live Prompt", "Asked", "Said", "Branched"),
+    ("Eingegebener Prompt:",),
+    ("Prompt :", "Prompt:"),
+    ("Preguntó:", "Solicitó"),
+    ("Fez uma pergunta:", "Perguntou:", "Solicitou"),
+    ("Gav instruktionen",),
+    ("Poslali ste poziv:",),
+    ("送信したメッセージ:",),
+    ("분기된",),
+)
+"""What stands before a prompt, for each language that a reader of real exports shows; a Korean prompt has no label."""
+
+_OTHER_ACTIVITIES = ("Created", "Used", "Selected", "Gave", "Cleared", "Deleted", "Shared", "Added")
+_SETTINGS = {"gemini_gems_data": "files of Gems left out (instructions, no chats)",
+             "gemini_scheduled_actions_data": "files of scheduled actions left out"}
+
+
+class Gemini:
+    """One session for each conversation that the activities name, else for each stretch without a pause."""
+
+    name: ClassVar = "gemini"
+    title: ClassVar = "Gemini activity (Google Takeout)"
+
+    def matches(self, file: ExportFile) -> bool:
+        """Return whether the file holds activities of Gemini, or is another file of it in Takeout."""
+        if _left_out(file):
+            return True
+        if file.ending == PAGE:
+            return is_activity_page(file.content)
+        return file.ending == ".json" and any(map(_is_activity, entries_of(file)))
+
+    def read(self, files: Sequence[ExportFile], tally: Tally) -> list[Conversation]:
+        """Return the conversations; raise MemlabError for what cannot be read, and where there are no activities."""
+        activities: list[Activity] = []
+        others: list[str] = []
+        for file in filter(self.matches, files):
+            if what := _left_out(file):
+                tally.add(what)
+                others.append(file.name)
+            else:
+                activities += activities_of_page(file, tally) if file.ending == PAGE else _activities(file, tally)
+        if others and not activities:
+            raise MemlabError("it holds Gems, scheduled actions or conversations of Workspace, but no activities",
+                              where=others[0], fix="in Takeout, choose My Activity and there Gemini Apps, as JSON")
+        once = list(dict.fromkeys(activities))
+        tally.add("activities that occur twice, taken once", len(activities) - len(once))
+        return _conversations(once, tally)
+
+
+def _is_activity(entry: dict[str, Any]) -> bool:
+    products = entry.get("products")
+    named = [entry.get("header"), *(products if isinstance(products, list) else [])]
+    return isinstance(entry.get("title"), str) and (any(is_gemini(text_of(name)) for name in named)
+                                                    or bool(_chats(entry)))
+
+
+def _chats(entry: dict[str, Any]) -> tuple[str, ...]:
+    """Return the conversations that an activity names."""
+    addresses = [entry.get("titleUrl"), *(detail.get("url") for detail in objects_of(entry.get("details")))]
+    return links(" ".join(map(text_of, addresses)))
+
+
+def _activities(file: ExportFile, tally: Tally) -> Iterator[Activity]:
+    for entry in entries_of(file):
+        if not _is_activity(entry):
+            tally.add("activities of other products left out")
+            continue
+        said = {text_of(d.get("name")): text_of(d.get("value")) for d in objects_of(entry.get("details"))}
+        answers = [to_text(text_of(item.get("html"))) for item in objects_of(entry.get("safeHtmlItem"))]
+        answers = [answer for answer in dict.fromkeys([*answers, said.get("Response", "")]) if answer]
+        yield Activity(said.get("Request") or text_of(entry["title"]), said_on(entry), "\n\n".join(answers),
+                       _chats(entry), tuple(_attached(entry)))
+
+
+def _attached(entry: dict[str, Any]) -> Iterator[str]:
+    """Name the files of an activity as the export names them."""
+    files = entry.get("attachedFiles")
+    names = [text_of(object_of(file).get("name") if isinstance(file, dict) else file)
+             for file in [*(files if isinstance(files, list) else []), entry.get("imageFile")]]
+    for name in dict.fromkeys(filter(None, names)):
+        yield attachment(name)
+    sounds = entry.get("audioFiles")
+    yield from [placeholder("audio")] * (len(sounds) if isinstance(sounds, list) else 0)
+
+
+def _conversations(activities: Iterable[Activity], tally: Tally) -> list[Conversation]:
+    """Return the conversations of activities that come newest first."""
+    in_order = sorted(reversed(list(activities)), key=lambda activity: _seconds(activity.moment))
+    labels = labels_of([activity.title for activity in in_order])
+    members = Counter(chat for activity in in_order for chat in activity.chats)
+    groups: dict[str, list[ChatMessage]] = {}
+    last, loose = float("-inf"), ""
+    for activity in in_order:
+        messages = _messages(activity, labels)
+        tally.add("other activities left out (uses of the app, feedback, Canvas documents)", not messages)
+        if activity.chats:
+            tally.add("turns shared by several branches, each taken once", bool(messages) and len(activity.chats) > 1)
+            key = max(activity.chats, key=lambda chat: (members[chat], chat))
+        elif messages:
+            tally.add(f"prompts without a conversation, grouped by pauses of {PAUSE.seconds // 60} minutes")
+            now = _seconds(activity.moment)
+            if now - last >= PAUSE.total_seconds() or not activity.moment:
+                loose = f" {len(groups)}"  # the id of a conversation has no blank
+            last = now
+            key = loose
+        if messages:
+            groups.setdefault(key, []).extend(messages)
+    return [Conversation("", messages) for messages in groups.values()]
+
+
+def _seconds(time: Time) -> float:
+    """Return the moment for sorting; times of a page have no zone, and what has no time comes first."""
+    return midnight(time).replace(tzinfo=UTC).timestamp() if time else float("-inf")
+
+
+def _messages(activity: Activity, labels: Sequence[str]) -> list[ChatMessage]:
+    """Return the prompt and its answer; nothing for an activity that is no prompt."""
+    prompt = without_label(activity.title, labels)
+    if prompt is None:
+        other = "Prompted" in labels and without_label(activity.title, _OTHER_ACTIVITIES) is not None
+        if other or not activity.answer and (labels or not activity.chats):
+            return []
+        prompt = activity.title
+    asked = "\n".join(filter(None, [prompt, *activity.files]))
+    messages = [ChatMessage("user", asked, None, activity.moment)] if asked else []
+    return messages + ([ChatMessage("assistant", activity.answer, None, activity.moment)] if activity.answer else [])
+
+
+def labels_of(titles: Sequence[str]) -> tuple[str, ...]:
+    """Return what stands before the prompts of an account: the labels of the language that begin a tenth of its titles.
+
+    >>> labels_of(["Prompted Hi", "Prompted Bye"])[0], labels_of(["Du spurte: A"])
+    ('Prompted', ())
+    """
+    counts = [sum(without_label(title, labels) is not None for title in titles) for labels in LABELS]
+    most = max(counts)
+    return LABELS[counts.index(most)] if most and 10 * most >= len(titles) else ()
+
+
+def without_label(title: str, labels: Iterable[str]) -> str | None:
+    """Return the title without the label that begins it; None if none does.
+
+    >>> without_label("Prompted\xa0Hello", ["Prompted"]), without_label("Prompting", ["Prompted", "Prompt"])
+    ('Hello', None)
+    """
+    for label in labels:
+        rest = title[len(label):]
+        if title.startswith(label) and (label[-1] in ":：" or not rest or rest[0].isspace()):
+            return rest.strip()
+    return None
+
+
+def _left_out(file: ExportFile) -> str:
+    """Return what a file of Gemini is that holds no activities; "" for any other file."""
+    if file.ending == PAGE:
+        return _SETTINGS.get(file.stem, "")
+    is_workspace = "conversation_turns" in file.content if isinstance(file.content, dict) else (
+        isinstance(file.content, str) and '"conversation_turns"' in file.content)
+    return "conversations of Gemini in Workspace left out, which memlab does not read" if is_workspace else ""

@@ -1,0 +1,167 @@
+"""Sessions of a later export merged with stored ones, so that what questions cite stays where it is.
+
+questions.jsonl cites sessions by name and turns by number: no stored session is renamed or removed, and new turns come
+after its others. Sessions are recognised by their content, since a vendor may give a conversation another title, and an
+edited question starts another branch of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from memlab.data.chats.sessions import distinct
+
+MOST_CANDIDATES = 100
+"""Stored sessions that a new one is compared with at most: many may begin with the same words on the same day."""
+
+_NUMBER = re.compile(r" \(\d{1,9}\)$")
+
+Line = dict[str, Any]
+"""A line of sessions.jsonl."""
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What an import did to a folder.
+
+    new, went_on, unchanged: sessions of the export. turns: those that were added to sessions that went on. absent:
+    stored sessions that the export does not hold. stored: sessions in the folder now.
+    """
+
+    new: int = 0
+    went_on: int = 0
+    turns: int = 0
+    unchanged: int = 0
+    absent: int = 0
+    stored: int = 0
+
+
+def merge(stored: Sequence[Line], new: Sequence[Line]) -> tuple[list[Line], Changes]:
+    """Return the stored lines, the same objects where nothing is new, and after them those of new sessions.
+
+    The time is linear in the lines: a session is compared with few others. Corpora are kept apart.
+    """
+    partners = _partners(stored, new)
+    merged = list(stored)
+    turns = went_on = 0
+    for number, place in partners.items():
+        extended, added = _extend(stored[place]["turns"], new[number]["turns"])
+        if added:
+            merged[place] = {**stored[place], "turns": extended}
+            turns, went_on = turns + added, went_on + 1
+    others = [line for number, line in enumerate(new) if number not in partners]
+    taken = {line["session"] for line in stored}
+    wanted = (_NUMBER.sub("", line["session"]) if line["session"] in taken else line["session"] for line in others)
+    merged += [{**line, "session": name} for line, name in zip(others, distinct(wanted, taken))]
+    return merged, Changes(len(others), went_on, turns, len(partners) - went_on, len(stored) - len(partners),
+                           len(merged))
+
+
+def _partners(stored: Sequence[Line], new: Sequence[Line]) -> dict[int, int]:
+    """Return the place of the stored session for each new one that has one: the same, one that goes on, one changed."""
+    partners: dict[int, int] = {}
+    free = set(range(len(stored)))
+    _pair(stored, new, partners, free, _whole, lambda *_: 1, 1)
+    _pair(stored, new, partners, free, _traits, _continuation, MOST_CANDIDATES)
+    _pair(stored, new, partners, free, _traits, _likeness, MOST_CANDIDATES)
+    return partners
+
+
+def _pair(stored: Sequence[Line], new: Sequence[Line], partners: dict[int, int], free: set[int],
+          traits: Callable[[Line], Iterable[object]], score: Callable[[Line, Line], int], most: int) -> None:
+    """Add partners: of the stored sessions that have a trait in common, the one of the highest score above 0."""
+    places: dict[object, deque[int]] = defaultdict(deque)
+    for place in sorted(free):
+        for trait in traits(stored[place]):
+            places[trait].append(place)
+    for number, line in enumerate(new):
+        if number in partners:
+            continue
+        best, points = -1, 0
+        for trait in traits(line):
+            queue = places[trait]
+            while queue and queue[0] not in free:
+                queue.popleft()
+            for place in islice(queue, most):
+                if place in free and (found := score(stored[place], line)) > points:
+                    best, points = place, found
+        if points:
+            partners[number] = best
+            free.remove(best)
+
+
+def goes_on(role: str, text: str, later: str) -> bool:
+    r"""Return whether a later text is the same, or that of an assistant who went on.
+
+    >>> goes_on("assistant", "Yes.", "Yes.\nAnd no."), goes_on("user", "Yes.", "Yes.\nAnd no.")
+    (True, False)
+    """
+    return text == later or role == "assistant" and later.startswith(f"{text}\n")
+
+
+def _role_and_text(turn: Line) -> tuple[str, str]:
+    """Return what is compared of a turn; people change their names."""
+    return turn["role"], turn["text"]
+
+
+def _whole(line: Line) -> Iterable[object]:
+    yield line["corpus"], line["said_on"], tuple(map(_role_and_text, line["turns"]))
+
+
+def _traits(line: Line) -> Iterable[object]:
+    """Yield the time with the first turn, and the name, which begins with the day where there is one."""
+    if line["turns"]:
+        yield line["corpus"], line["said_on"], _role_and_text(line["turns"][0])
+    yield line["corpus"], _NUMBER.sub("", line["session"])
+
+
+def _continuation(stored: Line, new: Line) -> int:
+    """Return the turns that two sessions have in common if one begins with the other."""
+    short, long = sorted((stored["turns"], new["turns"]), key=len)
+    if not short or stored["said_on"] != new["said_on"]:
+        return 0
+    *before, last = map(_role_and_text, short)
+    role, later = _role_and_text(long[len(before)])
+    same = [_role_and_text(turn) for turn in long[:len(before)]] == before and role == last[0]
+    return len(short) if same and (goes_on(*last, later) or goes_on(role, later, last[1])) else 0
+
+
+def _likeness(stored: Line, new: Line) -> int:
+    """Return the turns that two sessions of one day have in common, if these are half of the shorter one's."""
+    if not stored["said_on"] or not new["said_on"] or stored["said_on"][:10] != new["said_on"][:10]:
+        return 0
+    common = (Counter(map(_role_and_text, stored["turns"])) & Counter(map(_role_and_text, new["turns"]))).total()
+    return common if 2 * common >= min(len(stored["turns"]), len(new["turns"])) else 0
+
+
+def _extend(stored: Sequence[Line], new: Sequence[Line]) -> tuple[list[Line], int]:
+    """Return the stored turns with what is new, and the number of turns that are new or went on.
+
+    >>> def turns(*texts):
+    ...     return [{"role": "assistant" if n % 2 else "user", "text": text} for n, text in enumerate(texts)]
+    >>> [turn["text"] for turn in _extend(turns("Hi", "Yes?"), turns("Hi", "Yes?\\nSay it.", "No."))[0]]
+    ['Hi', 'Yes?\\nSay it.', 'No.']
+    """
+    there = Counter(map(_role_and_text, stored))
+    turns, added = list(stored), 0
+    for place, turn in enumerate(new):
+        role, text = _role_and_text(turn)
+        if there[role, text]:
+            there[role, text] -= 1
+            continue
+        before = stored[place] if place < len(stored) and there[_role_and_text(stored[place])] else None
+        if before and before["role"] == role and goes_on(role, before["text"], text):
+            there[_role_and_text(before)] -= 1
+            turns[place] = {**before, "text": text}
+            added += 1
+        elif before and before["role"] == role and goes_on(role, text, before["text"]):  # an earlier export
+            there[_role_and_text(before)] -= 1
+        else:
+            turns.append(turn)
+            added += 1
+    return turns, added

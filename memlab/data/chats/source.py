@@ -1,0 +1,104 @@
+"""Files of an export, parsed: the value of a .json, the lines of a .jsonl, the text of a .txt, or what is wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from memlab.data.chats.archives import ENDINGS, ZIP, ExportReader
+from memlab.support.errors import MemlabError
+from memlab.support.foreign import load_json
+from memlab.support.paths import nearest
+
+MAX_MB = 1000.0
+
+
+@dataclass(frozen=True)
+class ExportFile:
+    """A file of an export.
+
+    name: path inside the export, with ``/``, in which inner zips are folders. content: the value of a .json, the list
+    of (line number, value) of a .jsonl, the text of a .txt or .html; None if the file, or an inner zip, cannot be read.
+    fault: the reason, for the user. cut: whether the last line of a .jsonl was left out because it is incomplete.
+    """
+
+    name: str
+    content: Any = None
+    fault: MemlabError | None = None
+    cut: bool = False
+
+    @property
+    def stem(self) -> str:
+        """The file's name without folders and ending."""
+        return PurePosixPath(self.name).stem
+
+    @property
+    def folder(self) -> str:
+        """The name of the folder or inner zip that holds the file, without ``.zip``; empty at the top."""
+        name = PurePosixPath(self.name).parent.name
+        return name[:-len(ZIP)] if name.lower().endswith(ZIP) else name
+
+    @property
+    def ending(self) -> str:
+        """The ending of the name in small letters, with its dot."""
+        return PurePosixPath(self.name).suffix.lower()
+
+
+def open_export(path: Path, max_mb: float = MAX_MB) -> list[ExportFile]:
+    """Read the .json, .jsonl, .txt and .html files of an export, also those in zips, in the order of their names.
+
+    ``max_mb``: limit of all these files together, unpacked, in MB. A file that cannot be read keeps its fault. Raises
+    MemlabError where the export as a whole cannot be read, is too large or holds no such file.
+    """
+    if not path.exists():
+        near = nearest(path)
+        raise MemlabError("there is no such file or folder", where=str(path),
+                          fix=f"did you mean {near}?" if near else "")
+    try:
+        raw = ExportReader(path, int(max_mb * 1e6)).files()
+        files = [ExportFile(name, fault=data) if isinstance(data, MemlabError) else parse(name, data)
+                 for name, data in raw]  # one by one: the bytes of one are held at a time
+    except OSError as fault:
+        raise MemlabError(f"it cannot be read ({fault.strerror or fault})", where=str(path),
+                          fix="check its permissions") from fault
+    if not files:
+        raise MemlabError(f"there is no file in it that ends in {', '.join(ENDINGS)}", where=str(path),
+                          fix="give the export as the vendor sent it")
+    return sorted(files, key=lambda file: file.name)
+
+
+def parse(name: str, data: bytes) -> ExportFile:
+    """Return the file with its content, or with its fault."""
+    encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    ending = PurePosixPath(name).suffix.lower()
+    try:
+        text = data.decode(encoding)
+        if ending == ".jsonl":
+            return _lines(name, text)
+        return ExportFile(name, text if ending in (".txt", ".html") else load_json(text))
+    except UnicodeDecodeError as fault:
+        place = f"{name}, line {data[:fault.start].count(10) + 1}"
+        return _damage(place, f"byte {fault.start} is not {fault.encoding.upper()}", "save it as UTF-8")
+    except ValueError as fault:
+        if ending == ".json" or not text.strip():
+            return _damage(name, f"this is not JSON, or it is cut off ({str(fault)[:80]})", "copy the export again")
+        return ExportFile(name, text)
+
+
+def _lines(name: str, text: str) -> ExportFile:
+    values = []
+    lines = text.split("\n")
+    for number, line in enumerate(lines, start=1):
+        try:
+            values += [(number, load_json(line))] if line.strip() else []
+        except ValueError as fault:
+            if 1 < number == len(lines):  # the writer was interrupted
+                return ExportFile(name, values, cut=True)
+            return _damage(f"{name}, line {number}", f"this is not JSON ({str(fault)[:80]})",
+                           "correct or remove the line")
+    return ExportFile(name, values)
+
+
+def _damage(where: str, what: str, fix: str) -> ExportFile:
+    return ExportFile(where.partition(", line ")[0], fault=MemlabError(what, where=where, fix=fix))

@@ -1,0 +1,216 @@
+"""WhatsApp's "Export chat": a .txt with one line for each message, whose date takes the form of the phone.
+
+Android writes ``DATE, TIME - Name: text``, iPhones ``[DATE, TIME] Name: text``. A message goes on in the lines that
+follow it, up to the next date; on iPhones messages end in CR LF, and lines inside them in LF. What WhatsApp itself
+writes has no name, or begins with a mark of direction (iPhones). Dates are local times; their form and the order of day
+and month are those of the whole file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import ClassVar, NamedTuple
+
+from memlab.data.chats.content import placeholder
+from memlab.data.chats.conversation import ChatMessage, Conversation, Tally
+from memlab.data.chats.source import ExportFile
+from memlab.data.chats.whatsapp_cldr import plain
+from memlab.data.chats.whatsapp_dates import OTHER_CALENDARS, read_moments
+from memlab.data.chats.whatsapp_patterns import DateOrder as DateOrder
+from memlab.data.chats.whatsapp_patterns import Stamp, begins_with_stamp
+from memlab.data.chats.whatsapp_words import (
+    MARKS,
+    drop_edit_mark,
+    is_notice,
+    kind_of,
+    name_attachments,
+    opens_a_quote,
+    words,
+)
+from memlab.support.errors import MemlabError
+
+HEAD = 90
+"""Characters at the beginning of a line that may hold a date; the longest of CLDR has some 60."""
+
+_SPEAKER = re.compile(r"([^\n]{1,100}?):(?: |$)(.*)", re.DOTALL)
+_MARKS = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
+_ALIKE = re.compile(r"(?:\[[^\]\n]{6,60}\] ?|[^\n]{6,60}? [-–] )[^:\n]{1,60}: ")
+_NOTICES = "notices left out (encryption, joins, subjects)"
+
+
+class LineLayout(NamedTuple):
+    """How a line is laid out: what stands around its date, and the form of the date."""
+
+    brackets: bool
+    separator: str
+    skeleton: str
+
+
+class WhatsAppLine(NamedTuple):
+    """A line that begins with a date; raw: the whole of it. text: what follows the date."""
+
+    layout: LineLayout
+    stamp: Stamp
+    raw: str
+    text: str
+
+
+def split_line(raw: str) -> WhatsAppLine | None:
+    """Return the parts of a line; None if it does not begin with a date.
+
+    >>> line = split_line("[31/12/23, 9:15:04\\u202fPM] Ann: Hi")
+    >>> line.stamp.time, line.stamp.period, line.text, line.layout.brackets
+    (('9', '15', '04'), 'pm', 'Ann: Hi', True)
+    """
+    head = raw[:HEAD]
+    if (found := begins_with_stamp(plain(head))) is None:
+        return None
+    stamp, separator, end = found
+    text = raw[_place(head, end):].removeprefix(" ")
+    return WhatsAppLine(LineLayout(separator == "]", separator, stamp.skeleton), stamp, raw, text)
+
+
+def _place(head: str, end: int) -> int:
+    """Return the place in a text of a place in its plain form."""
+    if head.isascii():
+        return end
+    for place, char in enumerate(head):
+        if end == 0:
+            return place
+        end -= len(plain(char))
+    return len(head)
+
+
+@dataclass(frozen=True)
+class WhatsApp:
+    """One conversation for each file, cut by days.
+
+    dates: order of day and month; auto takes it from the file, and says so.
+    """
+
+    dates: DateOrder | None = None
+
+    name: ClassVar = "whatsapp"
+    title: ClassVar = "WhatsApp export"
+
+    def matches(self, file: ExportFile) -> bool:
+        """Return whether one of the first lines begins with a date as phones write it."""
+        lines = _lines(file.content[:5000])[:8] if isinstance(file.content, str) else []
+        return any(map(split_line, lines)) or _is_alike(file, lines)
+
+    def read(self, files: Sequence[ExportFile], tally: Tally) -> list[Conversation]:
+        """Return the chats; raise MemlabError where no date can be read."""
+        return [self._chat(file, tally) for file in filter(self.matches, files)]
+
+    def _chat(self, file: ExportFile, tally: Tally) -> Conversation:
+        blocks = _blocks(file, tally)
+        reading = read_moments([line.stamp for line, _ in blocks], self.dates)
+        tally.remarks.append(f"{file.name}: dates are read as {reading.order.value}, {reading.reason}")
+        messages: list[ChatMessage] = []
+        opened: tuple[WhatsAppLine, datetime] | None = None
+        body: list[str] = []  # of the open message
+        for (line, rest), at in zip(blocks, reading.moments):
+            if at is None:  # a line that only looks like a date
+                body += [line.raw, *rest]
+                continue
+            messages += _message(opened, body, tally)
+            opened, body = (line, at), [line.text, *rest]
+        messages += _message(opened, body, tally)
+        if opened is None:
+            other = any(part.isdecimal() and int(part) in OTHER_CALENDARS for part in blocks[0][0].stamp.date)
+            fix = "set the phone to the Gregorian calendar and export again" if other else "give --dates"
+            raise MemlabError(f"no date can be read as {reading.order.value}", where=file.name, fix=fix)
+        return Conversation(_title(file), messages, endless=True)
+
+
+def _lines(text: str) -> list[str]:
+    """Return the lines of a file; where most of what follows a CR LF is dated, a line feed alone ends no line."""
+    records = text.split("\r\n")
+    filled = [record for record in records[1:] if record.strip()]
+    whole = 2 * sum(split_line(record) is not None for record in filled) > len(filled)
+    return records if whole else text.replace("\r\n", "\n").split("\n")
+
+
+def _is_alike(file: ExportFile, lines: Sequence[str]) -> bool:
+    """Return whether a file has the name and the layout of an export, though its dates are unknown."""
+    named = file.stem == "_chat" or "whatsapp" in file.stem.lower()
+    return named and sum(sum(char.isdecimal() for char in line[:HEAD]) > 3 and bool(_ALIKE.match(plain(line[:HEAD])))
+                         for line in lines) > 1
+
+
+def _blocks(file: ExportFile, tally: Tally) -> list[tuple[WhatsAppLine, list[str]]]:
+    """Return each dated line with the lines that follow it; all in the layout that most have."""
+    found = [(raw, split_line(raw)) for raw in _lines(file.content)]
+    layouts = Counter(line.layout for _, line in found if line)
+    if not layouts:
+        first = plain(next((raw for raw, _ in found if raw.strip()), "")[:40])
+        raise MemlabError(f"its dates have a form that memlab does not know ('{first}...')",
+                          where=file.name, fix="set the phone's region to the one of its language and export again")
+    usual = layouts.most_common(1)[0][0]
+    blocks: list[tuple[WhatsAppLine, list[str]]] = []
+    for raw, line in found:
+        if line and line.layout == usual:
+            blocks.append((line, []))
+        elif blocks:
+            blocks[-1][1].append(raw)
+            tally.add("lines dated in another form, kept as text", line is not None or _begins_like(raw, usual))
+    return blocks
+
+
+def _begins_like(raw: str, layout: LineLayout) -> bool:
+    """Return whether a line begins with a date as the others do, though what follows is no time that CLDR has."""
+    short = plain(raw[:HEAD])
+    return bool(_ALIKE.match(short)) and re.sub(r"\d+", "9", short).removeprefix("[").startswith(layout.skeleton)
+
+
+def _message(opened: tuple[WhatsAppLine, datetime] | None, body: list[str], tally: Tally) -> list[ChatMessage]:
+    """Return the message of some lines; nothing for notices, deleted and blank messages.
+
+    On iPhones a mark stands before the text that the app writes, and before the whole line where that is an attachment.
+    """
+    if opened is None:
+        return []
+    line, said_on = opened
+    whole = "\n".join(body).strip("\n")
+    match = _SPEAKER.match(whole)
+    if not match or opens_a_quote(match[1]):
+        _notice(whole, tally)
+        return []
+    speaker = " ".join(_MARKS.sub("", match[1]).replace("~", " ").split())
+    text = match[2].strip()
+    if (kept := drop_edit_mark(text)) is not None:
+        tally.add("edited messages, taken as they are now")
+        text = kept
+    own = line.layout.brackets and text[:1] in MARKS and text != ""  # written by the app
+    named = _MARKS.sub("", name_attachments(text)).strip()
+    text = _MARKS.sub("", text).strip()
+    kind = kind_of(text)
+    if kind == "deleted":
+        tally.add("deleted messages left out")
+        return []
+    if kind == "call" or (own and named == text and "https://" not in text):
+        if kind == "call" or line.raw[:1] not in MARKS or is_notice(text):
+            _notice(text, tally)
+            return []
+        named = placeholder("media")
+    tally.add("messages without text left out", not named)
+    role = "assistant" if speaker == "Meta AI" else "user"
+    return [ChatMessage("assistant" if role == "assistant" else "user", named, speaker, said_on)] if named else []
+
+
+def _notice(text: str, tally: Tally) -> None:
+    tally.add(_NOTICES if is_notice(text) else "system lines that memlab does not know left out", bool(text))
+
+
+def _title(file: ExportFile) -> str:
+    """Return the other side's name, as the file's name has it."""
+
+    def name(text: str) -> str:
+        title = next((title for title in words().titles if text.startswith(title)), "")
+        return text[len(title):].strip()
+
+    return name("" if file.stem == "_chat" else file.stem) or name(file.folder) or "WhatsApp chat"

@@ -1,0 +1,143 @@
+"""Gemini in Google Takeout: activities in JSON and HTML, in several languages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memlab.support.errors import MemlabError
+from tests.chat_exports import pack, read, write
+
+CHAT = "https://gemini.google.com/app/"
+
+
+def activity(title: str, time: str, answer: str = "", *chats: str, app: str = "Gemini Apps",
+             **fields: Any) -> dict[str, Any]:
+    """Make an activity of Takeout's JSON."""
+    return {"header": app, "title": title, "time": f"{time}.806Z", "products": [app], "activityControls": [app],
+            **({"safeHtmlItem": [{"html": answer}]} if answer else {}),
+            **({"details": [{"name": CHAT + chat, "url": CHAT + chat} for chat in chats]} if chats else {}), **fields}
+
+
+ENGLISH = [
+    activity("Prompted And in winter?", "2026-02-02T07:50:00", "<p>Boots.</p>"),
+    activity("Selected preferred draft", "2026-02-02T07:45:00"),
+    activity("Prompted What is on it?", "2026-02-02T07:31:00", "<p>A <strong>map</strong>:</p><ul><li>roads</li></ul>",
+             attachedFiles=["map-1e98.png", "notes-77.pdf"], imageFile="map-1e98.png"),
+    activity("Created Gemini Canvas titled Quiz", "2026-02-02T07:30:00", subtitles=[{"name": "print(1)"}]),
+    activity("Prompted Which shoes for Lisbon?", "2026-02-02T07:24:02", "<p>Flat ones.</p>"),
+    activity("Visited gemini.google.com", "2026-02-02T07:23:00", app="gemini.google.com"),
+]
+KOREAN = [  # newest first, but not everywhere; a turn before a branch names both branches
+    activity("표로 비교해 주세요.", "2026-03-02T10:20:00", "<p>다</p>", "aaa1", app="Gemini 앱"),
+    activity("회의록을 정리해 주세요.", "2026-03-01T09:00:00", "<p>네</p>", "ccc3", app="Gemini 앱"),
+    activity("분기된 주간 보고 형식", "2026-03-02T10:00:00", "<p>가</p>", "aaa1", "bbb2", app="Gemini 앱"),
+    activity("짧게 해 주세요.", "2026-03-02T10:30:00", "<p>라</p>", "bbb2", app="Gemini 앱"),
+    activity("더 있나요?", "2026-03-02T10:40:00", "<p>마</p>", "aaa1", app="Gemini 앱"),
+]
+
+
+def test_an_english_account(tmp_path: Path) -> None:
+    seen = activity("Watched a film", "2026-02-01T07:00:00", app="YouTube")
+    files = {"Takeout/My Activity/Gemini Apps/MyActivity.json": ENGLISH, "Takeout/archive_browser.html": "<p>x</p>",
+             "Takeout/My Activity/YouTube/MyActivity.json": [seen]}
+    rows, counts, _ = read(pack(tmp_path / "takeout-1.zip", files))
+    assert rows == [
+        ("2026-02-02 Which shoes for Lisbon?", "2026-02-02 07:24", [
+            ("user", None, "Which shoes for Lisbon?"),
+            ("assistant", None, "Flat ones."),
+            ("user", None, "What is on it?\n[image: map-1e98.png]\n[file: notes-77.pdf]"),
+            ("assistant", None, "A map:\n\n- roads"),
+            ("user", None, "And in winter?"),
+            ("assistant", None, "Boots.")])]
+    assert counts == {"activities of other products left out": 1,
+                      "other activities left out (uses of the app, feedback, Canvas documents)": 2,
+                      "prompts without a conversation, grouped by pauses of 30 minutes": 3}
+
+
+def test_a_branched_conversation_repeats_no_turn(tmp_path: Path) -> None:
+    rows, counts, _ = read(write(tmp_path, {"내 활동/Gemini 앱/내활동.json": KOREAN}))
+    assert [[words for *_, words in turns] for *_, turns in rows] == [
+        ["회의록을 정리해 주세요.", "네"],
+        ["주간 보고 형식", "가", "표로 비교해 주세요.", "다", "더 있나요?", "마"],
+        ["짧게 해 주세요.", "라"]]
+    assert counts == {"turns shared by several branches, each taken once": 1}
+
+
+@pytest.mark.parametrize(("label", "app"), [
+    ("送信したメッセージ: ", "Gemini アプリ"), ("Eingegebener Prompt:\xa0", "Gemini-Apps"),
+    ("Poslali ste poziv:\xa0", "Aplikacije Gemini"), ("Gav instruktionen\xa0", "Gemini-appar"),
+    ("Fez uma pergunta:\xa0", "Apps do Gemini"), ("", "Bard")])
+def test_labels_of_other_languages(tmp_path: Path, label: str, app: str) -> None:
+    asked = [activity(f"{label}Where is {place}?", f"2026-01-0{day}T10:00:00", "<p>There.</p>", app=app)
+             for day, place in enumerate(("Rome", "Oslo", "Kyiv"), start=1)]
+    rows, *_ = read(write(tmp_path, {"a.json": [*asked, activity("Other: Gemini", "2026-01-05T10:00:00", app=app)]}))
+    assert [turns[0][2] for *_, turns in rows] == ["Where is Rome?", "Where is Oslo?", "Where is Kyiv?"]
+
+
+def cell(activity: str, when: str, reply: str = "", chat: str = "", product: str = "Aplikacije Gemini") -> str:
+    """Make an activity of the page, in the order in which Takeout writes it."""
+    body, wide = "content-cell mdl-cell mdl-cell--6-col mdl-typography--body-1", "mdl-cell mdl-cell--12-col"
+    link = f'<b>Podrobnosti:</b><br>&emsp;<a href="{CHAT}{chat}">{CHAT}{chat}</a><br>' if chat else ""
+    return (f'<div class="outer-cell {wide} mdl-shadow--2dp"><div class="mdl-grid">'
+            f'<div class="header-cell {wide}"><p class="mdl-typography--title">{product}<br></p></div>'
+            f'<div class="{body}">{activity}<br>{when}<br>{reply}</div>'
+            f'<div class="{body} mdl-typography--text-right"><img src="x.png" class="image-preview"></div>'
+            f'<div class="content-cell {wide} mdl-typography--caption"><b>Izdelki:</b><br>{product}<br>'
+            f"{link}</div></div></div>")
+
+
+def page(*cells: str) -> str:
+    """Make the page of My Activity."""
+    return f"<html><head><style>.mdl-grid{{display:flex}}</style></head><body>{''.join(cells)}</body></html>"
+
+
+SLOVENE = page(
+    cell("Poslali ste poziv:\xa0Second?", "7. nov. 2025, 01:00:00 CEST", "<p>B</p>", "one"),
+    cell("Uporabljena je bila funkcija Pomočnika", "6. nov. 2025, 02:00:00 CEST", "", "one"),
+    cell("Ustvarjeno platno Gemini z naslovom\xa0Quiz<br>```<br>print(1)<br>```", "6. nov. 2025, 01:00:00 CEST"),
+    cell("Poslali ste poziv:\xa0What is wrong<br>with 2 &lt; 1?<br>1 priložena datoteka.<br>"
+         '-  <a href="slika-52.png">slika.png</a>', "5. nov. 2025, 01:34:47 CEST",
+         '<p>See <a href="https://example.org/x">the docs</a>.</p><div><pre><code>a\n  b</code></pre></div>', "one"),
+    cell("Iskali ste\xa0kranj vreme", "5. nov. 2025, 01:00:00 CEST", product="Iskanje"))
+
+
+def test_a_page(tmp_path: Path) -> None:
+    path = write(tmp_path, {"Takeout/Moja dejavnost/Aplikacije Gemini/Moja_dejavnost.html": SLOVENE})
+    rows, counts, _ = read(path, split="day", zone="America/New_York")  # its times are local already
+    assert rows == [
+        ("2025-11-05 What is wrong with 2 < 1? [image…", "2025-11-05 01:34", [
+            ("user", None, "What is wrong\nwith 2 < 1?\n[image: slika.png]"),
+            ("assistant", None, "See the docs (https://example.org/x).\n\n```\na\n  b\n```")]),
+        ("2025-11-07 What is wrong with 2 < 1? [image…", "2025-11-07 01:00", [
+            ("user", None, "Second?"), ("assistant", None, "B")])]
+    assert counts == {"activities of other products left out": 1,
+                      "other activities left out (uses of the app, feedback, Canvas documents)": 2}
+
+
+@pytest.mark.parametrize(("when", "said_on"), [
+    ("Jul 3, 2026, 9:15:00\u202fPM CEST", "2026-07-03 21:15"), ("18.04.2026, 17:38:51 MESZ", "2026-04-18 17:38"),
+    ("17 de fev. de 2026, 15:08:20 BRT", "2026-02-17 15:08"), ("2026/05/21 17:47:55 JST", "2026-05-21 17:47"),
+    ("6 Jun 2026, 08:53:12 GMT+01:00", "2026-06-06 08:53"),
+    ("2025. 11. 5. 오후 1:34:47 KST", "2025-11-05 13:34"), ("5 июл. 2026 г., 01:34:47 MSK", "2026-07-05 01:34")])
+def test_times_of_pages(tmp_path: Path, when: str, said_on: str) -> None:
+    prompt = "Prompted&nbsp;A log:<br>2024-01-31 10:00:00<br>12:00:00.5 on 1999"
+    rows, *_ = read(write(tmp_path, {"MyActivity.html": page(cell(prompt, when, "<p>ok</p>", product="Gemini Apps"))}))
+    assert rows == [(f"{said_on[:10]} A log: 2024-01-31 10:00:00 12:00:00.5…", said_on, [
+        ("user", None, "A log:\n2024-01-31 10:00:00\n12:00:00.5 on 1999"), ("assistant", None, "ok")])]
+
+
+def test_what_holds_no_activities_or_no_known_time_is_named(tmp_path: Path) -> None:
+    others = {"Gemini/gemini_gems_data.html": "<b>Name:</b>Chef", "conversation_1.txt": {"conversation_turns": []}}
+    with pytest.raises(MemlabError, match=r"Gems, scheduled actions or conversations of Workspace.*My Activity"):
+        read(write(tmp_path / "a", others))
+    undated = page(cell("Prompted&nbsp;Ho", "last week"), cell("Prompted&nbsp;Hi", "Jul 3, 2026, 9:15:00 AM UTC", "x"))
+    _, counts, _ = read(write(tmp_path / "b", {**others, "MyActivity.html": undated}))
+    assert counts["files of Gems left out (instructions, no chats)"] == 1
+    assert counts["conversations of Gemini in Workspace left out, which memlab does not read"] == 1
+    assert counts["activities without a time left out"] == 1
+    odd = page(cell("Prompted&nbsp;Hi", "5. brumaire 2025, 01:34:47 CEST", "<p>ok</p>"))
+    with pytest.raises(MemlabError, match=r"brumaire.*as JSON"):
+        read(write(tmp_path / "c", {"a.html": odd}))

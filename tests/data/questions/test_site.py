@@ -1,0 +1,127 @@
+"""Answers of the page's server, without one: who may ask, what it shows, and what it writes."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memlab.data.jsonl import QUESTIONS, read
+from memlab.data.questions.log import Log
+from memlab.data.questions.marking import Marking
+from memlab.data.questions.pool import Pools
+from memlab.data.questions.propose import propose
+from memlab.data.questions.site import PageReply, Site
+from memlab.store import Store
+from tests.chat_exports import json_lines, write
+from tests.data.questions.test_propose import LINES
+from tests.small import lexical
+
+HOST = "127.0.0.1:4321"
+
+
+def make_site(folder: Path) -> Site:
+    write(folder, {"sessions.jsonl": json_lines(*LINES)})
+    sessions = read(folder).sessions
+    marking = Marking(folder, Log(sessions), propose(sessions), [])
+    return Site(marking, Pools(sessions, {"words": lexical()}, Store(), 2),
+                {"folder": "f", "file": "f/q", "next": "memlab run x=<b>", "source": "English"})
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return make_site(tmp_path)
+
+
+def ask(site: Site, path: str, body: object = None, **more: Any) -> PageReply:
+    method = "GET" if body is None else "POST"
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    target = more.pop("target", f"/{site.token}/{path}")
+    return site.answer(method, target, more.get("host", HOST), more.get("origin"), content)
+
+
+def change(site: Site, revision: int = 0) -> dict[str, Any]:
+    return {"name": "q1", "revision": revision, "status": "kept", "text": "What is my cat called?", "answer": "Tom",
+            "evidence": [{"session": "s1", "turn": 0}]}
+
+
+def test_only_this_page_of_this_machine_is_answered(site: Site) -> None:
+    body = change(site)
+    for more, status in (({"host": "evil.example"}, 403), ({"host": "evil.example:4321"}, 403), ({"host": ""}, 403),
+                         ({"origin": "http://evil.example"}, 403), ({"origin": "null"}, 403),
+                         ({"origin": "http://127.0.0.1:9"}, 403), ({"target": "/wrong/change"}, 404),
+                         ({"target": "/change"}, 404), ({"target": "//[/"}, 400), ({"target": "/ü/change"}, 404)):
+        assert ask(site, "change", body, **more).status == status
+    assert not (site.marking.folder / QUESTIONS).exists()
+    assert ask(site, "change", body, origin=f"http://{HOST}").status == 200
+    for reply in (ask(site, ""), ask(site, "state")):
+        assert reply.status == 200
+        assert not [name for name in reply.headers if name.lower().startswith("access-control")]
+
+
+def test_the_page_loads_nothing_and_runs_only_its_own_script(site: Site) -> None:
+    page = ask(site, "")
+    text = page.content.decode()
+    policy = page.headers["Content-Security-Policy"]
+    nonce = policy.partition("'nonce-")[2].partition("'")[0]
+    assert text.count(f'nonce="{nonce}"') == 2
+    assert "NONCE" not in text
+    assert "--accent: light-dark(" in text
+    assert "default-src 'none'" in policy
+    assert "http://" not in text
+    assert "https://" not in text
+    assert "innerHTML" not in text
+    assert "Tom" not in text  # the log comes as data
+
+
+def test_a_question_has_candidates_with_neighbours_and_its_source(site: Site) -> None:
+    shown = json.loads(ask(site, "question?name=q1").content)
+    (source,) = [turn for turn in shown["candidates"] if turn["source"]]
+    assert source["text"] == "My cat is called Tom </script><b>&"
+    assert source["after"] == {"speaker": "assistant", "text": "I live in a cat."}
+    assert [(copy["session"], copy["turn"]) for copy in source["copies"]] == [("s1", 0)]
+    assert shown["source"] == {"speaker": "user", "said_on": "2024-03-01", "title": "s1",
+                               "text": "My cat is called Tom </script><b>&"}
+    own = json.loads(ask(site, "add", {"corpus": "ann", "text": "Does it rain?"}).content)
+    assert own["source"] is None
+    found = json.loads(ask(site, "search?name=q1&text=rain").content)
+    assert [turn["text"] for turn in found["turns"]] == ["It rains."]
+    assert found["count"] == 1
+
+
+def test_changes_are_saved_and_two_windows_do_not_overwrite_each_other(site: Site) -> None:
+    assert ask(site, "change", change(site)).status == 200
+    late = ask(site, "change", {**change(site), "answer": "Tim"})
+    assert late.status == 409
+    (line,) = read(site.marking.folder).questions
+    assert line.answer == "Tom"
+    state = json.loads(ask(site, "state").content)
+    assert state["plan"].startswith("With 1 question no difference can be shown")
+    assert state["entries"][0] == {"name": "q1", "corpus": "ann", "text": "What is my cat called?", "status": "kept",
+                                   "evidence": 1, "revision": 1}
+
+
+def test_own_questions_get_the_pool_of_the_systems(site: Site) -> None:
+    added = json.loads(ask(site, "add", {"corpus": "ann", "text": "Does it rain?"}).content)
+    until = time.monotonic() + 30
+    while site.pools.waiting and time.monotonic() < until:
+        time.sleep(.05)
+    assert site.pools.fault == ""
+    shown = json.loads(ask(site, f"question?name={added['name']}").content)
+    assert "It rains." in [turn["text"] for turn in shown["candidates"]]
+    assert [one.text for one in read(site.marking.folder).questions] == ["Does it rain?"]
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"\xff", b'{"name": "q1"}', b"[" * 100_000,
+                                  b'{"corpus": "ann", "text": "  "}', b'{"corpus": "x", "text": "Q?"}'])
+def test_odd_bodies_are_refused(site: Site, body: bytes) -> None:
+    for path in ("change", "add"):
+        reply = ask(site, path, body)
+        assert reply.status == 400
+        assert json.loads(reply.content)["error"]
+    assert not (site.marking.folder / QUESTIONS).exists()
+    assert ask(site, "nothing").status == 404
+    assert ask(site, "question?name=q77").status == 400

@@ -1,0 +1,55 @@
+"""What is recorded of a run: versions, hardware, the commit."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from memlab.experiment.harness import manifest
+from memlab.support.files import write_json
+from memlab.support.foreign import read_json
+
+
+def test_versions_are_those_installed() -> None:
+    import polars
+
+    assert manifest.versions()["polars"] == polars.__version__
+    assert manifest.versions()["python"] == sys.version.split()[0]
+
+
+def test_hardware_and_memory() -> None:
+    found = manifest.hardware()
+    assert found["cores"] >= 1
+    assert found["memory_gb"] > 0
+    assert found["processor"]
+    assert 0.01 < manifest.peak_memory_gb() < found["memory_gb"]
+
+
+def test_the_commit_is_named_or_null(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manifest, "PACKAGE", tmp_path / "memlab")
+    assert manifest.commit.__wrapped__() == {"commit": None, "dirty": None}
+
+
+def test_the_commit_of_somebody_elses_checkout_is_not_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A virtualenv inside a user's own repository holds memlab; that repository's commit says nothing of memlab."""
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run(["git", "-C", tmp_path, *identity, "commit", "-q", "--allow-empty", "-m", "mine"], check=True)
+    monkeypatch.setattr(manifest, "PACKAGE", tmp_path / "memlab")
+    assert manifest.commit.__wrapped__()["commit"]
+    monkeypatch.setattr(manifest, "PACKAGE", tmp_path / ".venv/lib/site-packages/memlab")
+    (tmp_path / ".venv/lib/site-packages/memlab").mkdir(parents=True)
+    assert manifest.commit.__wrapped__() == {"commit": None, "dirty": None}
+
+
+def test_json_is_whole_or_absent(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    write_json(path, {"a": [1, 2.5, None], "p": Path("y")})
+    assert read_json(path) == {"a": [1, 2.5, None], "p": "y"}
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_json(path, {"a": float("nan")})
+    assert read_json(path)["a"] == [1, 2.5, None]
+    assert [p.name for p in tmp_path.iterdir()] == ["x.json"]

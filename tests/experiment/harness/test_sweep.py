@@ -1,0 +1,173 @@
+"""Which arms a command line means, how they are called, and what stays the same when only places change."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from huggingface_hub import constants
+from omegaconf import OmegaConf
+from rich.console import Console
+
+from memlab.experiment.harness.plan import print_plan
+from memlab.experiment.harness.sweep import read
+from memlab.stages.rank.select import Fixed, Gap
+from memlab.store import Store
+from memlab.support.errors import Faults
+from tests.data.official_records import conversation, write
+
+pytestmark = pytest.mark.slow
+
+LEXICAL = ["search/dense=none", "track=none"]
+
+
+def names(*words: str, multirun: bool = False) -> list[str]:
+    return [a.name for a in read([*words, *LEXICAL], multirun).arms]
+
+
+@pytest.mark.parametrize(("words", "name"), [
+    ([], "dense=none"),
+    (["rank/select=gap"], "gap+dense=none"),
+    (["rank/select=gap", "rank.select.buffer=2"], "gap+buffer=2+dense=none"),
+    (["data.limit=3", "out=x", "seed=4", "track.mode=offline"][:3], "dense=none"),
+    (["name=mine"], "mine"),
+    (["name=7"], "7"),
+])
+def test_one_arm_is_called_by_what_it_changes(words: list[str], name: str) -> None:
+    assert names(*words) == [name]
+
+
+def test_the_command_is_known_to_every_arm_without_its_keys_and_changes_no_digest() -> None:
+    words = ["rank.select.k=3,5", "chat.url=https://me:secret@host/v1", *LEXICAL]
+    arms = read(words, multirun=True).arms
+    assert {arm.command for arm in arms} == {
+        "memlab run -m rank.select.k=3,5 chat.url=https://***@host/v1 " + " ".join(LEXICAL)}
+    assert [arm.digest() for arm in arms] == [replace(arm, command="").digest() for arm in arms]
+
+
+def test_sizes_of_haystacks_are_folders_and_not_names() -> None:
+    arms = read(["data.grow=1,3", "rank/select=fixed,gap", *LEXICAL], multirun=True).arms
+    assert [(arm.arms_folder().name, arm.name) for arm in arms] == [
+        ("synthetic", "fixed"), ("synthetic", "gap"), ("synthetic-x3", "fixed"), ("synthetic-x3", "gap")]
+    assert len({arm.digest() for arm in arms}) == 4
+    assert names("data.pool=true") == ["dense=none"]
+
+
+def test_arms_of_a_sweep_are_called_by_what_was_swept() -> None:
+    assert names("rank/select=fixed,gap", "read/measure=turn", multirun=True) == ["fixed", "gap"]
+    assert names("rank.select.k=3,5", "rank/score=rrf,zscore", multirun=True) == [
+        "k=3+rrf", "k=3+zscore", "k=5+rrf", "k=5+zscore"]
+
+
+@pytest.mark.parametrize(("words", "multirun", "names"), [
+    (["rank.select.k=5,${seed}", "seed=3"], True, ["k=5", "k=3"]),
+    (["rank.select.k=${seed}", "seed=3"], False, ["k=3"]),
+    (["name=in ${out} with ${hydra.runtime.choices.embedder}"], False, ["in runs with minilm"])])
+def test_a_reference_is_named_by_its_value(words: list[str], multirun: bool, names: list[str]) -> None:
+    assert [arm.name for arm in read(words, multirun).arms] == names
+
+
+def test_what_cannot_be_resolved_is_named_with_all_other_faults() -> None:
+    with pytest.raises(Faults) as told:
+        read(["rank.select.k=${nope}", "seed=x"])
+    assert told.value.faults == ["rank.select.k=${nope}: cannot be resolved (Interpolation key 'nope' not found)",
+                                 "seed: 'x' is not a whole number"]
+
+
+def test_a_slot_given_narrows_an_experiment_to_the_same_arm() -> None:
+    one = read(["+exp=adaptive_k", "rank/select=gap", *LEXICAL]).arms
+    among = read(["+exp=adaptive_k", *LEXICAL]).arms
+    assert [a.name for a in one] == ["gap"]
+    assert one[0].folder() == among[6].folder()
+    assert one[0].pipeline.select == Gap()
+
+
+def test_the_digest_forgets_places_and_keeps_values(tmp_path: Path) -> None:
+    (tmp_path / "b").mkdir()
+    here, there = (write(tmp_path / p, [conversation()]) for p in ("a.json", "b/b.json"))
+
+    def digest(*words: str) -> str:
+        given = {word.partition("=")[0]: word for word in ["data=locomo", f"data.path={here}", *LEXICAL, *words]}
+        (arm,) = read([*given.values()]).arms
+        return arm.digest()
+
+    first = digest()
+    assert digest(f"data.path={there}", "out=elsewhere", "store=far", "name=x", "track=wandb", "seed=3") == first
+    assert digest("rank.select.k=11") != first
+    assert digest("rank/select=fixed_10") == first  # the same values, whatever the file
+    assert digest("data.limit=2") != first
+
+
+def test_objects_are_those_of_the_configuration() -> None:
+    (arm,) = read(["rank.select.k=7", "out=here", "seed=5", *LEXICAL]).arms
+    assert arm.pipeline.select == Fixed(k=7)
+    assert (arm.out, arm.seed) == (Path("here"), 5)
+    assert "k: 7" in arm.config
+    assert not {"out", "hydra", "store", "plan"} & set(OmegaConf.create(arm.config))
+
+
+def test_all_faults_come_at_once() -> None:
+    with pytest.raises(Faults) as raised:
+        read(["rank/select=gapp", "rank.select.buffer=1", "rank.score.lvl=turn", "daat.limit=3", "rank/select.k=2",
+              "seed=abc", "write.chunk.speakers=perhaps", "data.lives=0", "track.mode=ofline", "plan=perhaps"])
+    told = raised.value.faults
+    starts = ["rank/select=gapp: ", "daat.limit=3: ", "rank/select.k=2: ", "rank.score.lvl=turn: ", "seed: ", "plan: ",
+              "write.chunk.speakers: ", "data.lives: ", "track.mode: "]
+    assert len(told) == len(starts)
+    for fault, start in zip(told, starts):
+        assert fault.startswith(start)
+    assert "did you mean 'gap'" in told[0]
+    assert "did you mean 'level'" in told[3]
+
+
+@pytest.mark.parametrize(("words", "multirun", "fault"), [
+    (["rank/select=fixed,gap"], False, "rank/select has several values; add -m"),
+    (["rank/select=fixed,fixed_10"], True, "arms of this sweep are the same configuration: fixed, fixed_10"),
+    (["rank/select=fixed,gap", "name=x"], True, "2 arms of this sweep are named 'x'"),
+    (["rank/select=fixed,gap", "rank.select.k=3"], True, "rank.select.k"),
+    (["data=locomo", "data.path=/nowhere.json"], False, "data: /nowhere.json: no such file"),
+    (["contrasts=[{arm: a}]"], False, "contrasts[0]: expected arm, comparator, metric and direction"),
+    (["contrasts=[{arm: a, comparator: b, metric: m, direction: greatr}]"], False, "did you mean 'greater'"),
+    (["shards=1000000000"], False, "shards: 1,000,000,000 parts, the limit is 10,000"),
+    (["rank.select=3"], False, "rank.select: nothing is chosen here"),
+    ([f"contrasts=[{','.join(['{arm: a, comparator: b, metric: m}'] * 4)}]"], False, "4 are declared, at most 3"),
+    ([f"contrasts=[{','.join(['{arm: a, comparator: constant, metric: curve/m}'] * 21)}]"], False,
+     "21 are declared, at most 20"),
+])
+def test_what_cannot_be_a_sweep_is_refused(words: list[str], multirun: bool, fault: str) -> None:
+    with pytest.raises(Faults) as raised:
+        read([*words, *LEXICAL], multirun)
+    assert fault in str(raised.value)
+
+
+def test_models_that_are_not_here_stop_a_run_together_and_a_plan_not_at_all(
+        monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    asked = ["embedder=bge_small,e5_base,minilm", f"store={tmp_path}", "track=none"]
+    with pytest.raises(Faults) as raised:
+        read(asked, multirun=True)
+    assert [fault.split("'")[1] for fault in raised.value.faults] == ["BAAI/bge-small-en-v1.5", "intfloat/e5-base-v2"]
+
+    sweep = read([*asked, "plan=true"], multirun=True)
+    assert [arm.name for arm in sweep.arms] == ["bge_small", "e5_base", "minilm"]
+    assert list(sweep.unready) == ["bge_small", "e5_base"]
+    shown = StringIO()
+    print_plan(sweep, Store(tmp_path), Console(file=shown, width=100))
+    lines = shown.getvalue().splitlines()
+    states = [next(line.split("│")[1].strip() for line in lines if name in line) for name in ("bge_small", "minilm")]
+    assert states == ["no model", "to run"]
+    assert sum("the model hub did not give" in line for line in lines) == 2
+
+
+@pytest.mark.parametrize(("word", "fault"), [
+    ("rank/select=null", "must be a string or a list"), ("~seed", "~seed: a setting of the run cannot be deleted"),
+    ("~contrasts", "cannot be deleted"), ("contrasts=..", "contrasts: expected a list, given '..'"),
+    ("contrasts={a: 1}", "contrasts={a: 1}: does not fit what is there"),
+    ("contrasts=[3]", r"contrasts\[0\]: expected arm, comparator"),
+    ("plugins.k=null", "plugins.k=null: "), ("rank.select.k=???", "no value"), ("++store=???", "no value"),
+    ("contrasts=[{1: 2}]", r"contrasts\[0\]: expected arm, comparator")])
+def test_a_setting_of_another_kind_is_a_fault(word: str, fault: str) -> None:
+    with pytest.raises(Faults, match=fault):
+        read([word, *LEXICAL])
