@@ -81,9 +81,21 @@ def cycles(edges: dict[str, set[str]]) -> list[set[str]]:
     return [set(ring) for ring in rings]
 
 
+WINGS = {"stages", "experiment"}
+"""Packages below memlab whose own packages each count as one."""
+
+APART = {"pipeline.pipeline", "data.questions", "evaluate.score"}
+"""What stands above the package that holds it: it wires the stages, or uses them."""
+
+
 def package(module: str) -> str:
-    """Return the folder below memlab that holds a module, or the module's own name at the root."""
-    return [*module.split("."), ""][1]
+    """Return the package below memlab that holds a module, or the module's own name at the root.
+
+    >>> package("memlab.stages.rank.score"), package("memlab.models.local.base"), package("memlab.run")
+    ('stages.rank', 'models', 'run')
+    """
+    first, second = [*module.split("."), "", ""][1:3]
+    return f"{first}.{second}" if second and (first in WINGS or f"{first}.{second}" in APART) else first
 
 
 def mutable_globals(tree: ast.Module) -> set[str]:

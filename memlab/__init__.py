@@ -25,8 +25,8 @@ __version__ = "0.1.0"
 __all__ = ["AsyncMemory", "Memory", "Pipeline", "Session", "Store", "Synthetic", "Turn", "__version__", "compare",
            "load", "preset", "run_pipeline", "search_texts"]
 
-_PLACES = {"AsyncMemory": "memlab.memory.agent.async_memory", "Memory": "memlab.memory.memory", "Pipeline": "memlab.pipeline.pipeline",
-           "Session": "memlab.memory.sessions", "Store": "memlab.store.store",
+_PLACES = {"AsyncMemory": "memlab.memory.agent.async_memory", "Memory": "memlab.memory.memory",
+           "Pipeline": "memlab.pipeline.pipeline", "Session": "memlab.memory.sessions", "Store": "memlab.store.store",
            "Synthetic": "memlab.data.synthetic.dataset", "search_texts": "memlab.memory.memory",
            "Turn": "memlab.memory.sessions", "compare": "memlab.report.notebook",
            "load": "memlab.report.notebook", "preset": "memlab.experiment.harness.sweep",

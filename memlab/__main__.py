@@ -1,4 +1,4 @@
-"""The command ``memlab``; its subcommands are modules, which ``python -m memlab.NAME`` runs too.
+"""The command ``memlab``; its subcommands are modules of ``memlab/commands``.
 
 Modules are imported when their command runs, so that help and version cost no import of torch, polars or Hydra.
 """

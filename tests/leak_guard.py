@@ -33,9 +33,9 @@ from memlab.support.errors import MemlabError
 from memlab.support.paths import PACKAGE
 
 OPENS_FILES_FOR = {
-    **dict.fromkeys(("memlab.memory", "memlab.models", "memlab.pipeline.pipeline", "memlab.models.serving.servers", "memlab.models.serving",
-                     "memlab.store"), "itself"),
-    **dict.fromkeys((__name__, "memlab.support", "memlab.pipeline.slots", "memlab.pipeline.stage", "memlab.pipeline.tables"), "caller")}
+    **dict.fromkeys(("memlab.memory", "memlab.models", "memlab.pipeline.pipeline", "memlab.store"), "itself"),
+    **dict.fromkeys((__name__, "memlab.support", "memlab.pipeline.slots", "memlab.pipeline.stage",
+                     "memlab.pipeline.tables"), "caller")}
 """Modules and packages that open files for a stage: any file for themselves, or one that their caller answers for."""
 
 _FILES = frozenset({"open", "sqlite3.connect"})

@@ -32,8 +32,8 @@ from tests.stages.search.world import Overlap, WordEmbedder
 from tests.token_words import TokenWords
 
 ROOT = Path(__file__).resolve().parents[1]
-NEEDS = ("memlab.stages.oracle", "memlab.learn", "${embedder}", "${cross_encoder}", "${chat}", "memlab.models.", "dense:",
-         "'dense'")
+NEEDS = ("memlab.stages.oracle", "memlab.learn", "${embedder}", "${cross_encoder}", "${chat}", "memlab.models.",
+         "dense:", "'dense'")
 """What a technique's file says that looks at gold, asks a model, or weighs a lane that is off here."""
 
 Digests = dict[str, dict[str, str]]

@@ -10,7 +10,8 @@ import pytest
 from tests.test_structure import ROOT
 
 TABLE: dict[str, Any] = runpy.run_path(str(ROOT / "experiments/systems/rows.py"))
-ROW = {"what": "BM25", "state": "works", "file": "memlab/stages/search/bm25.py", "run": "memlab run search/lexical=bm25",
+ROW = {"what": "BM25", "state": "works", "file": "memlab/stages/search/bm25.py",
+       "run": "memlab run search/lexical=bm25",
        "test": "tests/stages/search/test_bm25.py::test_equals_bm25s"}
 
 

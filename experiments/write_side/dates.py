@@ -26,7 +26,7 @@ from pathlib import Path
 from memlab.support.text.temporal.calendar import months
 from memlab.support.text.temporal.resolve import find_expressions
 
-LIST = Path(__file__).parents[2] / "tests" / "text" / "temporal" / "dates_200.tsv"
+LIST = Path(__file__).parents[2] / "tests" / "support" / "text" / "temporal" / "dates_200.tsv"
 Row = dict[str, str]
 
 

@@ -47,7 +47,7 @@ def test_faults_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 @pytest.mark.slow
 def test_the_server_answers_its_page_alone_and_ends_in_one_sentence(tmp_path: Path) -> None:
     write(tmp_path, {"sessions.jsonl": json_lines(*LINES)})
-    with subprocess.Popen([sys.executable, "-m", "memlab.data.questions", str(tmp_path), "--no-browser"], text=True,
+    with subprocess.Popen([sys.executable, "-m", "memlab", "questions", str(tmp_path), "--no-browser"], text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           env={**os.environ, "MEMLAB_HOME": str(tmp_path / "home")}) as process:
         assert process.stdout is not None

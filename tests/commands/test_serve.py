@@ -53,7 +53,7 @@ def serve(model: Path | str, env: Path, *options: str) -> int:
 
 def begin(model: Path, env: Path, *options: str) -> subprocess.Popen[str]:
     """Start the command as a process of its own, in the foreground."""
-    line = [sys.executable, "-m", "memlab.commands.serve", str(model), "--env", str(env), "--device", "cpu", *options]
+    line = [sys.executable, "-m", "memlab", "serve", str(model), "--env", str(env), "--device", "cpu", *options]
     return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 

@@ -31,7 +31,8 @@ def arm(name: str, tmp_path: Path, config: str = "", slots: dict[str, Any] | Non
 
 
 def test_arms_stand_behind_the_values_of_the_settings_that_differ(tmp_path: Path) -> None:
-    text = ("embedder: {dtype: %s}\nrank: {select: {_target_: memlab.stages.rank.select.Fixed, k: %d}}\nsearch: {dense: "
+    text = ("embedder: {dtype: %s}\nrank: {select: {_target_: memlab.stages.rank.select.Fixed, k: %d}}\n"
+            "search: {dense: "
             "{embedder: {dtype: %s}, depth: 100}}\nname: %s\ncontrasts: [%s]\n")
     sweep = [arm(name, tmp_path, text % (dtype, k, dtype, name, name))
              for name, dtype, k in (("a", "fp32", 5), ("b", "fp16", 10), ("c", "fp16", 20))]
@@ -69,7 +70,7 @@ def plain(node: Any) -> Any:
 def test_names_of_classes_without_one_choice() -> None:
     config, _ = compose_arm(["rank/score=zscore", "rank.score.rrf_k=7"])
     assert display_name("memlab.stages.rank.score.Score", "score", plain(config.rank.score)) == "zscore"
-    assert display_name("memlab.stages.rank.score.Score", "score") == "score"  # several files: no guess without settings
+    assert display_name("memlab.stages.rank.score.Score", "score") == "score"  # several files: no guess
     assert display_name("mylab.TrigramSearch", "lexical") == "trigram search"
 
 
@@ -81,7 +82,8 @@ def test_the_configuration_counts_before_the_manifest(tmp_path: Path) -> None:
 
 def test_provenance_is_split_into_shared_and_differing_and_shows_no_class(
         tmp_path: Path, arms: tuple[ArmRun, ...]) -> None:
-    text = "rank: {select: {_target_: memlab.stages.rank.select.%s}}\nwrite: {chunk: {_target_: memlab.pipeline.stage.EmptyStage}}"
+    text = ("rank: {select: {_target_: memlab.stages.rank.select.%s}}\n"
+            "write: {chunk: {_target_: memlab.pipeline.stage.EmptyStage}}")
     own = [arm(name, tmp_path, text % name, {"extract": NONE, "select": {"is": f"memlab.{name}"}})
            for name in ("Fixed", "ByType")]
     shared, differing = arm_settings.manifests(own)

@@ -76,7 +76,7 @@ def locale_words() -> list[LocaleWords]:
     from babel.localedata import locale_identifiers
 
     found = []
-    halves = read_yaml(PACKAGE / "chats" / "whatsapp_words.yaml")["halves"]
+    halves = read_yaml(PACKAGE / "data" / "chats" / "whatsapp_words.yaml")["halves"]
     for name in sorted(locale_identifiers()):
         locale = Locale.parse(name)
         periods: dict[str, set[str]] = defaultdict(set)

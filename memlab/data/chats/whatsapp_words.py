@@ -36,7 +36,7 @@ class AppWords(NamedTuple):
 @cache
 def words() -> AppWords:
     """Read the words of all languages."""
-    content = read_yaml(PACKAGE / "chats" / "whatsapp_words.yaml")
+    content = read_yaml(PACKAGE / "data" / "chats" / "whatsapp_words.yaml")
     kinds = {_key(text): kind for language in content["texts"].values() for kind, texts in language.items()
              for text in texts}
     notices = tuple(part.casefold() for parts in content["notices"].values() for part in parts)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from memlab.support.foreign import read_yaml
 from memlab.support.paths import PACKAGE
 
-_LISTS: dict[str, str] = read_yaml(PACKAGE / "questions" / "words.yaml")
+_LISTS: dict[str, str] = read_yaml(PACKAGE / "data" / "questions" / "words.yaml")
 
 
 def words(name: str) -> tuple[str, ...]:

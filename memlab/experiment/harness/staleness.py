@@ -15,9 +15,9 @@ from pathlib import PurePosixPath
 from memlab.support.disk_cache import load_or_make, own_files
 
 WITHOUT_RESULTS = frozenset({
-    "__main__", "ask", "chats", "cluster", "conf", "demo", "doctor", "questions", "report", "run", "serve", "servers",
-    "serving", "slurm", "status", "submit", "track"})
-"""Packages and modules of memlab that change no result of a run: commands, imports, reports, jobs and servers."""
+    "__main__.py", "run.py", "commands", "conf", "slurm", "report", "data/chats", "data/questions",
+    "experiment/cluster", "experiment/track", "models/serving"})
+"""Files and folders of memlab that change no result of a run: commands, imports, reports, jobs and servers."""
 
 
 @cache
@@ -30,7 +30,7 @@ def digest_of_files(files: Mapping[str, str]) -> str:
     """Return the digest of memlab's files, path in the package -> text of Python, digest of others."""
     total = hashlib.blake2b(digest_size=16)
     for path, text in files.items():
-        if PurePosixPath(path).parts[0].removesuffix(".py") not in WITHOUT_RESULTS:
+        if not {path, *map(str, PurePosixPath(path).parents)} & WITHOUT_RESULTS:
             content = _dump(text) if path.endswith(".py") else text
             total.update(f"{path}\0{content}\0".encode(errors="surrogatepass"))
     return total.hexdigest()

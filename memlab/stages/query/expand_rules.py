@@ -23,7 +23,7 @@ from memlab.support.foreign import read_yaml
 from memlab.support.paths import PACKAGE
 from memlab.support.text.display import printable_line
 
-WORDS: dict[str, dict[str, Any]] = read_yaml(PACKAGE / "query" / "words.yaml")
+WORDS: dict[str, dict[str, Any]] = read_yaml(PACKAGE / "stages" / "query" / "words.yaml")
 """Tables of words, which that file explains."""
 
 _WHAT = r"(?:(?:my|our|the|your) )?(?P<what>[^?.!;\n]{1,80}?)"

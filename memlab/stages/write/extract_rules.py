@@ -26,7 +26,8 @@ from memlab.support.foreign import read_yaml
 from memlab.support.paths import PACKAGE
 from memlab.support.text.display import printable_line
 
-WORDS = {name: frozenset(words.split()) for name, words in read_yaml(PACKAGE / "write" / "words.yaml").items()}
+WORDS = {name: frozenset(words.split())
+         for name, words in read_yaml(PACKAGE / "stages" / "write" / "words.yaml").items()}
 """Sets of words, which that file explains."""
 
 SUMMARY = 200

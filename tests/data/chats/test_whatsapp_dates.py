@@ -23,7 +23,7 @@ REFUSED = {"bew", "blo", "brx", "dsb", "dz", "ee", "frr", "hsb", "kkj", "la", "n
 LOCALES = [name for name in locale_identifiers() if name.split("_")[0] not in REFUSED]
 
 APP = {"fil" if name == "tl" else name for name in yaml.safe_load(
-    (PACKAGE / "chats" / "whatsapp_words.yaml").read_text(encoding="utf-8"))["texts"]}
+    (PACKAGE / "data" / "chats" / "whatsapp_words.yaml").read_text(encoding="utf-8"))["texts"]}
 """Languages of the app."""
 
 ZEROS = "0٠۰०০၀๐"

@@ -60,7 +60,7 @@ def test_adaptive_k_gives_the_figures_of_one_machine_and_nothing_is_encoded_twic
     assert keys.height == keys.unique().height == stored(here).height
     arms = [read_json(Path(arm["folder"]) / "manifest.json") for arm in the_sweep(there).metadata()["arms"]]
     assert all(arm["made"].get("vectors", 0) == 0 for arm in arms)  # the preparation made them all
-    status = subprocess.run([sys.executable, "-m", "memlab.commands.status"], cwd=there, capture_output=True, text=True)
+    status = subprocess.run([sys.executable, "-m", "memlab", "status"], cwd=there, capture_output=True, text=True)
     assert status.returncode == 0
     assert f"{len(arms)} done" in status.stdout
     assert testbed.ask("squeue", "-h") == ""

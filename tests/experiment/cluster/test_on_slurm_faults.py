@@ -124,7 +124,7 @@ def test_what_was_submitted_runs_though_the_source_is_edited_and_the_controller_
     wait_until(lambda: {testbed.state(job) for job in busy} == {"RUNNING"})
     shell = Shell(tmp_path, asked, copy).start()
     wait_until(lambda: shell.exited() or "2 queued" in shell.output, 300, "submitted jobs")
-    with (copy / "memlab" / "pipeline.py").open("a") as out:
+    with (copy / "memlab" / "pipeline" / "pipeline.py").open("a") as out:
         out.write('\nraise RuntimeError("edited after the submission")\n')
     with (copy / "conf" / "config.yaml").open("a") as out:
         out.write("\nmisspelt: 1\n")

@@ -43,7 +43,8 @@ def test_arms_come_back_as_they_were(tmp_path: Path) -> None:
 
 def test_jobs_import_the_source_of_the_submission(tmp_path: Path) -> None:
     snapshot = small_snapshot(tmp_path)
-    code = ("import memlab.experiment.config.instantiate as c, memlab.experiment.harness.manifest as m, memlab.experiment.harness.staleness as s; "
+    code = ("import memlab.experiment.config.instantiate as c, memlab.experiment.harness.manifest as m; "
+            "import memlab.experiment.harness.staleness as s; "
             "print(c.CONF, s.source_digest(), m.commit()['commit'])")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path,
                           env={"PYTHONPATH": str(snapshot.source), "PATH": ""})

@@ -57,7 +57,8 @@ def test_a_model_that_cannot_serve_says_what_it_is() -> None:
 
 def test_nothing_but_memlabs_own_parts_is_made() -> None:
     for target in ("os.system", "builtins.eval", "memlabx.evil.Class",
-                   "memlab.experiment.harness.arm.Path", "memlab.experiment.config.overrides.Override",  # reached through memlab
+                   "memlab.experiment.harness.arm.Path",
+                    "memlab.experiment.config.overrides.Override",  # reached through memlab
                    "memlab.experiment.harness.manifest.subprocess.Popen",
                    "memlab.stages.rank.select.cut", "memlab.stages.rank.select.Fixd", "memlab.nowhere.Class",
                    "memlab.store.store.Store"):  # memlab's, but no part of a configuration

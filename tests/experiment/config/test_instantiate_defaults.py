@@ -120,6 +120,7 @@ def test_no_key_repeats_the_default_of_its_class() -> None:
 
 
 def test_a_restated_default_is_named() -> None:
-    node = {"_target_": "memlab.stages.search.dense.Dense", "depth": 7, "index": {"_target_": "memlab.stages.search.exact.Flat"}}
+    node = {"_target_": "memlab.stages.search.dense.Dense", "depth": 7,
+            "index": {"_target_": "memlab.stages.search.exact.Flat"}}
     assert list(restated(node, "x")) == ["x.index"]
     assert list(restated([{"_target_": "memlab.stages.rank.select.Fixed", "k": 10}], "y")) == ["y[0].k"]

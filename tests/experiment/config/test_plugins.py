@@ -185,7 +185,8 @@ def test_a_plugin_that_cannot_be_imported_is_one_line_beside_all_other_faults(
 
 @pytest.mark.parametrize(("word", "expected"), [
     ("plugins=[os]", "'os' is a part of Python, no plug-in"), ("plugins=[memlab]", "is memlab itself"),
-    ("plugins=[memlab.stages.rank]", "is memlab itself"), ("plugins=['../evil']", "there is no module or installed plug-in"),
+    ("plugins=[memlab.stages.rank]", "is memlab itself"),
+    ("plugins=['../evil']", "there is no module or installed plug-in"),
     ("plugins=[__main__]", "there is no module"), ("plugins=[empty]", "is neither a file nor a folder with an "),
     ("plugins=7", "expected a name or a list of names"), ("plugins=a,b", "expected a name or a list of names"),
     ("conf_dir=[a]", "expected a folder"),

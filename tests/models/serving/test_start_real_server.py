@@ -33,7 +33,7 @@ ENV = os.environ.get("MEMLAB_SERVING_ENV") or str(HOME / "serving-env")
 
 
 def command(*words: str) -> list[str]:
-    return [sys.executable, "-m", "memlab.commands.serve", *words, "--env", ENV]
+    return [sys.executable, "-m", "memlab", "serve", *words, "--env", ENV]
 
 
 @pytest.fixture(scope="module")
