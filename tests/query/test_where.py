@@ -16,11 +16,11 @@ from memlab.search.bm25 import BM25Okapi
 from memlab.search.dense import Dense
 from memlab.search.faiss_index import HNSW
 from memlab.search.late_index import LateIndex
-from memlab.search.late_interaction import Late, WeightedLate
+from memlab.search.late_interaction import WeightedLate
 from memlab.stage import EmptyStage
 from memlab.store import Store
 from memlab.systems.memorystack.relations import MemoryStack
-from tests.search.world import Overlap, WordEmbedder
+from tests.search.world import WordEmbedder
 from tests.small import lexical
 from tests.token_words import TokenWords
 
@@ -31,7 +31,6 @@ PIPELINES = {
     "okapi": lexical(lexical=BM25Okapi()),
     "dense": Pipeline(dense=Dense(embedder=WORDS), lexical=NO_LEXICAL),
     "hnsw": Pipeline(dense=Dense(embedder=WORDS, index=HNSW(exact_below=0)), lexical=NO_LEXICAL),
-    "pairs": lexical(late=Late(scorer=Overlap())),
     "late": lexical(late=WeightedLate(matcher=TokenWords())),
     "late_index": lexical(late=LateIndex(matcher=TokenWords(), exact_below=0, centroids=4)),
     "related_late": lexical(late=LateIndex(matcher=TokenWords(), exact_below=0, centroids=4),
