@@ -128,15 +128,6 @@ def test_notes_are_counted_and_only_warnings_name_consequences() -> None:
     assert dict(notes.table().schema) == SCHEMAS["notes"]
 
 
-def test_notes_of_a_stage_inside_a_stage_are_included() -> None:
-    inner, outer = Notes(), Notes()
-    inner.add(1, 2, "replies were lost")
-    made = Tables(texts=empty("texts"), notes=inner.table())
-    assert outer.include(made) is made
-    outer.include(Tables(texts=empty("texts")))
-    assert outer.table().equals(inner.table())
-
-
 def test_tables_are_shown_by_size_and_no_name_is_markup() -> None:
     ranking = frame("ranking", {"question": [0], "unit": [0], "score": [1.0], "rank": [1], "selected": [True],
                                 "<b>signal": [0.5]})

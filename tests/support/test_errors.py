@@ -87,17 +87,6 @@ def test_what_libraries_raise_on_a_full_disk_is_one_sentence(tmp_path: Path, wri
                                  "or give out=DIR, and try again; finished work is kept")
 
 
-@pytest.mark.parametrize("write", WRITERS)
-def test_no_library_leaves_half_a_file(tmp_path: Path, write: Callable[[Path], Any]) -> None:
-    def fill() -> None:
-        with atomic_dir(tmp_path / "place" / "model") as temporary:
-            write(temporary / "file")
-
-    with largest_file(20_000), pytest.raises(DiskFault, match=f"^{tmp_path / 'place' / 'model'}: cannot be written"):
-        fill()
-    assert list((tmp_path / "place").iterdir()) == []
-
-
 def test_what_stands_in_the_way_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "folder").mkdir()

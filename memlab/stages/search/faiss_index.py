@@ -184,18 +184,22 @@ class IVFPQ(IVF):
 
 @stage
 class HNSW(Approximate):
-    """A navigable small-world graph (Malkov and Yashunin 2018) on the CPU."""
+    """A navigable small-world graph (Malkov and Yashunin 2018) on the CPU; ``storage`` sq8 keeps 8-bit codes in it."""
 
-    build_fields: ClassVar = ("M", "ef_construction")
+    build_fields: ClassVar = ("M", "ef_construction", "storage")
     search_fields: ClassVar = ("ef_search",)
 
     M: Annotated[int, Field(ge=4)] = 32  # links per vector
     ef_construction: Positive = 100  # breadth of the search that links a new vector
     ef_search: Positive = 128  # breadth of a search; never less than depth
+    storage: Literal["flat", "sq8"] = "flat"  # sq8: 8-bit codes in the graph, a quarter of the memory
 
     def new_index(self, faiss: Any, n: int, dim: int) -> Any:  # noqa: ARG002  (a graph grows with its vectors)
         """Return an empty graph."""
-        index = faiss.IndexHNSWFlat(dim, self.M, faiss.METRIC_INNER_PRODUCT)
+        if self.storage == "sq8":
+            index = faiss.IndexHNSWSQ(dim, faiss.ScalarQuantizer.QT_8bit, self.M, faiss.METRIC_INNER_PRODUCT)
+        else:
+            index = faiss.IndexHNSWFlat(dim, self.M, faiss.METRIC_INNER_PRODUCT)
         index.hnsw.efConstruction = self.ef_construction
         index.hnsw.rng = faiss.RandomGenerator(self.seed)
         return index

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 import polars as pl
 import pytest
 
 from memlab.stages.search.dense import Dense
-from memlab.stages.search.faiss_index import digest
 from memlab.store import Store
-from memlab.store.store import Rows
 from tests.stages.search.world import WordEmbedder, day, world
 
 MODEL = WordEmbedder()
@@ -58,13 +55,6 @@ def test_vectors_beyond_memory_stay_in_the_store_and_give_the_same_hits(monkeypa
     assert Dense(embedder=MODEL).run(tables, store)["hits"].equals(held)
     assert sorted(asked) == ["document", "query"]
     assert dict(store.made) == made  # nothing is encoded again
-
-
-def test_digest_names_vectors_and_config() -> None:
-    some = np.eye(3, dtype=np.float32)
-    names = {digest(v, c) for v, c in [(some, {"a": 1}), (some, {"a": 2}), (some[::-1], {"a": 1})]}
-    assert len(names) == 3
-    assert digest(Rows(some, np.array([2, 1, 0])), {"a": 1}) == digest(some[::-1], {"a": 1})
 
 
 def test_below_the_floor_is_no_hit() -> None:

@@ -141,20 +141,6 @@ def test_the_gpu_is_used_from_so_many_products(fake_gpu: None, least: int, sent:
     assert searched_on(vectors, 2, monkeypatch) == devices
 
 
-def test_filters_by_date_stay_on_the_device(fake_gpu: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each query sees a prefix of its own; the best of it come back, and never a matrix of scores."""
-    import torch
-
-    back, real = [], torch.Tensor.cpu
-    monkeypatch.setattr(torch.Tensor, "cpu", lambda tensor: back.append(tensor.numel()) or real(tensor))
-    rng = np.random.default_rng(0)
-    vectors, queries = (rng.standard_normal((n, 8)).astype(np.float32) for n in (3000, 40))
-    visible = rng.integers(500, 3001, 40)
-    found = Flat(block=1000).open(vectors, None).search(queries, visible, 5)
-    assert all((at < limit).all() for (at, _), limit in zip(found, visible))
-    assert back == [40 * (5 + exact.SLACK)] * 2  # products and positions of all queries
-
-
 def test_a_gpu_that_rounds_coarsely_changes_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
     """TF32 can be on in the process: more vectors than are brought back at first lie within its rounding."""
     real = exact.ExactOnDevice._send

@@ -23,6 +23,7 @@ pytest.importorskip("faiss")
 N, DIM = 3000, 32
 INDEXES: list[Approximate] = [
     IVF(exact_below=0, nlist=40, nprobe=10, threads=1), HNSW(exact_below=0, M=16, threads=1),
+    HNSW(exact_below=0, M=16, threads=1, storage="sq8", refine=2),
     IVFPQ(exact_below=0, nlist=40, nprobe=10, m=8, bits=6, threads=1), SQ8(exact_below=0, threads=1)]
 each_index = pytest.mark.parametrize("index", INDEXES, ids=lambda i: type(i).__name__)
 

@@ -98,8 +98,3 @@ def test_an_unreadable_reply_ends_the_question_and_is_counted() -> None:
         made = run(Iterate(chat=writes("Nothing."), searches=[BM25()]), asked("How many plants?"))
     assert memories(made) == []
     assert made["notes"]["number"].to_list() == [1]
-
-
-def test_searches_are_needed() -> None:
-    with pytest.raises(ValueError, match="at least 1"):
-        Iterate(chat=writes([]), searches=[])

@@ -96,19 +96,6 @@ def test_vectors_travel_once_and_as_they_are_stored(precision: Precision, sent: 
     assert all(tensor.shape == (DIM, maxsim.COLUMNS) for tensor in sent if tensor.ndim == 2)
 
 
-def test_vectors_that_do_not_fit_are_sent_for_each_call(sent: list[torch.Tensor], monkeypatch: pytest.MonkeyPatch
-                                                        ) -> None:
-    texts = stored([3, 5, 2], "int8")
-    size = 10 * (DIM + 4)
-    for free, calls in ((2 * size, 0), (2 * size - 1, 2)):
-        monkeypatch.setattr(token_pools, "free_bytes", lambda device, free=free: free)
-        placed = place(texts, GPU, "fp32")
-        sent.clear()
-        for _ in range(2):
-            best_matches(np.ones((2, DIM), np.float32), placed)
-        assert sum(tensor.nbytes for tensor in sent if tensor.dtype == torch.int8) == calls * 10 * DIM
-
-
 def out_of_memory(*arguments: object, **options: object) -> Any:
     raise torch.OutOfMemoryError("CUDA out of memory.")
 
