@@ -112,8 +112,3 @@ def test_a_server_that_dies_and_comes_back_costs_nothing_that_was_answered(tmp_p
     calm, storm = (rows(run_folder(tmp_path / name, "x") / "verdicts.jsonl") for name in ("calm", "storm"))
     assert calm == storm
     undisturbed.stop()
-
-
-def test_a_reader_without_a_model_is_a_fault_before_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(words(tmp_path, "read/answer=reader")) == 2
-    assert "chat.model: a value is required" in capsys.readouterr().out

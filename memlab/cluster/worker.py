@@ -29,7 +29,6 @@ from memlab.config.instantiate import part
 from memlab.errors import DiskFault, Faults, MemlabError, disk_fault, error_message
 from memlab.evaluate.contrast import Contrast
 from memlab.harness.arm import Arm, Ranked
-from memlab.harness.plan import in_plan_terms
 from memlab.harness.results import failure_file
 from memlab.report.build import publish
 from memlab.runtime.console import Console
@@ -98,8 +97,8 @@ def run_arm(arm: Arm, store: Store, out: Console, ranked: Callable[[], Ranked] |
         if details := keep_traceback(failure_file(arm.folder()), error):
             out.print(f"    {escape(details)}")
         return False
-    made = ", ".join(plural(n, "reply" if what == "replies" else what.removesuffix("s"), what)
-                     for what, n in in_plan_terms(store.made - before).items())
+    made = ", ".join(plural(n, "reply", "replies") if what == "completions" else plural(n, what.removesuffix("s"))
+                     for what, n in (store.made - before).items())
     out.print(f"  [green]{escape(arm.name)}[/green]: {time.perf_counter() - start:.1f} s "
               f"({f'{made} made' if made else 'no model was asked anything new'})")
     return True
