@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from memlab.pipeline.tables import texts_frame
 from memlab.store import Store, segment
-from memlab.store.token_vectors import Precision, make_block, merge, quantise
+from memlab.store.token_vectors import Precision, make_block, merge
 from memlab.support.errors import MemlabError
 from tests.token_words import DIM, TokenWords
 
@@ -100,9 +100,3 @@ def test_merged_blocks_hold_the_same_texts(lengths: list[int], seed: int) -> Non
     for one, other in zip((whole.keys, whole.starts, whole.ids, whole.scales, whole.vectors),
                           (merged.keys, merged.starts, merged.ids, merged.scales, merged.vectors)):
         np.testing.assert_array_equal(one, other)
-
-
-def test_int8_uses_its_whole_range() -> None:
-    vectors, scales = quantise(np.array([[0.5, -1.0], [0.0, 0.0]], np.float32), "int8")
-    assert vectors.tolist() == [[64, -127], [0, 0]]
-    assert scales[0] == pytest.approx(1 / 127)

@@ -8,7 +8,6 @@ each arm), ``logs/`` and ``sweep.json``. All files are plain text without secret
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import shutil
 import time
@@ -121,7 +120,6 @@ def take_snapshot(arms: Sequence[Arm], arguments: Sequence[str], store: str | No
             _write_arms(snapshot, [replace(arm, out=out) for arm in arms], {
                 "words": [redact(argument) for argument in arguments],
                 "submitted": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-                "from": os.getcwd(),
                 "plugins": {one.package: {"modules": one.modules, "version": one.version} for one in plugins.active()},
                 "out": str(out), "store": str((Path(store) if store else store_root()).resolve()), "shards": shards})
         except BaseException:

@@ -28,7 +28,6 @@ from memlab.experiment.cluster.shards import prepare, score, write
 from memlab.experiment.cluster.snapshot import Snapshot
 from memlab.experiment.config.instantiate import part
 from memlab.experiment.harness.arm import Arm, Ranked
-from memlab.experiment.harness.plan import in_plan_terms
 from memlab.experiment.harness.results import failure_file
 from memlab.report.build import publish
 from memlab.store import Store, store_at
@@ -98,8 +97,8 @@ def run_arm(arm: Arm, store: Store, out: Console, ranked: Callable[[], Ranked] |
         if details := keep_traceback(failure_file(arm.folder()), error):
             out.print(f"    {escape(details)}")
         return False
-    made = ", ".join(plural(n, "reply" if what == "replies" else what.removesuffix("s"), what)
-                     for what, n in in_plan_terms(store.made - before).items())
+    made = ", ".join(plural(n, "reply", "replies") if what == "completions" else plural(n, what.removesuffix("s"))
+                     for what, n in (store.made - before).items())
     out.print(f"  [green]{escape(arm.name)}[/green]: {time.perf_counter() - start:.1f} s "
               f"({f'{made} made' if made else 'no model was asked anything new'})")
     return True

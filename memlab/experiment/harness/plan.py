@@ -5,8 +5,7 @@ Making a plan asks no model.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -186,15 +185,6 @@ def _pairs(stage: Any, tables: Tables) -> int:
     """Return the maximum number of pairs that a stage scores: the pools of a reranker."""
     reranker = getattr(stage, "reranker", stage)  # learned fusion has one of its own
     return tables["questions"].height * int(getattr(reranker, "pool", 0))
-
-
-def in_plan_terms(made: Mapping[str, int]) -> Counter[str]:
-    """Count what a store made under the names of a plan.
-
-    >>> in_plan_terms({"pairs": 2, "completions": 1})
-    Counter({'pairs': 2, 'replies': 1})
-    """
-    return Counter({"replies" if what == "completions" else what: number for what, number in made.items()})
 
 
 def print_whole(arms: Sequence[Arm], out: Console) -> None:

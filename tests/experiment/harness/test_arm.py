@@ -132,12 +132,6 @@ def test_an_adaptive_arm_has_a_twin_of_the_same_mean_tokens(tmp_path: Path, stor
                       "k": of_twin["pipeline"]["select"]["k"], "seed": 0}
 
 
-def test_a_constant_arm_has_no_twin(tmp_path: Path, store: Store) -> None:
-    folder = arm(tmp_path).run(store)
-    assert read_json(folder / "manifest.json")["twin"] is None
-    assert len(list(folder.parent.iterdir())) == 1
-
-
 def test_an_arm_that_finds_nothing_ends_without_a_twin(tmp_path: Path, store: Store) -> None:
     nothing = lexical(score=Score(method="rrf", normaliser="none", threshold=1.0), select=Budget(tokens=100))
     folder = arm(tmp_path, nothing).run(store)

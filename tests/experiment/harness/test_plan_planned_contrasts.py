@@ -29,15 +29,6 @@ def test_a_plan_gives_power_per_contrast_before_the_run() -> None:
     assert "p <= 0.0167" in text
 
 
-def test_a_type_has_fewer_questions_and_less_power() -> None:
-    text = plan([Contrast("gap", "twin", METRIC, planned=.1),
-                 Contrast("gap", "twin", f"type=temporal-reasoning/{METRIC}", planned=.1)])
-    whole, part = ([int(word) for word in line.replace("│", " ").split() if word.isdigit()]
-                   for line in text.splitlines() if line.startswith(" gap"))
-    assert part[0] < whole[0]
-    assert part[2] < whole[2]
-
-
 @pytest.mark.parametrize(("questions", "testable"), [(1, False), (12, True)])
 def test_one_memory_says_for_what_a_result_holds(questions: int, testable: bool) -> None:
     text = plan([Contrast("gap", "twin", METRIC)], lives=1, questions=questions)

@@ -97,13 +97,6 @@ class Loopback:
         there = v["name"] in self.runs
         return {"project": {"internalId": 7, "run": self._run(v["name"]) if there else None}}
 
-    do_RunState = do_Run
-
-    def do_Runs(self, v: dict[str, Any]) -> dict[str, Any]:
-        edges = [{"node": self._run(name), "cursor": name} for name in self.runs]
-        return {"project": {"internalId": 7, "runCount": len(edges), "readOnly": False, "runs": {
-            "edges": edges, "pageInfo": {"endCursor": None, "hasNextPage": False}}}}
-
     def do_CreateRunFiles(self, v: dict[str, Any]) -> dict[str, Any]:
         files = [{"name": f, "uploadUrl": f"{self.url}/put/{v['run']}/{f}"} for f in v["files"]]
         return {"createRunFiles": {"runID": v["run"], "uploadHeaders": [], "files": files}}
@@ -141,11 +134,6 @@ class Loopback:
             "id": f"manifest:{v['artifactID']}",
             "file": {"id": "file:0", "uploadUrl": place, "uploadHeaders": []}}}}
 
-    def do_UpdateArtifactManifest(self, v: dict[str, Any]) -> dict[str, Any]:
-        place = f"{self.url}/put/{v['artifactManifestID'].removeprefix('manifest:')}/wandb_manifest.json"
-        return {"updateArtifactManifest": {"artifactManifest": {
-            "id": v["artifactManifestID"], "file": {"id": "file:0", "uploadUrl": place, "uploadHeaders": []}}}}
-
     def do_CreateArtifactFiles(self, v: dict[str, Any]) -> dict[str, Any]:
         nodes = [{"node": {"storagePath": f"{f['artifactID']}/{f['name']}", "uploadHeaders": [],
                            "uploadUrl": f"{self.url}/put/{f['artifactID']}/{f['name']}", "uploadMultipartUrls": None,
@@ -182,21 +170,9 @@ class Loopback:
                  for entity, name in sorted(self.projects) if entity == v.get("entity")]
         return {"models": {"edges": nodes, "pageInfo": {"endCursor": None, "hasNextPage": False}}}
 
-    do_Projects = do_GetProjects
-
     def do_ProjectInternalId(self, v: dict[str, Any]) -> dict[str, Any]:
         there = (v["entityName"], v["projectName"]) in self.projects
         return {"project": {"id": "project:1", "internalId": "7"} if there else None}
-
-    def do_CreateProject(self, v: dict[str, Any]) -> dict[str, Any]:
-        given = v.get("input") or v
-        entity, name = given.get("entityName") or given.get("entity"), given.get("name") or given.get("project")
-        self.projects.add((entity, name))
-        place = {"id": "project:1", "name": name, "entityName": entity, "entity": {"name": entity},
-                 "description": "", "internalId": "7", "createdAt": "2026-01-01T00:00:00Z", "isBenchmark": False}
-        return {"upsertModel": {"project": place, "model": place, "inserted": True}}
-
-    do_UpsertModel = do_CreateProject
 
     def do_upsertView(self, v: dict[str, Any]) -> dict[str, Any]:
         name = v.get("id") or f"Vmlldzo{len(self.views)}"
