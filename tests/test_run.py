@@ -12,6 +12,7 @@ import hydra
 import polars as pl
 import pytest
 
+from memlab.experiment.cluster import submit
 from memlab.experiment.config.compose import _compose_files
 from memlab.experiment.harness import staleness
 from memlab.report import build
@@ -101,12 +102,15 @@ def test_an_arm_that_finds_no_memory_is_named_with_what_to_make_smaller(
     assert folders(tmp_path) == ["k=3", "k=5"]
 
 
-def test_what_all_arms_have_to_make_is_said_before_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_all_arms_have_to_make_is_said_before_them_and_the_time_left_after_each(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(submit, "WORTH_SAYING", 0.0)
     line = ["-m", *LIVES, "rank.select.k=3,4,5", f"out={tmp_path}/runs", f"store={tmp_path}/store"]
     for times in (1, 0):
         assert main(line) == 0
         told = capsys.readouterr().out
         assert len(re.findall(r"all arms: \d+ texts to encode \(", told)) == times
+        assert re.findall(r"arm (\d) of 3 is done, at most about \d+ s left\n", told) == ["1", "2"] * times
 
 
 def test_an_experiment_and_one_of_its_arms(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -30,7 +30,11 @@ from memlab.store import store_at
 from memlab.support.console import Console
 from memlab.support.errors import Faults, MemlabError
 from memlab.support.machine import OF_A_RUN, enough_memory
+from memlab.support.progress import Pace, clock
 from memlab.support.text.display import plural
+
+WORTH_SAYING = 10.0
+"""Seconds left from which they are printed."""
 
 POLL = 10.0
 """Maximum seconds between two requests to SLURM; fewer in the first minutes of a sweep."""
@@ -201,16 +205,24 @@ def _run(sweep: Sweep, arguments: list[str], out: Console, waits: bool) -> int:
 def _run_here(sweep: Sweep, out: Console) -> None:
     """Run the arms in this process; say first what all of them have to make."""
     settings, store = sweep.settings, store_at(sweep.settings.store)
+    costs: dict[tuple[str, str], Cost] = {}
     if len(sweep.arms) > 1:
         with suppress(Exception):  # of an arm that fails: it says why when it runs, and stops no other
-            if words := in_all(one or Cost() for one in remaining_costs(sweep.arms, store).values()):
-                out.print(f"  [dim]{words}[/dim]")
+            costs = {key: one or Cost() for key, one in remaining_costs(sweep.arms, store).items()}
+    if words := in_all(costs.values()):
+        out.print(f"  [dim]{words}[/dim]")
+    pace = Pace(len(costs), sum(one.weight() for one in costs.values()))
     for number, arm in enumerate(sweep.arms):
         if arm.dataset.name != sweep.arms[number - 1].dataset.name:
             out.print(f"on {escape(arm.dataset.name)}:")
         parts = partial(shards.run_all, arm, store, settings.shards) if settings.shards > 1 else None
         if run_arm(arm, store, out, parts):
             shards.remove_parts(arm)
+        if one := costs.get((arm.name, arm.dataset.name)):
+            pace.step(1, one.weight())
+            if (left := pace.left()) and left >= WORTH_SAYING:
+                out.print(f"    [dim]arm {number + 1} of {len(sweep.arms)} is done, at most about {clock(left)} "
+                          "left[/dim]")
 
 
 def _check_data(sweep: Sweep) -> None:

@@ -73,6 +73,10 @@ CHEAP = tuple(slot.name for slot in SLOTS if slot.scope == "session" or slot.pha
 """Slots that a plan runs, unless they ask a model, to know which texts would be encoded."""
 
 
+OWN_WORK, PAIR, REPLY = 100_000.0, 100.0, 20_000.0
+"""Characters whose encoding takes about as long as an arm's loading and searching, a pair's score, and a reply."""
+
+
 @dataclass(frozen=True)
 class Cost:
     """The remaining cost of one arm."""
@@ -81,6 +85,10 @@ class Cost:
     characters: int = 0
     pairs: int = 0
     replies: int = 0
+
+    def weight(self) -> float:
+        """Return the time of an arm in any unit, for the share of a run that is done."""
+        return OWN_WORK + self.characters + PAIR * self.pairs + REPLY * self.replies
 
     def and_then(self, other: Cost) -> Cost:
         """Return the cost of both: the pairs of one reranker are scored once, and count as most of either."""
