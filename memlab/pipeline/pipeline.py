@@ -156,8 +156,8 @@ class Pipeline:
                 continue
             if not hasattr(stage, "without_labels"):
                 other = "choose a technique there that needs no labels"
-                raise MemlabError(f"{type(stage).__name__} reads {', '.join(gold)}, which your own question has not",
-                                  where=slot, fix="; or ".join(filter(None, (label_free(stage), other))))
+                raise MemlabError(f"{type(stage).__name__} reads {', '.join(gold)}, which a question of your own has "
+                                  "not", where=slot, fix="; or ".join(filter(None, (label_free(stage), other))))
             pipeline = pipeline.replace(**{slot: stage.without_labels()})
         return pipeline.without(*AFTER_ANSWERS)
 
