@@ -67,7 +67,7 @@ def test_an_output_that_cannot_be_written_is_a_sentence() -> None:
     "OSError(errno.ENOSPC, 'x', 'runs/a')", "OSError('runs/a: No space left on device (os error 28)')",
     "RuntimeError('I/O error: No space left on device')", "OSError(errno.EDQUOT, 'x', 'runs/a')",
     "PermissionError(errno.EACCES, 'x', 'runs/\\x1b[2Ja')", "OSError(errno.EROFS, 'x', b'runs/a')",
-    "__import__('memlab.support.errors').errors.DiskFault('x', fix='; finished work is kept')"])
+    "__import__('memlab.support.errors').support.errors.DiskFault('x', fix='; finished work is kept')"])
 def test_a_fault_of_a_disk_that_nothing_catches_is_a_sentence(error: str) -> None:
     done = ended("-m", f"raise {error}")
     assert done.returncode == 1
