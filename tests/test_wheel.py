@@ -73,6 +73,6 @@ def test_a_plan_runs_from_the_wheel_alone(wheel: Path, tmp_path: Path) -> None:
 
 
 def test_data_sets_and_models_are_listed_from_the_wheel_alone(wheel: Path, tmp_path: Path) -> None:
-    output = run(wheel, tmp_path, "memlab.data", "list")
+    output = run(wheel, tmp_path, "memlab", "data", "list")
     assert "longmemeval_s" in output
     assert output.endswith("read from the clone: []\n")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from sentence_pruning.curve import LARGEST_PRUNED_K
+from sentence_pruning.curve import ANSWER_WORDS, LARGEST_PRUNED_K, answer_words, wanted_words
 from sentence_pruning.pruning import PrunedByRank
 
 from memlab.data.synthetic.dataset import Synthetic
 from memlab.evaluate.contrast import Contrast
 from memlab.evaluate.curves import CONSTANT, RULE, curve_metric, mean_points, with_heights
-from memlab.evaluate.evidence import ANSWER_WORDS, answer_words, wanted_words
 from memlab.pipeline.pipeline import apply
 from memlab.pipeline.tables import Tables, with_text
 from memlab.stages.rank.select import Budget, Fixed
