@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memlab import Pipeline, Store, compare, load, run_pipeline
+from memlab import Store, compare, load, run_pipeline
 from memlab.data.synthetic.dataset import Synthetic
 from memlab.experiment.harness.sweep import preset
 from memlab.stages.rank.select import Fixed, Gap
@@ -44,7 +44,6 @@ def test_the_blocks_of_a_page_run_one_after_the_other(
     for block in blocks(page):
         exec(compile(block, page, "exec"), names)
     assert "fixed_10" in capsys.readouterr().out
-    assert isinstance(names["Pipeline"], type(Pipeline))
 
 
 @pytest.mark.parametrize("word", ["seed", "rank.select.k", "plan", "rank.select._target_"])
