@@ -36,7 +36,7 @@ COMMANDS = {
     "score": ("memlab.commands.score", "metrics, tests and a report for rankings of other software"),
     "experiment": ("memlab.commands.experiment", "the command of an experiment, in a checkout of memlab"),
     "doctor": ("memlab.commands.doctor", "check what this machine can run, and what is missing"),
-    "completion": ("memlab.commands.completion", "print a script for TAB in bash, zsh or fish"),
+    "completion": ("memlab.commands.completion", "print a script for TAB in bash or zsh"),
 }
 """Name of a subcommand -> module with its ``main``, and what it does in one line."""
 

@@ -3,8 +3,8 @@
 Evidence turns cannot tell whether a pruned turn still holds its evidence. ``answer_words`` counts, for questions whose
 answer is said in their evidence turns word for word, the share of the answer's content words that the context holds.
 Words are compared in the form of the F1 judge (``memlab.support.text.normalise.locomo_stems``). Words of the question
-do not count: a scorer that looks for them would be paid for finding them. A word may stand in the context by chance, on each
-side of a comparison alike.
+do not count: a scorer that looks for them would be paid for finding them. A word may stand in the context by chance,
+on each side of a comparison alike.
 
 Each unit is pruned on its own, so the context of any selection is read off one context of all units that may be shown.
 A text that two units share counts with the better one.

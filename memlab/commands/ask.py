@@ -4,7 +4,7 @@
     memlab ask memory=FOLDER now=2023-06-01 "Which pet do I have?"
 
 Prints the answer if there is a reader (read/answer=reader chat=...), and the first five results: copies are merged, and
-of results that say nearly the same with another value, the latest is marked. Words are those of ``memlab run``, and:
+of results that say nearly the same with another value, the latest is marked. The arguments of ``memlab run``, and:
 
     corpus=NAME    the corpus whose sessions are searched (name or number);
                    needed if the data have several, unless the question is one

@@ -1,7 +1,7 @@
 """A demonstration on embedded data: ``memlab demo [--no-open] [slot=technique] [slot.setting=value]``.
 
 Runs the experiment ``demo``, ``best`` against five published systems, asks each of them one question, and opens the
-report in a browser unless ``--no-open`` is given. Words are those of ``memlab run``.
+report in a browser unless ``--no-open`` is given. Arguments are those of ``memlab run``.
 
 Exit status: 0 done, 1 failed, 2 the configuration is faulty, 130 interrupted.
 """

@@ -1,4 +1,4 @@
-"""Fields of a session beside its words: five free names, and metadata as JSON."""
+"""Fields of a session besides its text: five free names, and metadata as JSON."""
 
 from __future__ import annotations
 

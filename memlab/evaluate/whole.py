@@ -1,4 +1,4 @@
-"""Budgets that a memory fits into whole, so that no system has to choose, and smaller ones to try."""
+"""Budgets that hold a whole memory, so that systems have nothing to choose, and smaller budgets to try."""
 
 from __future__ import annotations
 

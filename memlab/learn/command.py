@@ -1,4 +1,4 @@
-"""Words of the commands that fit on configured runs, and their exit status."""
+"""Arguments and exit status of the commands that fit on configured runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The worth of a trained encoder: the system ``best`` with it and with its base, on questions that it did not learn."""
+"""Evaluation of a trained encoder: ``best`` with it and with its base, on questions that it has not learned."""
 
 from __future__ import annotations
 

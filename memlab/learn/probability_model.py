@@ -1,4 +1,4 @@
-"""Probability that a ranked unit is evidence: its features, and a logistic regression alone or with boosted trees.
+"""Probability that a ranked unit is evidence: features, and a logistic regression, optionally with boosted trees.
 
 The features are the shape of the ranking, the unit's place in its session, its text, and its question. They need
 neither a label nor an id, and no name of a lane, so that a fit applies to any ranking. Scores are compared within the

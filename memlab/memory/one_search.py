@@ -1,4 +1,4 @@
-"""Searches by one retriever alone, whose scores are the results': by words, or by a vector that the caller gives."""
+"""Searches with a single retriever, by words or by a given vector; its scores are the scores of the results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The opening of a memory's folder: its content is loaded on first use, and changed alone or asked side by side."""
+"""Opening of a memory's folder: content is loaded on first use, changes are exclusive, questions run concurrently."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first results as people read them: copies merged, and what a later one replaces marked."""
+"""The first results for display: near copies are merged, and values that a later text replaces are marked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report as Markdown, whole for a diff or a pull request, and its summary for a terminal or a notebook."""
+"""The report as Markdown: the whole document, and a summary for terminals and notebooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Index over the keys of one fingerprint's segments: on disk, shared or a memory's own, or in memory alone.
+"""Index over the keys of one fingerprint's segments: on disk (shared, or a memory's own) or in main memory.
 
 Two segments may hold the same key (two processes computed it at the same time); the first by name counts. The folder of
 a live memory belongs to one process: there small segments are merged, so that many small additions make few files, and

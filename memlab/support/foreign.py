@@ -1,4 +1,4 @@
-"""Files that memlab did not just write itself: data, chats, documents, rankings, a run folder that is opened.
+"""Checks of files from outside: data, chats, documents, rankings, a run folder that is opened.
 
 Each must be a plain file, since the bytes of a pipe or a device may never come or end, and has a limit on its size.
 """
@@ -26,12 +26,6 @@ MOST_OF_JSON = 256_000_000
 
 MOST_OF_YAML = 2**20
 """Characters of a YAML file; memlab's own configurations have some ten thousand."""
-
-TIMES = 20
-"""Times the packed size that a file may unpack to: JSON of conversations packs to a fifth, a bomb to a thousandth."""
-
-AT_LEAST = 50_000_000
-"""Bytes that any file may unpack to."""
 
 DIGITS = 18
 """Digits of a whole number, so that each fits into 64 bits; Python itself refuses those of thousands of digits."""
@@ -102,18 +96,3 @@ def whole_number(text: str) -> int | None:
     (42, None, None, None)
     """
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= DIGITS else None
-
-
-def unpacked_limit(packed: int) -> int:
-    """Return the bytes that a file of ``packed`` bytes may unpack to.
-
-    >>> unpacked_limit(15_000_000), unpacked_limit(100)
-    (300000000, 50000000)
-    """
-    return max(AT_LEAST, TIMES * packed)
-
-
-def unpacks_to_more(path: Path, packed: int) -> MemlabError:
-    """Return the error for a file of ``packed`` bytes that unpacks to more than it may."""
-    return MemlabError(f"its {packed / 1e6:,.1f} MB unpack to more than {unpacked_limit(packed) / 1e6:,.0f} MB, the "
-                       "limit", where=str(path), fix="unpack it yourself if you trust it, and give what is in it")

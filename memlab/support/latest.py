@@ -1,4 +1,4 @@
-"""A cache of the values that were asked for last."""
+"""A cache of the most recently used values (LRU)."""
 
 from __future__ import annotations
 

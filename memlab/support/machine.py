@@ -1,4 +1,4 @@
-"""The machine that this process runs on: cores, packages, memory and its lack, and Python's garbage."""
+"""This machine: cores, versions of packages, errors when memory runs out, and Python's garbage collection."""
 
 from __future__ import annotations
 

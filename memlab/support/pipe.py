@@ -1,7 +1,7 @@
-"""Output into a pipe whose reader ends first, as in ``memlab data list | head -1``.
+"""Output into a pipe that its reader closes early, as in ``memlab data list | head -1``.
 
-The process ends quietly, with the status of one that the signal of a closed pipe ends. The signal itself stays ignored:
-a connection to a model server that breaks must not end the process.
+The process ends quietly with status 141, as SIGPIPE would end it. The signal stays ignored: a broken connection to a
+model server must not end the process.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Words of a command that memlab prints to be pasted: quoted for Hydra's grammar, then for the shell."""
+"""Quoting of the commands that memlab prints, for Hydra's grammar and then for the shell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversations that several files of an export hold, taken once: exports that overlap, backups, files copied twice."""
+"""Removal of duplicate conversations: overlapping exports, backups, files that were copied."""
 
 from __future__ import annotations
 

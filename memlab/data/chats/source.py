@@ -1,4 +1,4 @@
-"""Files of an export, parsed: the value of a .json, the lines of a .jsonl, the text of a .txt, or what is wrong."""
+"""Parsed files of an export: the value of a .json, the lines of a .jsonl, the text of a .txt, or an error."""
 
 from __future__ import annotations
 

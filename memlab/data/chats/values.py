@@ -1,4 +1,4 @@
-"""Values of JSON as the readers of exports take them: each of one kind, and empty where there is another."""
+"""Typed values of JSON for the readers of exports; a value of another type is empty."""
 
 from __future__ import annotations
 

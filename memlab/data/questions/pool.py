@@ -1,4 +1,4 @@
-"""Pools of candidates: the turns that search by meaning finds for a question, beside those that its words find.
+"""Candidate pools: the turns that vector search finds for a question, added to those that its words find.
 
 Spärck Jones and van Rijsbergen, "Report on the need for and provision of an 'ideal' information retrieval test
 collection" (1975): what no system finds within the depth is never judged, and counts as no evidence.

@@ -1,4 +1,4 @@
-"""The server of the questions page: loopback alone, a free port, one short request at a time for each connection."""
+"""The server of the questions page: loopback only, a free port, one short request at a time for each connection."""
 
 from __future__ import annotations
 

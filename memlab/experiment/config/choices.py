@@ -1,4 +1,4 @@
-"""The choices of every slot: those of memlab, and those of the folders of plug-ins and of ``conf_dir``.
+"""The choices of every slot: memlab's own, and those in the folders of plug-ins and of ``conf_dir``.
 
 A choice is a file, ``SLOT/NAME.yaml``, or an entry of a mapping; Hydra takes entries from its ConfigStore:
 

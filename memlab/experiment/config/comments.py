@@ -1,4 +1,4 @@
-"""Comments as help: those of slots and settings in ``conf``, of techniques above them, of fields in their classes."""
+"""Help from comments: of slots and settings in ``conf``, of techniques, and of the fields of classes."""
 
 from __future__ import annotations
 

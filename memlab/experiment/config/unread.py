@@ -1,4 +1,4 @@
-"""Places of a composed configuration: those that an arm reads, and those that files of others set.
+"""Settings without effect: the places of a configuration that files set and that no arm reads.
 
 A place is read if it lies in a part or setting that the arm is made of, or if a value that is read refers to it
 (``${my.k}``). What an argument or a file sets elsewhere changes nothing.

@@ -1,4 +1,4 @@
-"""Data of the user's own: not sent to a tracking server unless the user asks."""
+"""The user's own data, which goes to a tracking server only on request."""
 
 from __future__ import annotations
 

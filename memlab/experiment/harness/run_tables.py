@@ -1,4 +1,4 @@
-"""Tables of a run beside its figures: the curve of its selection rule, snippets, truncated keys."""
+"""Further tables of a run: the curve of its selection rule, snippets, truncated keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replies of chat servers: their forms, what they refuse, and what is counted of them."""
+"""Replies of chat servers: their formats, errors and counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers that run: their records, shared by all nodes of a cluster, and what this node knows of itself.
+"""Records of running model servers, shared by all nodes of a cluster, and the names and addresses of this node.
 
 There is one file per server in ``$MEMLAB_HOME/serving``, with its address and its key. Only their owner can read the
 files (0600, in a folder 0700). On a cluster the folder is shared: each node finds the servers of all nodes there. The

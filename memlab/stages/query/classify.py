@@ -1,4 +1,4 @@
-"""Wording of questions about time, for classifiers by rules; no published system prints its own, so this is ours."""
+"""Classes of questions by patterns; no published system prints its words for time, so those here are ours."""
 
 from __future__ import annotations
 

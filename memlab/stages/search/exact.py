@@ -1,4 +1,4 @@
-"""Vector search: its protocol, and exact search with numpy or on a GPU (approximate: ``search.faiss_index``)."""
+"""Vector search: its protocol, and exact search with numpy or on a GPU (approximate: ``faiss_index``)."""
 
 from __future__ import annotations
 

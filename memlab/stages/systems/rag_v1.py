@@ -30,8 +30,8 @@ in place of the model's scores; K by class (counting 40, factual 10); windows of
 rag_v1_local_corrected need no chat model: extraction by rules, late interaction as reranker.
 rag_v1_tainted shows the benchmark's session ids, as the system did; these reveal evidence.
 
-General parts that it shares with other presets lie in ``write.extract`` (facts and their chunks), ``rank.rerank_llm``
-and ``text.entity_graph``.
+General parts that it shares with other presets lie in ``memlab.stages``: ``write.extract`` (facts and their chunks),
+``rank.rerank_llm`` and ``entity_graph``.
 """
 
 from __future__ import annotations

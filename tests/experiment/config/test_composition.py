@@ -82,7 +82,7 @@ def edit(path: Path, old: str, new: str) -> None:
 @pytest.mark.parametrize("change", [
     lambda conf: edit(conf / "config.yaml", "seed: 0", "seed: 7"),
     lambda conf: edit(conf / "techniques.yaml", "\n  gap:\n", "\n  gap:  # another remark\n"),
-    lambda conf: (conf / "rank" / "select" / "another.yaml").write_text("k: 3\n")])
+    lambda conf: (conf / "rank" / "rerank" / "another.yaml").write_text("pool: 3\n")])
 def test_another_file_is_another_composition(
         change: Callable[[Path], object], conf: Path, composed: list[str], memlab_home: Path) -> None:
     before = of_config(conf, GAP)

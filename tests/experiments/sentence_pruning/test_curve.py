@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from sentence_pruning.curve import ANSWER_WORDS, LARGEST_PRUNED_K, answer_words, wanted_words
+from sentence_pruning.curve import ANSWER_WORDS, LARGEST_PRUNED_K, answer_words, share, wanted_words
 from sentence_pruning.pruning import PrunedByRank
 
 from memlab.data.synthetic.dataset import Synthetic
@@ -37,7 +37,7 @@ def measured(tables: Tables) -> dict[int, tuple[float, float]]:
     texts = with_text(tables["context"], tables["texts"])
     context = texts.join(wanted, on="question", how="semi").with_row_index("row")
     held = answer_words(context.select("row", "question", "text"), wanted)
-    shares = held.share(pl.Series([True] * context.height).to_numpy())
+    shares = share(held, pl.Series([True] * context.height).to_numpy())
     tokens = dict(context.group_by("question").agg(pl.col("tokens").sum()).iter_rows())
     return {q: (tokens.get(q, 0), float(share)) for q, share in zip(wanted["question"].unique().sort(), shares)}
 
