@@ -117,7 +117,7 @@ def load(folder: str | Path) -> FinishedRuns:
 
     Of several runs of an arm the newest counts. Raises MemlabError if no run is finished there.
 
-    >>> load("runs/nowhere")
+    >>> load("runs/nowhere")  # doctest: +NORMALIZE_WHITESPACE
     Traceback (most recent call last):
     ...
     memlab.support.errors.MemlabError: runs/nowhere: no finished run is here. Fix: give the folder

@@ -86,12 +86,11 @@ class Clock:
     >>> clock = Clock(ZoneInfo("Europe/Rome"))
     >>> clock.local("2023-05-20T23:30-07:00", "said_on"), clock.local(date(2023, 5, 20), "asked_on")
     (datetime.datetime(2023, 5, 21, 8, 30), datetime.datetime(2023, 5, 20, 0, 0))
-    >>> clock.local("2023-05-22T08:00", "now")
+    >>> clock.local("2023-05-22T08:00", "now")  # doctest: +NORMALIZE_WHITESPACE
     Traceback (most recent call last):
     ...
     memlab.support.errors.MemlabError: now: 2023-05-22T08:00:00 has no UTC offset, but 2023-05-20T23:30:00-07:00
-    (said_on) has \
-one. Fix: write an offset everywhere or nowhere; a date without a time goes with both
+    (said_on) has one. Fix: write an offset everywhere or nowhere; a date without a time goes with both
     """
 
     def __init__(self, zone: tzinfo | None = None) -> None:

@@ -9,7 +9,7 @@ from memlab.evaluate.retrieval import holders, scored_evidence
 from memlab.evaluate.summary import per_question
 from memlab.pipeline.tables import Tables
 from memlab.stages.rank.select import Fixed
-from memlab.stages.read.pack import ByRank, BySession, FullContext
+from memlab.stages.read.pack import ByRank, FullContext
 from memlab.stages.read.tokens import TokenCost
 from memlab.store import Store
 from tests.small import lexical, lives
@@ -78,7 +78,7 @@ TALK = [[("user", "yes"), ("assistant", "yes, so"), ("user", "so\n\nuser: yes"),
 
 @pytest.mark.parametrize(("pack", "turns"), [
     (ByRank(), [(0, 2), (1, 0)]), (ByRank(value="round"), [(0, 2), (0, 3), (1, 0)]),
-    (BySession(), [(0, 2), (1, 0)]), (ByRank(value="session"), [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0)]),
+    (ByRank(value="session"), [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0)]),
     (FullContext(), [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0)]), (FullContext(max_tokens=10), [(1, 0)])])
 def test_the_turns_that_are_shown(pack, turns: list[tuple[int, int]]) -> None:
     tables = world(TALK, [4, 2])
