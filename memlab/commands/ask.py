@@ -12,7 +12,7 @@ of results that say nearly the same with another value, the latest is marked. Wo
     now=DAY        the day of the question: later sessions are not used;
                    default: the day of the data's own question, or of the last
                    session; for a live memory the present
-    memory=FOLDER  a live memory (memlab.memory.memory) instead of data
+    memory=FOLDER  a live memory (memlab.Memory) instead of data
     timezone=NAME  the time zone of the memory's days, such as Europe/Rome;
                    default: UTC (data have data.timezone)
     --signals      the whole ranking with the scores of each search, facts about
@@ -142,7 +142,7 @@ def answer(command: AskCommand) -> tuple[SearchResult, str]:
         folder = expand(command.own["memory"])
         if not is_memory(folder):
             raise MemlabError("there is no live memory", where=str(folder),
-                              fix="give the folder of a memlab.memory.memory.Memory that something was added to")
+                              fix="give the folder of a memlab.Memory that something was added to")
         store = store_at(settings.store) if settings.store else None
         with Memory(folder, arm.pipeline, store, timezone=command.own.get("timezone")) as memory:
             return memory.look(command.question, now, MAX_RANKS), f"the memory {folder}"

@@ -56,6 +56,8 @@ def search_texts(texts: Iterable[str], question: str, k: int = 10, pipeline: Pip
 
     The column ``session`` of a result is the place of its text in ``texts``.
     """
+    if isinstance(texts, str):
+        raise MemlabError("expected a list of texts, got one text", where="search_texts", fix="write [text, text, ...]")
     with TemporaryDirectory() as folder, Memory(folder, pipeline) as memory:
         memory.add_many(Session(None, [("user", text)]) for text in texts)
         return memory.search(question, k=k)

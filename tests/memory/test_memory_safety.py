@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from memlab.memory import database
-from memlab.memory.memory import Memory, Session
+from memlab.memory.memory import Memory, Session, search_texts
 from memlab.support.errors import MemlabError
 from tests.small import lexical
 
@@ -20,7 +20,11 @@ WORDS: Any = "system=best"
 
 @pytest.mark.parametrize(("call", "sentence"), [
     (lambda memory: memory.search(" "), "the question is blank"),
+    (lambda memory: memory.search(["cat"]), "question: expected text, got list. Fix: give one question as text"),
     (lambda memory: memory.search("cat", k=0), "k: 0 is no number of results"),
+    (lambda memory: memory.search("cat", k="five"), "k: 'five' is no number of results. Fix: give 1 or more, or None"),
+    (lambda memory: memory.search("cat", threshold="high"), "threshold: 'high' is no score. Fix: give a number"),
+    (lambda _: search_texts("I adopted a cat.", "cat"), r"search_texts: expected a list of texts.*\[text, text"),
     (lambda memory: memory.add(None), "session: expected a list of messages, got NoneType. Fix: write"),
     (lambda memory: memory.add_many([{"role": "user", "content": "Hi"}]), "session 0: expected a Session, got dict"),
     (lambda memory: memory.get("cats"), r"there is no session 'cats'.*did you mean '?cat"),

@@ -7,7 +7,7 @@ Speaks the Model Context Protocol on standard input and output, to a client that
 with ``{"command": "memlab", "args": ["mcp", "memory=/home/ann/memory"]}``. Its tools are add, search, history and
 forget. What they return of a memory stands between marks, as data and not as instructions.
 
-    memory=FOLDER  the live memory (memlab.memory.memory); it is made if there is none
+    memory=FOLDER  the live memory (memlab.Memory); it is made if there is none
     timezone=NAME  the time zone of its days, such as Europe/Rome; default: UTC
                    beside times with an offset, else that of this machine
 
