@@ -55,7 +55,9 @@ def main(argv: Sequence[str] | None = None) -> int:
                        help="scores are distances: the lowest is the best")
     order.add_argument("--by-rank", dest="order", action="store_const", const="rank",
                        help="the rank column of TREC runs decides, not the scores")
-    options = parser.parse_intermixed_args(argv)
+    options, unknown = parser.parse_known_intermixed_args(argv)
+    if unknown:
+        parser.error(f"{clean(unknown[0])}: there is no such option; settings have no dashes: data=NAME data.path=FILE")
     settings = [word for word in options.words if "=" in word and not Path(word).exists()]
     files = [Path(word) for word in options.words if word not in settings]
     if not files:

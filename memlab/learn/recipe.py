@@ -176,6 +176,7 @@ def train_command(kind: type[Kind], text: str, train: Callable[[Kind, list[str]]
             config = kind(**settings)
         except ValidationError as error:
             raise Faults(f"{'.'.join(map(str, e['loc']))}: {e['msg'].removeprefix('Value error, ')}"
+                         + (f"; write {e['loc'][0]}=VALUE" if e["type"] == "missing" else "")
                          for e in error.errors()) from error
         if isinstance(config, TrainingRecipe):  # importing torch takes several seconds
             print(f"{config.out_model}: loading the training libraries", file=sys.stderr, flush=True)

@@ -40,8 +40,8 @@ def _of_session(sessions: WorkingSet, session: int | str, turns: Iterable[int] |
     turns_of_session = sessions.turns[number]
     if turns is None:
         return {number: turns_of_session}
-    given = {int(turn) for turn in turns}  # those of numpy cannot be stored
-    if not given or given - turns_of_session:
-        raise MemlabError(f"session {number} has no turns {sorted(given)!r:.80}", where="turns",
+    given = [*turns] if isinstance(turns, Iterable) else []
+    if not given or not turns_of_session.issuperset(given):
+        raise MemlabError(f"session {number} has no turns {given or turns!r:.80}", where="turns",
                           fix=f"give a list with some of {sorted(turns_of_session)!r:.200}")
-    return {number: given}
+    return {number: {int(turn) for turn in given}}  # those of numpy cannot be stored

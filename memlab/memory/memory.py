@@ -56,6 +56,8 @@ def search_texts(texts: Iterable[str], question: str, k: int = 10, pipeline: Pip
 
     The column ``session`` of a result is the place of its text in ``texts``.
     """
+    if isinstance(texts, str):
+        raise MemlabError("expected a list of texts, got one text", where="search_texts", fix="write [text, text, ...]")
     with TemporaryDirectory() as folder, Memory(folder, pipeline) as memory:
         memory.add_many(Session(None, [("user", text)]) for text in texts)
         return memory.search(question, k=k)
@@ -89,6 +91,9 @@ class Memory:
         if pipeline is not None and not isinstance(pipeline, Pipeline):
             raise MemlabError(f"expected a Pipeline, given {type(pipeline).__name__}", where="Memory, pipeline",
                               fix='preset("system=best") returns one (from memlab import preset)')
+        if store is not None and not isinstance(store, Store):
+            raise MemlabError(f"expected a Store, given {type(store).__name__}", where="Memory, store",
+                              fix="give memlab.Store(FOLDER), or leave it out")
         self.folder = expand(folder)
         self._questions = Questions(pipeline or Pipeline(), often)
         self.pipeline = self._questions.pipeline
@@ -140,6 +145,8 @@ class Memory:
         They are encoded together, which is much faster than one by one. Names and ``unique`` count as in
         ``add``, also within ``sessions``.
         """
+        if isinstance(sessions, Session):
+            raise MemlabError("expected a list of sessions, got one", where="add_many", fix="write [Session(...), ...]")
         given = [*sessions]
         for place, session in enumerate(given):
             if not isinstance(session, Session):
@@ -285,6 +292,8 @@ class Memory:
         and ``turns``), or a frame of rows, such as ``found[:3]``, each of which gets a vote. Pipelines with
         ``rank/boost=feedback`` rank by the votes. They are forgotten with the turns.
         """
+        if not isinstance(useful, bool):
+            raise MemlabError(f"{useful!r:.40} is no vote", where="useful", fix="give True or False")
         with self._opening.alone() as content:
             places = [(number, sorted(of_session))
                       for session, turns in results_of(result)

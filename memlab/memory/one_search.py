@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from contextlib import suppress
 from typing import Any, ClassVar
 
 import numpy as np
@@ -65,7 +66,9 @@ def read_vector(value: Any) -> tuple[float, ...]:
     >>> read_vector([3, 4])
     (0.6, 0.8)
     """
-    vector = np.asarray(value, np.float64)
+    vector = np.zeros(0)
+    with suppress(TypeError, ValueError):
+        vector = np.asarray(value, np.float64)
     length = float(np.linalg.norm(vector))
     if vector.ndim != 1 or not 0 < length < np.inf:
         raise MemlabError("it is no vector", where="vector",

@@ -86,6 +86,12 @@ def test_faults_are_said_without_a_traceback(
     assert message in capsys.readouterr().err
 
 
+def test_a_setting_with_dashes_is_answered_with_its_form(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["mine.trec", "--data", "locomo"])
+    assert "--data: there is no such option; settings have no dashes: data=NAME" in capsys.readouterr().err
+
+
 def test_the_first_file_is_what_others_are_compared_with(arm: Path, tmp_path: Path) -> None:
     for name in ("b", "a", "c"):
         (tmp_path / f"{name}.trec").write_text((arm / "run.trec").read_text())

@@ -106,7 +106,8 @@ def test_the_command_line(tiny_reranker: Path, tmp_path: Path, capsys: pytest.Ca
             (["epocs=1", "data=locmo"], 2, "did you mean 'epochs'"),
             (["out_model=x", "data=locmo"], 2, "did you mean 'locomo'"), (["out_model=x", "epochs=0"], 2, "epochs"),
             (["out_model=x", "fold=4/3"], 2, "k/n"), (["out_model=x", f"base={tmp_path}/no"], 2, "no model folder"),
-            (["out_model=x", "device=gpu"], 2, "device"), (["data=synthetic"], 2, "out_model: Field required")):
+            (["out_model=x", "device=gpu"], 2, "device"),
+            (["data=synthetic"], 2, "out_model: Field required; write out_model=")):
         assert reranker.main(wrong) == status
         assert message in capsys.readouterr().err
     assert reranker.main(["--help"]) == 0

@@ -29,7 +29,7 @@ def test_a_fit_on_two_data_sets_is_saved_and_used(tmp_path: Path, capsys: pytest
 
 def test_what_is_missing_is_said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["data=synthetic"]) == 2
-    assert "out: Field required" in capsys.readouterr().err
+    assert "out: Field required; write out=VALUE" in capsys.readouterr().err
     assert main(["rank/score=zscore", f"out={tmp_path}/x"]) == 1
     assert "holds no learned fusion" in capsys.readouterr().err
     assert not (tmp_path / "x").exists()
