@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import os
 import socket
-import ssl
-import subprocess
 import threading
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -171,22 +168,6 @@ def test_what_repeating_does_not_mend_ends_the_run_at_once(
         ask()
     assert (len(service.requests), waits) == (1, [])
     assert len(str(raised.value)) < 1000
-
-
-@pytest.mark.parametrize("secure", [False, True])
-def test_openssl_names_a_missing_tls_and_an_untrusted_certificate_by_these_words(secure: bool, tmp_path: Path) -> None:
-    server = HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
-    if secure:
-        certificate, key = str(tmp_path / "c.pem"), str(tmp_path / "k.pem")
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate,
-                        "-subj", "/CN=localhost"], check=True, capture_output=True)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate, key)
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-    threading.Thread(target=server.handle_request, daemon=True).start()
-    with pytest.raises(MemlabError, match="no secure connection.*" + ("CERTIFICATE_VERIFY" if secure else "TLS")):
-        ask(url=f"https://127.0.0.1:{server.server_port}/v1", patience=0.0)
-    server.server_close()
 
 
 def test_a_key_is_sent_and_never_shown(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:

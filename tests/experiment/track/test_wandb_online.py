@@ -18,19 +18,6 @@ pytestmark = pytest.mark.slow
 wandb = pytest.importorskip("wandb", reason="wandb is not installed: pip install -e .")
 
 
-def test_an_online_run_read_back_with_the_official_client_equals_metrics_json(runs: Path, server: Any) -> None:
-    folder = next(runs.glob("gap-*"))
-    where = WandbTrack(mode="online", entity="team", project="memory", tags=("trial",)).publish(folder)
-    assert where is not None
-    assert where.startswith("http")
-    run = wandb.Api().run(f"team/memory/{run_id(folder)}")
-    wanted = json.loads((folder / "metrics.json").read_text())
-    assert {name: run.summary[name] for name in wanted} == wanted
-    assert run.config["rank"]["select"]["_target_"] == "memlab.stages.rank.select.gap"
-    assert (run.state, run.group, run.job_type) == ("finished", "adaptive_k", "arm")
-    assert run.tags == ["trial", "adaptive_k", "synthetic"]
-
-
 def test_a_run_logs_what_it_made_and_names_what_it_used(runs: Path, server: Any) -> None:
     folder = next(runs.glob("gap-*"))
     model = {"is": "SentenceEmbedder", "weights": "78ab"}
