@@ -88,18 +88,6 @@ def test_a_difference_that_only_the_correction_takes_away_is_likely(world) -> No
     assert compare("e", "d", arms, against)["contrasts"][0]["verdict"] == "open"
 
 
-def test_questions_of_a_conversation_count_as_one_group(world) -> None:
-    swap = world.updated({"ranking": world["ranking"].with_columns(selected=pl.col("rank") == 4)})
-    arms = {"gap": finished(swap, "corpus", **{METRIC: pl.lit(1.0)}), "gap.twin": finished(world, "corpus")}
-    made = compare("e", "d", arms, [Contrast("gap", "twin", METRIC)])
-    row = made["contrasts"][0]
-    assert (row["groups"], row["agree"], made["groups"]) == (3, 3, 3)
-    assert row["df"] < 2.1
-    assert row["p_sign_flip"] == .25
-    assert "greater in 3 of 3 groups" in row["words"]
-    assert any("tested over 3 conversations" in note for note in made["notes"])
-
-
 def test_what_was_not_declared_is_exploratory(arms) -> None:
     made = compare("e", "d", arms, [Contrast("gap", "twin", METRIC)])
     pairs = {(r["arm"], r["comparator"]) for r in made["exploratory"]}

@@ -13,12 +13,9 @@ from memlab.evaluate.curves import (
     as_curve,
     class_points,
     constant_k,
-    constant_rankings,
-    rule_points,
     value_column,
     with_heights,
 )
-from memlab.evaluate.evidence import selection
 from memlab.evaluate.statistics import grouped_mean
 from memlab.support.errors import MemlabError
 
@@ -58,20 +55,6 @@ def test_the_test_of_heights_agrees_with_leaving_out_one_group_after_the_other()
 def test_a_range_that_a_curve_does_not_cover_is_refused(low: float, high: float) -> None:
     with pytest.raises(MemlabError, match="the curve reaches from"):
         random_curve(4).heights(low, high)
-
-
-@pytest.mark.parametrize("level", ["turn", "session"])
-def test_points_of_constant_k_are_those_of_the_constant_k_curve(make_random_world, level: str) -> None:
-    tables = make_random_world(5, questions=40)
-    points = rule_points(constant_rankings(tables["ranking"], 10), tables)
-    means = points.group_by("point").agg(pl.col(value_column(level)).drop_nans().mean()).sort("point")
-    expected = [p["value"] for p in constant_k(tables, 10)[value_column(level)]]
-    assert means[value_column(level)].to_list() == pytest.approx(expected)
-    tenth = points.filter(pl.col("point") == 9)
-    whole = selection(tables.updated({"ranking": tables["ranking"].with_columns(selected=pl.col("rank") <= 10)}))
-    both = tenth.join(whole.select("question", expected=value_column(level)), on="question")
-    expected = both["expected"].fill_null(np.nan).to_list()
-    assert both[value_column(level)].to_list() == pytest.approx(expected, nan_ok=True)
 
 
 def test_classes_get_the_k_that_is_best_on_the_other_folds() -> None:

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ir_measures import RR, R, nDCG
 
-from memlab import run as memlab_run
 from memlab.commands.score import main
 from memlab.evaluate.export import escape, unit_names, write_qrels, write_run, write_trec
 from memlab.evaluate.retrieval import KS, retrieval, scored_evidence
@@ -117,19 +116,6 @@ def test_an_escaped_name_is_one_word_and_can_be_read_back(name: str) -> None:
 
 
 SCRIPT = runpy.run_path(str(Path(__file__).parents[2] / "experiments" / "score_agreement" / "agreement.py"))
-
-
-@pytest.mark.parametrize("chunk", ["turn", "session"])
-def test_other_tools_print_the_figures_of_a_run_folder(chunk: str, tmp_path: Path) -> None:
-    assert memlab_run.main(["data.limit=40", "track=none", "search/dense=none", f"write/chunk={chunk}", "name=bm25",
-                            f"out={tmp_path}"]) == 0
-    (folder,) = tmp_path.glob("*/*/bm25-*")
-    compared = SCRIPT["compare"](folder)
-    assert set(compared) == ({"turn", "session"} if chunk == "turn" else {"session"})
-    for level, figures in compared.items():
-        assert {"ir_measures", "pytrec_eval"} <= set(figures)
-        for tool, values in figures.items():
-            assert values == pytest.approx(figures["memlab"], abs=1e-9), (level, tool)
 
 
 def test_the_export_of_a_run_with_unknown_documents_and_gaps_agrees(tmp_path: Path) -> None:

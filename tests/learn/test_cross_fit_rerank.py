@@ -76,18 +76,6 @@ def test_a_model_of_other_data_scores_all_questions(tiny_reranker: Path, tmp_pat
     assert got.equals(run(Rerank(scorer=CrossEncoderScorer(path=folder), pool=4, name="cross_encoder")))
 
 
-def test_a_blank_question_scores_a_passage_the_same_for_all_who_ask(folds: list[Path]) -> None:
-    tables = ranked()
-    stage = CrossFitRerank(paths=folds, pool=30, question="blank")
-    got = run(stage).filter(pl.col("cross_encoder").is_not_null())
-    same = got.group_by("unit").agg(pl.col("cross_encoder").n_unique().alias("n"), pl.len().alias("asked"))
-    assert same.filter(pl.col("asked") > 1).height > 10
-    assert same["n"].max() == 1
-    assert run(stage, tables.updated({"questions": tables["questions"]})).equals(run(stage))
-    asked = run(CrossFitRerank(paths=folds, pool=30)).filter(pl.col("cross_encoder").is_not_null())
-    assert asked.group_by("unit").agg(pl.col("cross_encoder").n_unique())["cross_encoder"].max() > 1
-
-
 def test_a_wrong_question_is_routed_by_the_right_one(folds: list[Path]) -> None:
     got = run(CrossFitRerank(paths=folds, pool=3, question="wrong"))
     right = run(CrossFitRerank(paths=folds, pool=3))

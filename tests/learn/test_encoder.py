@@ -183,9 +183,6 @@ def test_examples_go_through_files_of_which_a_part_may_be_taken(tiny_base: Path,
     half, (source,), _ = sources.read_sources(recipe(tmp_path, tiny_base, pairs={file: .5}), [])
     assert half.height == 3
     assert set(source["learnt"]) == {text_hash(query) for query in half["query"]}  # not those that were left out
-    assert train_main(["encoder", f"out_model={tmp_path}/m", f"base={tiny_base}", f"pairs={{{file}: 1}}", "batch=4",
-                       "epochs=1", "device=cpu"]) == 0
-    assert json.loads((tmp_path / "m" / "training.json").read_text())["counts"]["examples"] == 6
     assert train_main(["encoder", f"out_model={tmp_path}/m", f"pairs={{{file}: 1}}", "data=synthetic"]) == 1
     assert "data=synthetic configures examples, and these come from files" in capsys.readouterr().err
 

@@ -170,16 +170,6 @@ def test_min_k_units_are_shown_whatever_their_value() -> None:
     assert chosen(tables, tokens=1, min_k=3)["selected"].sum() == 40 * 3
 
 
-def test_a_saved_fit_needs_no_gold_and_a_cross_fit_does(tmp_path: Path) -> None:
-    save(fit_tables(world(), depth=12), tmp_path / "fit.json")
-    assert {"gold", "evidence"} <= set(Marginal(probability=FITTED).reads)
-    rule = Marginal(probability=LoadedProbability(path=tmp_path / "fit.json"), tokens=100)
-    assert not {"gold", "evidence", "ids"} & set(rule.reads)
-    other = world(seed=1)
-    spent = rule.run(other.only(rule.reads), STORE)["ranking"].filter("selected")["tokens"].sum() / 80
-    assert spent == pytest.approx(100, abs=15)  # data of the same kind
-
-
 def test_reliability_by_hand() -> None:
     ranking = frame("ranking", {"question": [0, 0, 1, 1], "unit": [0, 1, 15, 16], "score": [2.0, 1.0, 2.0, 1.0],
                                 "rank": [1, 2, 1, 2], "selected": [False] * 4, "probability": [.9, .2, .3, .7]})

@@ -3,8 +3,6 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from memlab.learn.threshold import (
@@ -47,18 +45,6 @@ def test_prices_by_hand() -> None:
     assert table.tokens == (30.0, 50.0)
     assert with_shown_from(frame, table)["shown_from"].to_list() == [0.0, 30.0, 0.0, 50.0]
     assert table.shown_from(np.array([0.99, np.sqrt(0.05), 0.001])).tolist() == pytest.approx([30, 40, 50])
-
-
-@given(st.integers(0, 10_000), st.integers(1, 3), st.sampled_from(["unit", "token", "share"]))
-def test_on_its_own_data_a_budget_is_spent_on_average(seed: int, min_k: int, value) -> None:
-    rng = np.random.default_rng(seed)
-    frame = with_always(with_value(rows(rng.uniform(0.01, 0.99, 400).tolist(), rng.integers(5, 60, 400).tolist(),
-                                        np.repeat(np.arange(20), 20).tolist()), value), min_k)
-    shown = with_shown_from(frame, prices(frame))
-    for budget in (200, 300, 500):
-        spent = shown.filter(pl.col("shown_from") <= budget)["tokens"].sum() / 20
-        assert budget * .97 - 4 <= spent <= budget * 1.03 + 4
-    assert shown.filter("always")["shown_from"].max() == 0
 
 
 def test_a_question_with_every_unit_given_has_a_price_too() -> None:

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import socket
-import ssl
-import subprocess
 import threading
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import httpx
-import psutil
 import pytest
 from pydantic import ValidationError
 
 from memlab.models.connection import AWAY_WAIT, LONGEST_WAIT, UNREACHABLE_WAIT, Connection, retry_after_seconds
 from memlab.models.server import ServerSettings
-from memlab.models.serving.servers import Server, records_folder
 from memlab.support.errors import MemlabError
-from tests.models.chatserver import serving
+from tests.models.chatserver import publish, serving
 from tests.models.service import NOBODY, Fault, Service, install, refusal, stop_clock
 
 URL = "http://127.0.0.1:9/v1"
@@ -53,11 +46,8 @@ def ask(**settings: Any) -> str:
         return connection.post("/talk", {"say": "hello"}, read)
 
 
-def record(url: str, key: str = "k", model: str = "m", pid: int = os.getpid()) -> None:
-    """Leave the record of a server that this very process is, or another one."""
-    records_folder()
-    Server(model, model, url, key, pid, psutil.Process().create_time(), socket.gethostname(), "log",
-           "2024-01-01T00:00:00+00:00", ()).save()
+def record(url: str, key: str = "k", model: str = "m", **fields: Any) -> None:
+    publish(url, key=key, name=model, model=model, **fields)
 
 
 @pytest.mark.parametrize("fault", [
@@ -171,22 +161,6 @@ def test_what_repeating_does_not_mend_ends_the_run_at_once(
         ask()
     assert (len(service.requests), waits) == (1, [])
     assert len(str(raised.value)) < 1000
-
-
-@pytest.mark.parametrize("secure", [False, True])
-def test_openssl_names_a_missing_tls_and_an_untrusted_certificate_by_these_words(secure: bool, tmp_path: Path) -> None:
-    server = HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
-    if secure:
-        certificate, key = str(tmp_path / "c.pem"), str(tmp_path / "k.pem")
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate,
-                        "-subj", "/CN=localhost"], check=True, capture_output=True)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate, key)
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-    threading.Thread(target=server.handle_request, daemon=True).start()
-    with pytest.raises(MemlabError, match="no secure connection.*" + ("CERTIFICATE_VERIFY" if secure else "TLS")):
-        ask(url=f"https://127.0.0.1:{server.server_port}/v1", patience=0.0)
-    server.server_close()
 
 
 def test_a_key_is_sent_and_never_shown(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:

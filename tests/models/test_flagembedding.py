@@ -143,19 +143,6 @@ def test_its_progress_bars_are_silent(folders: dict[str, Path], capfd: pytest.Ca
     assert "it/s" not in capfd.readouterr().err
 
 
-def test_identity_names_weights_not_paths(folders: dict[str, Path], tmp_path: Path) -> None:
-    import shutil
-
-    copy = tmp_path / "copy"
-    shutil.copytree(folders["save_m3"], copy)
-    original = M3Scorer(path=folders["save_m3"])
-    assert M3Scorer(path=copy).identity() == original.identity()
-    changed = tmp_path / "changed"
-    shutil.copytree(copy, changed)
-    (changed / "sparse_linear.pt").write_bytes(b"other weights")
-    assert M3Scorer(path=changed).identity() != original.identity()
-
-
 def test_a_missing_package_is_told_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "FlagEmbedding", None)
     with pytest.raises(MemlabError, match=r"pip install 'memlab\[flag\]'"):

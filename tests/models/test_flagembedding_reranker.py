@@ -12,7 +12,9 @@ import torch
 
 from memlab.models import flagembedding  # noqa: E402
 from memlab.models.flagembedding import FlagPairScorer
-from memlab.models.local.backend import resolve
+from tests.models.local.conftest import gpus
+
+__all__ = ["gpus"]
 
 
 @pytest.mark.parametrize(("kind", "model_type", "made", "dtype"), [
@@ -23,19 +25,16 @@ from memlab.models.local.backend import resolve
 ])
 def test_a_model_that_overflows_fp16_is_not_loaded_in_it(
     kind: Literal["encoder", "llm"], model_type: str, made: dict[str, bool], dtype: str, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch
+    gpus: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[dict[str, Any]] = []
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device=None: (9, 0))
+    gpus["count"] = 1
     def make(folder: str, **options: Any) -> Any:
         calls.append(options)
         return SimpleNamespace(model=torch.nn.Identity())
 
     monkeypatch.setattr(flagembedding, "flag_embedding",
                         lambda: SimpleNamespace(FlagReranker=make, FlagLLMReranker=make))
-    resolve.cache_clear()
     flagembedding.load.cache_clear()
     (tmp_path / "config.json").write_text(json.dumps({"model_type": model_type}))
     (tmp_path / "model.safetensors").write_bytes(b"weights")
@@ -43,5 +42,4 @@ def test_a_model_that_overflows_fp16_is_not_loaded_in_it(
     scorer._model()
     assert calls == [{**made, "devices": ["cuda:0"]}]
     assert scorer.identity()["dtype"] == dtype
-    resolve.cache_clear()
     flagembedding.load.cache_clear()

@@ -12,7 +12,6 @@ import pytest
 from memlab.__main__ import main
 from memlab.commands.ask import AskCommand
 from memlab.evaluate.compare import ArmResult, Comparison, compare
-from memlab.experiment.config.overrides import parse
 from memlab.experiment.harness.arm import Arm
 from memlab.experiment.harness.manifest import asking
 from memlab.experiment.harness.results import ArmRun
@@ -21,7 +20,6 @@ from memlab.learn.command import read_arm, split
 from memlab.pipeline.stage import spec
 from memlab.report.act import commands_to_offer
 from memlab.support.errors import MemlabError
-from memlab.support.shell import setting
 
 QUESTIONS = pl.DataFrame({"question": [0, 1], "corpus": [0, 0], "group": [0, 1], "text": ["Who's my manager?", "a=b"],
                           "category": [None, None], "label_error": [None, None], "scored": [True, True],
@@ -142,16 +140,6 @@ def test_no_line_asks_with_the_shipped_fit_where_that_is_of_other_rankings() -> 
 def test_of_level_arms_the_default_system_is_offered() -> None:
     lines = offered(*(run(name, f"system={name}") for name in ("plain", "best")))
     assert lines["run it"] == "memlab run system=best"
-
-
-@pytest.mark.parametrize("folder", ["it's", 'say "hi"', "a, b=${x}", "C:\\\\new", "naïve [1]", "$HOME `x`",
-                                    "two  blanks", "plain-name"])
-def test_any_folder_comes_back_from_the_words_of_a_tie(folder: str) -> None:
-    given = ["data=custom", shlex.split(setting("data.path", folder))[0]]
-    lines = offered(*(run(name, *given, f"rank/select={name}") for name in ("gap", "fixed_3")))
-    assert parse(shlex.split(lines["ask it"])[3]).value() == parse(given[1]).value()
-    if "${" not in folder:
-        assert shlex.split(lines["more questions"]) == ["memlab", "questions", folder]
 
 
 def test_one_system_is_compared_with_the_plain_one() -> None:

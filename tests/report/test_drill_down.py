@@ -1,12 +1,9 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import polars as pl
 
-from memlab.experiment.harness.results import ArmRun, finished_arms
+from memlab.experiment.harness.results import ArmRun
 from memlab.report.drill_down import SHOWN, drill_down
-from tests.sealing import seal
 
 METRICS = ["selected/session/recall_all", "session/recall_any@5"]
 
@@ -44,15 +41,3 @@ def test_of_fewer_questions_those_on_which_arms_differ_are_kept(arms: tuple[ArmR
     assert {entry["q"] for entry in part["questions"]} < differing
     assert (whole["left_out"], part["left_out"]) == (0, 51)
     assert max(r[6] for e in part["questions"] for ranking in e["rankings"] for r in ranking) < len(part["texts"])
-
-
-def test_rows_come_best_first_however_the_files_are_sorted(runs: Path) -> None:
-    before = drill_down(finished_arms(runs).arms, METRICS)
-    for path in runs.glob("*/*.parquet"):
-        pl.read_parquet(path).sample(fraction=1.0, shuffle=True, seed=1).write_parquet(path)
-    for folder in runs.glob("*-*"):
-        seal(folder)
-    after = drill_down(finished_arms(runs).arms, METRICS)
-    assert after["questions"][5]["which"] == before["questions"][5]["which"]
-    ranks = [[after["texts"][row[6]] for row in e["rankings"][0]] for e in after["questions"]]
-    assert ranks == [[before["texts"][row[6]] for row in e["rankings"][0]] for e in before["questions"]]

@@ -54,7 +54,6 @@ COMPARISONS = {
     "one group": of({"a": arm(share(.8), groups=[7] * 200), "b": arm(share(.1), groups=[7] * 200)}),
     "one arm": of({"best": arm(share(.8), category=None)}),
     "answers": of({"a": arm(share(.8), metric="answer/f1"), "b": arm(share(.4), metric="answer/f1")}),
-    "other metrics": of({"a": arm(share(.8), metric="turn/ndcg@10"), "b": arm(share(.4), metric="turn/ndcg@10")}),
     "no metric": of({"a": arm(share(.8), metric="other"), "b": arm(share(.4), metric="another")}),
     "gold alone": of({"oracle": arm(share(1.), oracle=True)}),
     "a rule": rules(("marginal", "constant", .035, "shown"), ("marginal", "budget", .031, "shown")),
@@ -63,18 +62,6 @@ COMPARISONS = {
     "everything fits": {**of({"a": arm(share(1.)), "b": arm(share(.9))}), "whole": {
         "size": 536., "unit": "tokens", "limit": 1000, "setting": "rank.select.tokens", "advised": 130}},
 }
-
-
-@pytest.mark.parametrize("name", COMPARISONS)
-def test_a_verdict_is_one_short_sentence_and_names_what_is_there(name: str) -> None:
-    comparison = COMPARISONS[name]
-    found = opening(comparison)
-    assert len(found.sentence.split()) <= 25
-    assert len(re.findall(r"(?<![\w@])\d[\d,.]*", found.sentence)) <= 2
-    assert not re.search(r"ahead of [^.]*[^\d]0\.0 points", " ".join([found.sentence, *found.sure]))
-    assert found.winner in (None, *comparison["arms"])
-    assert found.comparator in (None, *comparison["arms"])
-    assert (found.winner is None) <= (found.comparator is None)
 
 
 @pytest.mark.parametrize(("name", "sentence", "winner", "comparator"), [

@@ -24,7 +24,6 @@ class Shell:
 
     root: Path
     words: tuple[str, ...]
-    path: Path | None = None  # the checkout that is run: this one unless given
     running: subprocess.Popen[bytes] | None = None
 
     def __post_init__(self) -> None:
@@ -33,7 +32,7 @@ class Shell:
     def start(self, name: str = "log") -> Shell:
         """Start it; what it prints goes to a file of this name."""
         self.log = self.root / name
-        paths = [str(one) for one in (self.path, INJECT) if one] + [os.environ.get("PYTHONPATH", "")]
+        paths = [str(INJECT), os.environ.get("PYTHONPATH", "")]
         with self.log.open("wb") as out:
             self.running = subprocess.Popen(
                 command_line("run", *with_words(self.words, *SLURM), root=self.root), cwd=self.root, stdout=out,

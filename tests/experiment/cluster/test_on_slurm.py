@@ -70,33 +70,6 @@ def test_adaptive_k_gives_the_figures_of_one_machine_and_nothing_is_encoded_twic
     assert len(list(sweeps(there / "runs"))) == 1  # nothing was left to submit
 
 
-def test_three_shards_merge_to_the_figures_of_one_job(testbed: Bed, tmp_path: Path) -> None:
-    here, there = tmp_path / "here", tmp_path / "there"
-    here.mkdir()
-    there.mkdir()
-    words = ("search/dense=none", "rank/select=gap", "data.lives=3")
-    assert memlab("run", *words, root=here).returncode == 0
-    done = memlab("run", *words, "shards=3", *SLURM, root=there)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert figures(here, "single") == figures(there, "single")
-    words_to_copy = [read_json(root / "runs/single/synthetic/comparison.json")["act"] for root in (here, there)]
-    assert words_to_copy[0] == words_to_copy[1] != []
-    assert [job.step.task for job in the_sweep(there).jobs()] == [
-        *["prepare"] * 3, *["shard"] * 3, "merge", "report"]
-
-
-def test_shared_scores_are_computed_once(testbed: Bed, tmp_path: Path) -> None:
-    done = memlab("run", "-m", "rank.select.k=3,5", "rank/rerank=late_interaction", "data.lives=4", *SLURM,
-                  root=tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
-    jobs = the_sweep(tmp_path).jobs()
-    assert [job.step.task for job in jobs] == ["prepare", "score", "arms", "arms", "report"]
-    pairs = stored(tmp_path, "pairs")
-    assert pairs.height == pairs.unique().height > 0
-    arms = [read_json(Path(arm["folder"]) / "manifest.json") for arm in the_sweep(tmp_path).metadata()["arms"]]
-    assert all(arm["made"].get("pairs", 0) == 0 for arm in arms)
-
-
 def commands() -> list[str]:
     """Return the lines of the first block of slurm/README.md."""
     page = (ROOT / "slurm" / "README.md").read_text(encoding="utf-8")

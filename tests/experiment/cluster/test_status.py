@@ -27,10 +27,6 @@ def snapshot(tmp_path: Path) -> Snapshot:
     return made
 
 
-def write_log(snapshot: Snapshot, job: str, text: str) -> None:
-    (snapshot.logs / f"{job}_0_log.err").write_text(text)
-
-
 def test_a_finished_folder_is_all_that_counts(snapshot: Snapshot, tmp_path: Path) -> None:
     snapshot.arm(0).run(Store(tmp_path / "store"))
     assert status(snapshot, j1=LOST, j2_0=JobState("NODE_FAIL")).state == "done"
@@ -43,10 +39,21 @@ def test_what_waits_says_for_what(snapshot: Snapshot) -> None:
     assert queued.message == "queued (Resources)"
 
 
-def test_what_runs_says_where_and_its_last_line_of_progress(snapshot: Snapshot) -> None:
-    write_log(snapshot, "2_0", "submitit INFO (x) - Starting\nminilm: 40/80 texts, 20 texts/s, 2 s left\n")
-    running = status(snapshot, j1=JobState("COMPLETED"), j2_0=JobState("RUNNING", "n2"))
-    assert running == ArmStatus("fixed", "running", "running on n2; minilm: 40/80 texts, 20 texts/s, 2 s left", "2_0")
+@pytest.mark.parametrize(("ended", "log", "state", "message"), [
+    (JobState("RUNNING", "n2"), "submitit INFO (x) - Starting\nminilm: 40/80 texts, 20 texts/s, 2 s left\n", "running",
+     "running on n2; minilm: 40/80 texts, 20 texts/s, 2 s left"),
+    *((JobState(name), "slurmstepd: error: *** STEP 2.0 ***\nlast words\n", "failed", f"{message}; last words")
+      for name, message in (("OUT_OF_MEMORY", "ran out of memory"), ("TIMEOUT", "ran out of time"),
+                            ("CANCELLED", "cancelled"), ("NODE_FAIL", "its node died"))),
+    (JobState("FAILED", "n1", "signal 9"), "StepId=2.0 exceeded memory limit (310 > 200), being killed\n", "failed",
+     "ran out of memory; "),
+    (JobState("COMPLETED"), "", "failed", "")])  # without a result it is no success
+def test_a_job_is_shown_by_its_state_and_the_last_line_of_its_log(
+        snapshot: Snapshot, ended: JobState, log: str, state: str, message: str) -> None:
+    (snapshot.logs / "2_0_0_log.err").write_text(log)
+    shown = status(snapshot, j1=JobState("COMPLETED"), j2_0=ended)
+    assert shown.state == state
+    assert shown.message.startswith(message)
 
 
 def test_a_sharded_arm_is_under_way_until_its_merge_has_ended(tmp_path: Path) -> None:
@@ -68,25 +75,7 @@ def test_what_raised_shows_its_own_traceback(snapshot: Snapshot) -> None:
     assert (failed.state, failed.message) == ("failed", "MemlabError: 2 faults:\n  * one\n  * two")
 
 
-@pytest.mark.parametrize(("state", "message"), [("OUT_OF_MEMORY", "ran out of memory"), ("TIMEOUT", "ran out of time"),
-                                            ("CANCELLED", "cancelled"), ("NODE_FAIL", "its node died")])
-def test_what_died_is_shown_as_what_it_is(snapshot: Snapshot, state: str, message: str) -> None:
-    write_log(snapshot, "2_0", "slurmstepd: error: *** STEP 2.0 ***\nlast words\n")
-    died = status(snapshot, j1=JobState("COMPLETED"), j2_0=JobState(state))
-    assert (died.state, died.message) == ("failed", f"{message}; last words")
-
-
-def test_a_job_killed_by_sampling_ran_out_of_memory(snapshot: Snapshot) -> None:
-    write_log(snapshot, "2_0", "slurmstepd: error: StepId=2.0 exceeded memory limit (310 > 200), being killed\n")
-    died = status(snapshot, j1=JobState("COMPLETED"), j2_0=JobState("FAILED", "n1", "signal 9"))
-    assert died.message.startswith("ran out of memory;")
-
-
 def test_what_slurm_forgot_is_lost(snapshot: Snapshot) -> None:
     assert status(snapshot, j1=LOST, j2_0=LOST).state == "lost"
     assert status(snapshot, 1, j1=JobState("COMPLETED"), j2_0=JobState("COMPLETED")) == ArmStatus(
         "gap", "lost", "no job was submitted for it")
-
-
-def test_a_job_that_ended_well_without_a_result_is_no_success(snapshot: Snapshot) -> None:
-    assert status(snapshot, j1=JobState("COMPLETED"), j2_0=JobState("COMPLETED")).state == "failed"

@@ -36,30 +36,6 @@ def empty() -> Iterator[Path]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def test_three_nodes_are_idle_and_the_line_for_a_shell_is_all_that_up_prints(testbed: Bed) -> None:
-    assert testbed.nodes() == {"n1": "idle", "n2": "idle", "n3": "idle"}
-    before = testbed.processes()
-    assert testbed.do("up", "--nodes", "3") == f"export SLURM_CONF={testbed.folder}/slurm.conf\n"
-    assert testbed.processes() == before
-
-
-@pytest.mark.parametrize("ways", [["restart"], ["off", "on"]])
-def test_the_queue_survives_the_controller(testbed: Bed, tmp_path: Path, ways: list[str]) -> None:
-    runs = testbed.submit("sleep 3600", log=tmp_path / "runs")
-    waits = testbed.submit("true", "--hold", log=tmp_path / "waits")
-    wait_until(lambda: testbed.state(runs) == "RUNNING")
-    if "off" in ways:
-        saved = testbed.folder / "state" / "job_state"   # a killed controller knows only what it had saved
-        since = saved.stat().st_mtime_ns
-        wait_until(lambda: saved.stat().st_mtime_ns > since, 300, "a saved queue")
-    for way in ways:
-        testbed.do("controller", way)
-    assert (testbed.state(runs), testbed.state(waits)) == ("RUNNING", "PENDING")
-    testbed.release(waits)
-    assert testbed.ended(waits) == "COMPLETED"
-    testbed.release(waits)   # as if the answer to the first had been lost
-
-
 def test_nothing_listens_but_on_loopback(testbed: Bed) -> None:
     own = {pid for pids in testbed.processes().values() for pid in pids}
     heard = [one for one in psutil.net_connections("inet") if one.pid in own and one.status == psutil.CONN_LISTEN]

@@ -12,7 +12,6 @@ from memlab.experiment.config import choices
 from memlab.experiment.config.instantiate import CONF, choice_settings, make_dataset, options
 from memlab.experiment.harness.sweep import read
 from memlab.support.errors import Faults, MemlabError
-from tests.choices import choices_of, comment
 from tests.experiment.config.files import put
 
 FIXED = "_target_: memlab.stages.rank.select.Fixed\nk: 7\n"
@@ -108,14 +107,13 @@ def test_what_hydra_cannot_compose_is_its_own_message_in_one_line(tmp_path: Path
     assert "cannot be composed: File name too long" in fault
 
 
-def test_each_technique_is_read_as_hydra_reads_a_file_and_is_described() -> None:
+def test_each_technique_is_read_as_hydra_reads_a_file() -> None:
     """Hydra's YAML reads 1e-3 as a number and dates as text; a plain reader does not."""
     table = OmegaConf.to_container(OmegaConf.load(CONF / "techniques.yaml"), resolve=False)
     own = choices.own_choices(CONF)
     assert {f"{slot}/{name}": settings for slot, entries in table.items() for name, settings in entries.items()} == {
         name: choice.settings for name, choice in own.items() if choice.path.stem == "techniques"
         and choice.settings is not None}
-    assert [name for name in choices_of(*table) if not comment(name)] == []
     for path in sorted((CONF / "exp").glob("*.yaml")):
         declared = OmegaConf.to_container(OmegaConf.load(path), resolve=False).get("arms", {})
         assert declared == {name.rpartition("/")[2]: choice.settings for name, choice in own.items()

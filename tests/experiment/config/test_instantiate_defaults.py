@@ -1,16 +1,13 @@
-"""A file need not state what its class has as default: arms, their digests and their config.yaml are the same."""
+"""Defaults of classes: no file restates one, and parts get those that they leave out."""
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from omegaconf import MISSING, OmegaConf
+from omegaconf import MISSING
 
-from memlab.experiment.config import compose, composition, instantiate, overrides
 from memlab.experiment.config.choices import own_choices
 from memlab.experiment.config.instantiate import (
     CONF,
@@ -20,59 +17,8 @@ from memlab.experiment.config.instantiate import (
     make_dataset,
     with_defaults,
 )
-from memlab.experiment.harness.sweep import read
 from memlab.learn.coverage import LoadedCoverage
 from memlab.support.errors import MemlabError
-from tests.small import LIVES
-
-
-def without_defaults(node: Any) -> Any:
-    """Leave out what the class has as default; a dictionary with entries stays, since presets add entries to it."""
-    if isinstance(node, list):
-        return [without_defaults(item) for item in node]
-    if not isinstance(node, dict):
-        return node
-    cls = find_class(str(node["_target_"]), "", []) if "_target_" in node else None
-    defaults = class_defaults(cls) if cls else {}
-    return {key: without_defaults(value) for key, value in node.items()
-            if key not in defaults or value != defaults[key] or (isinstance(value, dict) and value)}
-
-
-def rewritten(folder: Path, change: Callable[[Any], Any]) -> Path:
-    """Copy the configuration with each part changed; what is put over another file stays as it is."""
-    shutil.copytree(CONF, folder)
-    table = folder / "techniques.yaml"
-    techniques: Any = OmegaConf.to_container(OmegaConf.load(table))
-    OmegaConf.save(OmegaConf.create({slot: {name: settings if "defaults" in settings else change(settings)
-                                            for name, settings in entries.items()}
-                                     for slot, entries in techniques.items()}), table)
-    for path in sorted({*folder.rglob("*.yaml")} - {table}):
-        text = path.read_text(encoding="utf-8")
-        if "# @package" not in text and "defaults:" not in text:
-            OmegaConf.save(OmegaConf.create(change(OmegaConf.to_container(OmegaConf.load(path)))), path)
-    return folder
-
-
-WORDS = [
-    ("-m", "rank/select=gap,fixed,budget", "search.dense.depth=50,100"),
-    ("system=memorystack", "rank/rerank=late_interaction"),
-    pytest.param(("-m", "system=oltramem", "ablate=whole,plain,whole-chunk,plain+score"), marks=pytest.mark.nightly)]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("words", WORDS)
-@pytest.mark.parametrize("change", [without_defaults, with_defaults])
-def test_what_a_file_restates_changes_no_arm(words: tuple[str, ...], change: Callable[[Any], Any], tmp_path: Path,
-                                             monkeypatch: pytest.MonkeyPatch) -> None:
-    def arms() -> list[tuple[str, str, str]]:
-        line = [word for word in words if word != "-m"]
-        return [(arm.name, arm.digest(), arm.config) for arm in read([*LIVES, *line], "-m" in words).arms]
-
-    before = arms()
-    other = rewritten(tmp_path / "conf", change)
-    for module in (compose, composition, instantiate, overrides):
-        monkeypatch.setattr(module, "CONF", other)
-    assert arms() == before
 
 
 def test_data_sets_are_made_by_name_with_other_fields() -> None:
@@ -117,10 +63,3 @@ def test_no_key_repeats_the_default_of_its_class() -> None:
     assert len(alone) > 200
     assert [key for name, content in alone.items() if "defaults" not in content and not name.startswith("arm/")
             for key in restated(content, name)] == []
-
-
-def test_a_restated_default_is_named() -> None:
-    node = {"_target_": "memlab.stages.search.dense.Dense", "depth": 7,
-            "index": {"_target_": "memlab.stages.search.exact.Flat"}}
-    assert list(restated(node, "x")) == ["x.index"]
-    assert list(restated([{"_target_": "memlab.stages.rank.select.Fixed", "k": 10}], "y")) == ["y[0].k"]

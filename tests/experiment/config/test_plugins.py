@@ -136,17 +136,12 @@ def test_an_entry_point_is_suggested_and_imported_only_when_named(
     assert plugins.active()[0].version == "1.4"  # by its module as well
 
 
-@pytest.mark.parametrize("table", [False, True])
 def test_the_folder_of_a_package_is_read_and_offered_without_importing_it(
-        tmp_path: Path, name: str, table: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    package = tmp_path / f"{name}p{table}"
+        tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / f"{name}p"
     package.mkdir()
     (package / "__init__.py").write_text(SOURCE.format(more=""), encoding="utf-8")
     conf(package, package.name)
-    if table:
-        (package / "conf" / "rank" / "select" / "mine.yaml").unlink()
-        (package / "conf" / "techniques.yaml").write_text(
-            f"rank/select:\n  mine: {{_target_: {package.name}.Mine}}\n", encoding="utf-8")
     offer(tmp_path, "handy", package.name, monkeypatch)
     (fault,) = faults_of("rank/select=mine")
     assert fault == "rank/select=mine: there is no 'mine' here; a plug-in has it: add plugins=[handy]"

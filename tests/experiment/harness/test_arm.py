@@ -70,7 +70,7 @@ def test_the_manifest_says_what_a_reviewer_asks(tmp_path: Path, store: Store) ->
     folder = arm(tmp_path, lexical(dense=Dense(embedder=DigestEmbedder()))).run(store)
     said = read_json(folder / "manifest.json")
     assert said["made"] == {"vectors": store.made["vectors"]}
-    assert said["truncated"] == {"turn": 0.0}
+    assert (said["truncated"], said["told"]) == ({"turn": 0.0}, {})
     assert said["data"] == lives().identity() | {"evidence": [2, 3]}
     assert said["oracle"] is False
     assert set(said["seconds"]) >= {"data", "chunk", "dense", "lexical", "score", "select", "pack", "evaluate"}

@@ -50,8 +50,3 @@ def test_counts_of_equal_notes_are_added() -> None:
     notes.add(5, 9, "prompts were refused")
     assert list(note_counts(notes.table()).items()) == [
         ("prompts were refused", {"number": 5, "of": 9}), ("replies were lost", {"number": 3, "of": 8})]
-
-
-def test_a_manifest_tells_nothing_where_nothing_went_wrong(tmp_path: Path) -> None:
-    folder = arm(tmp_path).run(Store(tmp_path / "store"))
-    assert read_json(folder / "manifest.json")["told"] == {}

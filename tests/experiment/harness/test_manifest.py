@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,21 +10,6 @@ import pytest
 from memlab.experiment.harness import manifest
 from memlab.support.files import write_json
 from memlab.support.foreign import read_json
-
-
-def test_versions_are_those_installed() -> None:
-    import polars
-
-    assert manifest.versions()["polars"] == polars.__version__
-    assert manifest.versions()["python"] == sys.version.split()[0]
-
-
-def test_hardware_and_memory() -> None:
-    found = manifest.hardware()
-    assert found["cores"] >= 1
-    assert found["memory_gb"] > 0
-    assert found["processor"]
-    assert 0.01 < manifest.peak_memory_gb() < found["memory_gb"]
 
 
 def test_the_commit_is_named_or_null(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

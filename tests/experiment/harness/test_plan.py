@@ -5,6 +5,7 @@ from __future__ import annotations
 from io import StringIO
 from pathlib import Path
 
+import pytest
 from chunking.semantic import Semantic
 from omegaconf import OmegaConf
 from rich.console import Console
@@ -33,6 +34,11 @@ from tests.store.worker import DigestEmbedder
 PLAIN = PromptTemplate(instructions="{history} {date} {question}")
 
 
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "store")
+
+
 def printed(root: Path, store: Store, *arms, width: int = 160) -> str:
     out = StringIO()
     sweep = Sweep(list(arms), [], None, OmegaConf.create({"out": str(root / "runs")}), {})
@@ -40,16 +46,14 @@ def printed(root: Path, store: Store, *arms, width: int = 160) -> str:
     return out.getvalue()
 
 
-def test_a_memory_that_fits_whole_is_said_first_with_what_to_set(tmp_path: Path) -> None:
-    store = Store(tmp_path / "store")
+def test_a_memory_that_fits_whole_is_said_first_with_what_to_set(tmp_path: Path, store: Store) -> None:
     large = printed(tmp_path, store, *(arm(tmp_path, lexical(select=Budget(tokens=100_000, twin=two))) for two in (
         True, False)))
     assert large.splitlines()[0].startswith("everything fits; set rank.select.tokens=")
     assert "everything fits" not in printed(tmp_path, store, arm(tmp_path, lexical(select=Budget(tokens=50))))
 
 
-def test_the_cost_is_what_is_not_in_the_store(tmp_path: Path) -> None:
-    store = Store(tmp_path / "store")
+def test_the_cost_is_what_is_not_in_the_store(tmp_path: Path, store: Store) -> None:
     one = arm(tmp_path, lexical(dense=Dense(embedder=DigestEmbedder())))
     before = cost(one, store, set())
     assert not (tmp_path / "runs").exists()
@@ -59,8 +63,7 @@ def test_the_cost_is_what_is_not_in_the_store(tmp_path: Path) -> None:
     assert cost(one, store, set()) == Cost(0, 0, 0)
 
 
-def test_what_all_arms_have_to_make_is_one_line(tmp_path: Path) -> None:
-    store = Store(tmp_path / "store")
+def test_what_all_arms_have_to_make_is_one_line(tmp_path: Path, store: Store) -> None:
     some = [arm(tmp_path, lexical(dense=Dense(embedder=DigestEmbedder()), select=Fixed(k=k)), name=f"k{k}")
             for k in (3, 5)]
     costs = [one for one in remaining_costs(some, store).values() if one]
@@ -72,14 +75,12 @@ def test_what_all_arms_have_to_make_is_one_line(tmp_path: Path) -> None:
     assert in_all([left or Cost(texts=1)]) == ""
 
 
-def test_pairs_are_counted_at_most(tmp_path: Path) -> None:
-    store = Store(tmp_path / "store")
+def test_pairs_are_counted_at_most(tmp_path: Path, store: Store) -> None:
     reranked = arm(tmp_path, lexical(rerank=Rerank(scorer=Overlap(), pool=7)))
     assert cost(reranked, store, set()).pairs == 16 * 7
 
 
-def test_the_plan_names_arms_and_where_they_go_and_runs_nothing(tmp_path: Path) -> None:
-    store = Store(tmp_path / "store")
+def test_the_plan_names_arms_and_where_they_go_and_runs_nothing(tmp_path: Path, store: Store) -> None:
     some = [arm(tmp_path, lexical(dense=Dense(embedder=DigestEmbedder()), select=Fixed(k=k)), name=f"k{k}")
             for k in (3, 5)]
     told = printed(tmp_path, store, *some)
@@ -95,8 +96,7 @@ def test_the_plan_names_arms_and_where_they_go_and_runs_nothing(tmp_path: Path) 
     assert "all arms: nothing to make" in told
 
 
-def test_a_chunker_with_a_model_makes_the_cost_unknown_and_the_plan_goes_on(tmp_path: Path) -> None:
-    store = Store(tmp_path / "store")
+def test_a_chunker_with_a_model_makes_the_cost_unknown_and_the_plan_goes_on(tmp_path: Path, store: Store) -> None:
     several = Levels(chunkers=[TurnChunker(), Semantic(embedder=DigestEmbedder())])
     some = [arm(tmp_path, lexical(chunk=chunk, dense=Dense(embedder=DigestEmbedder())), name=name)
             for name, chunk in (("one", Semantic(embedder=DigestEmbedder())), ("two", several), ("plain",
@@ -107,8 +107,8 @@ def test_a_chunker_with_a_model_makes_the_cost_unknown_and_the_plan_goes_on(tmp_
     assert not store.made
 
 
-def test_a_plan_counts_replies_and_asks_no_model_for_them(tmp_path: Path) -> None:
-    store, chat = Store(tmp_path / "store"), ScriptedChat(lambda prompt: "x")
+def test_a_plan_counts_replies_and_asks_no_model_for_them(tmp_path: Path, store: Store) -> None:
+    chat = ScriptedChat(lambda prompt: "x")
     reader = Reader(chat=chat, prompt=PLAIN, vote=SelfConsistency(samples=3))
     asking = lexical(context=LLMContext(chat=chat), answer=reader,
                      judge=Judges(judges=(TokenF1(), LlmJudge(chat=chat, name="a"), LlmJudge(chat=chat, name="b"))),
@@ -118,8 +118,8 @@ def test_a_plan_counts_replies_and_asks_no_model_for_them(tmp_path: Path) -> Non
     assert not chat.asked
 
 
-def test_a_plan_counts_the_replies_of_an_attribution(tmp_path: Path) -> None:
-    store, chat = Store(tmp_path / "store"), ScriptedChat(lambda prompt: "x")
+def test_a_plan_counts_the_replies_of_an_attribution(tmp_path: Path, store: Store) -> None:
+    chat = ScriptedChat(lambda prompt: "x")
     none = EmptyStage(writes=("context",))
     attribution = Attribution(reader=Reader(chat=chat, prompt=PLAIN, vote=SelfConsistency(samples=3)),
                               judge=LlmJudge(chat=chat), second=TokenF1(), crowded=none, alone=none, nothing=none,

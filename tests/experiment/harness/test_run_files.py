@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from memlab.experiment.harness.results import finished_arms, read_arm
+from memlab.experiment.harness.results import read_arm
 from memlab.experiment.harness.run_files import FORMAT, plain_yaml
-from memlab.report.build import build
 from memlab.store import store_at
 from memlab.support.errors import MemlabError
 from tests.sealing import seal
@@ -80,19 +79,6 @@ def test_a_manifest_of_another_form_is_named_with_its_field(folder: Path, change
     (folder / "manifest.json").write_text(json.dumps(manifest(folder) | changes))
     with pytest.raises(MemlabError, match=words):
         read_arm(folder)
-
-
-def test_one_damaged_arm_is_left_out_and_named_and_the_others_are_reported(folder: Path) -> None:
-    other = Path(shutil.copytree(folder, folder.parent / "two-0123456789"))
-    seal(other, arm="two")
-    (other / "questions.parquet").write_bytes(b"junk")
-    found = finished_arms(folder.parent)
-    assert [one.name for one in found.arms] == ["one"]
-    assert "two-0123456789/questions.parquet" in found.broken[0]
-    report = build(folder.parent)
-    assert [*report.comparison["arms"]] == ["one"]
-    assert "two-0123456789" in report.html.read_text()
-    assert "two-0123456789" in report.markdown.read_text()
 
 
 def test_a_table_that_cannot_be_read_under_a_digest_that_fits_is_named(folder: Path) -> None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 import pytest
 
-from memlab.experiment.harness import arm as arms
 from memlab.experiment.harness.staleness import WITHOUT_RESULTS, digest_of_files
-from memlab.store import Store
 from memlab.support.disk_cache import own_files
-from tests.small import arm
 
 STAGE = '''"""A stage."""
 class Stage:
@@ -41,10 +38,3 @@ def test_only_what_can_change_a_result_counts(file: str, old: str, new: str, cha
 def test_what_is_left_out_is_there() -> None:
     places = {place for path in own_files() for place in (path, *map(str, PurePosixPath(path).parents))}
     assert WITHOUT_RESULTS - places <= {"conf", "slurm"}  # these two are in a wheel alone
-
-
-def test_a_run_of_other_source_is_not_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    arm(tmp_path).run(Store(tmp_path / "store"))
-    assert arm(tmp_path).is_finished()
-    monkeypatch.setattr(arms, "source_digest", lambda: "other")
-    assert not arm(tmp_path).is_finished()

@@ -71,12 +71,6 @@ def test_a_contrast_of_an_arm_that_the_experiment_lacks_is_a_fault(
     assert raised.value.faults[0].startswith(f"contrasts[1]: {fault}")
 
 
-@pytest.mark.parametrize("plan", ["true", "false"])
-def test_it_ends_the_command_before_anything_runs(conf: str, tmp_path: Path, plan: str) -> None:
-    assert main(words(tmp_path, conf, "+exp=mine", contrasts("three>one"), f"plan={plan}")) == 2
-    assert not (tmp_path / "runs").exists()
-
-
 def test_a_line_without_an_experiment_has_the_arms_that_it_sweeps() -> None:
     swept = ["rank/select=fixed,gap", "search/dense=none", "track=none"]
     assert len(read([*swept, contrasts("gap>twin", "fixed>gap")], True).contrasts) == 2

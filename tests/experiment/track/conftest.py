@@ -33,6 +33,12 @@ def runs(made: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def gap(runs: Path) -> Path:
+    """The folder of one of those arms."""
+    return next(runs.glob("gap-*"))
+
+
+@pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A W&B server on the loopback device, and an account on it that this test alone has."""
     wandb = pytest.importorskip("wandb", reason="wandb is not installed: pip install -e .")

@@ -37,17 +37,16 @@ def inspected(where: str, *flags: str) -> str:
     return done.stdout
 
 
-def test_a_published_arm_reads_back_with_its_metrics_config_group_tags_and_tables(runs: Path) -> None:
-    folder = next(runs.glob("gap-*"))
-    where = WandbTrack(tags=("trial",)).publish(folder)
+def test_a_published_arm_reads_back_with_its_metrics_config_group_tags_and_tables(runs: Path, gap: Path) -> None:
+    where = WandbTrack(tags=("trial",)).publish(gap)
     assert where is not None
     assert Path(where).parent == runs.parents[1] / "wandb"
     found = json.loads(inspected(where, "--summary"))
-    for name, value in json.loads((folder / "metrics.json").read_text()).items():
+    for name, value in json.loads((gap / "metrics.json").read_text()).items():
         assert found["summary"][name] == pytest.approx(value), name
     assert found["config"]["rank"]["select"]["_target_"] == "memlab.stages.rank.select.gap"
     assert found["config"]["manifest"]["versions"]["torch"] == "2.13.0"
-    assert (found["run_id"], found["name"], found["state"]) == (run_id(folder), "gap", "finished")
+    assert (found["run_id"], found["name"], found["state"]) == (run_id(gap), "gap", "finished")
     assert found["tags"] == ["trial", "adaptive_k", "synthetic"]
     records = [json.loads(line) for line in inspected(where).splitlines()]
     assert next(r["run"] for r in records if r["type"] == "run")["run_group"] == "adaptive_k"
@@ -56,39 +55,36 @@ def test_a_published_arm_reads_back_with_its_metrics_config_group_tags_and_table
 
 
 def test_an_arm_already_published_is_not_read_or_published_again_until_it_is_run_again(
-        runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = next(runs.glob("gap-*"))
-    first = WandbTrack().publish(folder)
+        runs: Path, gap: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = WandbTrack().publish(gap)
     with monkeypatch.context() as patch:
         patch.setattr(wandb, "read_arm", lambda _: pytest.fail("it was read"))
-        assert WandbTrack().publish(folder) == first
+        assert WandbTrack().publish(gap) == first
     assert len(list((runs.parents[1] / "wandb").glob("offline-run-*"))) == 1
-    seal(folder, finished="2026-12-01T00:00:00")
-    assert WandbTrack().publish(folder) is not None
-    marker = json.loads((folder / MARKER).read_text())
-    assert marker["id"] == run_id(folder)  # the same run, not a second one
+    seal(gap, finished="2026-12-01T00:00:00")
+    assert WandbTrack().publish(gap) is not None
+    marker = json.loads((gap / MARKER).read_text())
+    assert marker["id"] == run_id(gap)  # the same run, not a second one
 
 
-def test_a_failure_is_a_warning_and_leaves_no_marker(runs: Path, tmp_path: Path) -> None:
-    folder = next(runs.glob("gap-*"))
+def test_a_failure_is_a_warning_and_leaves_no_marker(gap: Path, tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
     with pytest.warns(UserWarning, match="was not published to W&B.*its run folder is complete"):
-        assert WandbTrack(dir=blocked / "sub").publish(folder) is None
-    assert not (folder / MARKER).exists()
+        assert WandbTrack(dir=blocked / "sub").publish(gap) is None
+    assert not (gap / MARKER).exists()
     with pytest.warns(UserWarning, match=r"manifest\.json"):
         assert WandbTrack().publish(tmp_path / "nowhere") is None
 
 
-def test_texts_are_left_out_unless_asked_for(runs: Path) -> None:
-    folder = next(runs.glob("gap-*"))
-    texts = read_arm(folder).questions["text"].to_list()
-    where = WandbTrack().publish(folder)
+def test_texts_are_left_out_unless_asked_for(gap: Path) -> None:
+    texts = read_arm(gap).questions["text"].to_list()
+    where = WandbTrack().publish(gap)
     assert where is not None
     (without,) = Path(where).rglob("per question*.table.json")
     assert not any(text[:30] in without.read_text() for text in texts)
-    (folder / MARKER).unlink()
-    where = WandbTrack(texts=True).publish(folder)
+    (gap / MARKER).unlink()
+    where = WandbTrack(texts=True).publish(gap)
     assert where is not None
     (with_texts,) = Path(where).rglob("per question*.table.json")
     assert texts[0][:30] in with_texts.read_text()

@@ -18,56 +18,41 @@ pytestmark = pytest.mark.slow
 wandb = pytest.importorskip("wandb", reason="wandb is not installed: pip install -e .")
 
 
-def test_an_online_run_read_back_with_the_official_client_equals_metrics_json(runs: Path, server: Any) -> None:
-    folder = next(runs.glob("gap-*"))
-    where = WandbTrack(mode="online", entity="team", project="memory", tags=("trial",)).publish(folder)
-    assert where is not None
-    assert where.startswith("http")
-    run = wandb.Api().run(f"team/memory/{run_id(folder)}")
-    wanted = json.loads((folder / "metrics.json").read_text())
-    assert {name: run.summary[name] for name in wanted} == wanted
-    assert run.config["rank"]["select"]["_target_"] == "memlab.stages.rank.select.gap"
-    assert (run.state, run.group, run.job_type) == ("finished", "adaptive_k", "arm")
-    assert run.tags == ["trial", "adaptive_k", "synthetic"]
-
-
-def test_a_run_logs_what_it_made_and_names_what_it_used(runs: Path, server: Any) -> None:
-    folder = next(runs.glob("gap-*"))
+def test_a_run_logs_what_it_made_and_names_what_it_used(gap: Path, server: Any) -> None:
     model = {"is": "SentenceEmbedder", "weights": "78ab"}
-    (folder / "answers.jsonl").write_text('{"question": 0, "sample": 0, "hypothesis": "a cello"}\n')
-    seal(folder, pipeline={"dense": {"is": "memlab.Dense", "embedder": model}, "tokens": {"tokens": "w"}})
-    assert WandbTrack(mode="online", entity="team", texts=True).publish(folder) is not None
+    (gap / "answers.jsonl").write_text('{"question": 0, "sample": 0, "hypothesis": "a cello"}\n')
+    seal(gap, pipeline={"dense": {"is": "memlab.Dense", "embedder": model}, "tokens": {"tokens": "w"}})
+    assert WandbTrack(mode="online", entity="team", texts=True).publish(gap) is not None
     by_id = {a["id"]: a for a in server.artifacts.values()}
-    used = {by_id[one]["artifactCollectionName"]: by_id[one] for one in server.used[run_id(folder)]}
+    used = {by_id[one]["artifactCollectionName"]: by_id[one] for one in server.used[run_id(gap)]}
     assert {a["artifactTypeName"] for a in used.values()} == {"dataset", "model"}
     assert json.loads(used["data-synthetic"]["metadata"])["data"] == {"name": "synthetic", "seed": 0}
     (ranking,), (answers,) = server.sent("ranking"), server.sent("answers")
-    assert ranking["runName"] == answers["runName"] == run_id(folder)
+    assert ranking["runName"] == answers["runName"] == run_id(gap)
     assert json.loads(ranking["metadata"])["used"].keys() == used.keys()
-    assert server.files[ranking["id"]]["ranking.parquet"] == (folder / "ranking.parquet").read_bytes()
+    assert server.files[ranking["id"]]["ranking.parquet"] == (gap / "ranking.parquet").read_bytes()
     assert pl.read_parquet(server.files[ranking["id"]]["questions.parquet"]).height == 12
     assert set(server.files[answers["id"]]) == {"answers.jsonl", "wandb_manifest.json"}
 
 
 def test_a_failed_arm_is_published_as_failed_and_finished_under_the_same_id_later(
-        runs: Path, server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        runs: Path, gap: Path, server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LLM_API_KEY", "open-sesame-9")
-    folder = next(runs.glob("gap-*"))
-    aside = folder.rename(runs.parent / "aside")
-    failure = folder.with_name(f"{folder.name}.failed.txt")
+    aside = gap.rename(runs.parent / "aside")
+    failure = gap.with_name(f"{gap.name}.failed.txt")
     failure.write_text('Traceback:\n  File "x.py"\nRuntimeError: refused key open-sesame-9\n')
     track = WandbTrack(mode="online", entity="team", texts=True)
-    assert track.publish(folder) is not None
-    assert track.publish(folder) is not None  # the second time nothing is sent
+    assert track.publish(gap) is not None
+    assert track.publish(gap) is not None  # the second time nothing is sent
     assert len(server.named("RunResumeStatus")) == 1
-    run = wandb.Api().run(f"team/memlab/{run_id(folder)}")
+    run = wandb.Api().run(f"team/memlab/{run_id(gap)}")
     assert (run.state, run.tags[-1]) == ("failed", "failed")
     assert run.notes.endswith("RuntimeError: refused key ***")
     assert run.summary["failure"] == run.notes
     failure.unlink()
-    aside.rename(folder)
-    assert track.publish(folder) is not None
-    again = wandb.Api(overrides={}).run(f"team/memlab/{run_id(folder)}")
+    aside.rename(gap)
+    assert track.publish(gap) is not None
+    again = wandb.Api(overrides={}).run(f"team/memlab/{run_id(gap)}")
     again.load(force=True)
     assert (again.state, again.tags) == ("finished", ["adaptive_k", "synthetic"])
     assert "refused" not in again.notes
@@ -85,10 +70,9 @@ def test_a_server_that_refuses_several_arms_is_asked_for_no_more(runs: Path, ser
     assert WandbTrack().publish(other) is not None  # offline needs no server
 
 
-def test_no_key_and_no_text_beyond_the_run_folder_is_stored_or_sent(runs: Path, server: Any, tmp_path: Path) -> None:
-    folder = next(runs.glob("gap-*"))
-    assert WandbTrack(mode="online", entity="team").publish(folder) is not None
+def test_no_key_and_no_text_beyond_the_run_folder_is_stored_or_sent(gap: Path, server: Any, tmp_path: Path) -> None:
+    assert WandbTrack(mode="online", entity="team").publish(gap) is not None
     stored = [p for root in (tmp_path / "runs", tmp_path / "cache", tmp_path / "data") for p in root.rglob("*")]
     assert not [p for p in stored if p.is_file() and KEY.encode() in p.read_bytes()]
     assert KEY not in json.dumps(server.calls)
-    assert not [name for name in server.files[run_id(folder)] if "metadata" in name or "requirements" in name]
+    assert not [name for name in server.files[run_id(gap)] if "metadata" in name or "requirements" in name]

@@ -39,19 +39,8 @@ def row(unit: int, **tables: pl.DataFrame) -> dict[str, float]:
     return made.filter(pl.col("unit") == unit).row(0, named=True)
 
 
-def test_signals_are_standardised_over_the_head_and_neighbours_are_those_of_the_session() -> None:
-    assert features(world(), depth=2)["unit"].to_list() == [0, 3]
-    one = row(0)
-    assert (one["z linear"], row(3)["z linear"]) == (1, -1)       # mean 4, deviation 1
-    assert one["z linear +1"] == -3                               # unit 1, beyond the depth: (1 - 4) / 1
-    assert one["z linear -1"] is None
-    assert row(3)["z linear -1"] is None                          # the turn before it was not found
-    assert (one["below linear"], row(3)["below linear"]) == (0, 2)
-    assert one["z lane:turn"] == 0                                # no hit: the lowest of the head, which is constant
-    assert row(3)["rank linear"] == pytest.approx(math.log(3))
-
-
 def test_the_turn_and_its_neighbours() -> None:
+    assert features(world(), depth=2)["unit"].to_list() == [0, 3]
     one, last = row(0), row(3)
     assert (one["speaker named"], last["speaker named"]) == (1, 0)
     assert (one["time word"], last["time word"]) == (0, 0)

@@ -11,7 +11,7 @@ import pytest
 
 from memlab.learn.fits import save
 from memlab.learn.ranker.cross_fit import apply_fits, crossfit
-from memlab.learn.ranker.model import Recipe, apply, fit, leads, load
+from memlab.learn.ranker.model import Recipe, apply, fit, load
 from memlab.support.errors import MemlabError
 
 RECIPE = Recipe(trees=20, smallest_leaf=5, share=1.0)
@@ -68,15 +68,6 @@ def test_a_saved_fit_needs_no_lightgbm(tmp_path: Path, monkeypatch: pytest.Monke
     assert (apply(load(tmp_path / "fit.json"), frame) == apply(model, frame)).all()
     with pytest.raises(MemlabError, match=r"memlab\[learn\]"):
         fit(frame, label, 20, RECIPE)
-
-
-def test_leads_sum_to_the_difference_of_the_scores() -> None:
-    frame, label = world()
-    model = fit(frame, label, 20, RECIPE)
-    other = frame.reverse()
-    parts = leads(model, frame, other)
-    assert np.allclose(parts.sum(axis=1), apply(model, frame) - apply(model, other))
-    assert np.abs(parts[:, 0]).mean() > 5 * np.abs(parts[:, 1]).mean()
 
 
 def test_nothing_to_learn_and_missing_features_are_named() -> None:

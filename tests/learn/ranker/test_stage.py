@@ -1,18 +1,14 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
-from memlab import run
 from memlab.data.numbering import renumber
 from memlab.data.subset import pool_corpora
-from memlab.experiment.harness.arm import refusal
-from memlab.experiment.harness.results import read_arm
 from memlab.learn.fits import save
 from memlab.learn.folds import folds
 from memlab.learn.ranker.features import features
@@ -25,7 +21,6 @@ from memlab.stages.rank.rerank import Rerank
 from memlab.stages.rank.score import Score
 from memlab.store import Store
 from tests.learn.ranker.worlds import LEXICAL, RECIPE, first, learned, lives, searched
-from tests.small import words
 from tests.stages.search.world import Overlap
 
 STORE = Store()
@@ -134,24 +129,3 @@ def test_the_identity_is_that_of_the_fits_content(tmp_path: Path) -> None:
     a, b, c = (spec_digest(learned(model=tmp_path / name)) for name in "abc")
     assert a == b != c
     assert spec_digest(learned()) not in (a, c)
-
-
-def test_shards_have_not_all_questions_and_a_saved_fit_needs_none(tmp_path: Path) -> None:
-    assert "learns from all questions" in str(refusal(LEXICAL.replace(score=LearnedScore())))
-    save(fit(*candidates(first(), 40), 40, RECIPE), tmp_path / "fit.json")
-    saved = LearnedScore(model=tmp_path / "fit.json")
-    assert refusal(LEXICAL.replace(score=saved)) is None
-
-
-def test_the_command_cross_fits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run.main(words(tmp_path, "rank/score=learned", "rank.score.recipe.trees=3", "rank.score.depth=20")) == 0
-    manifests = list((tmp_path / "runs").rglob("ranking.parquet"))
-    assert "linear" in pl.read_parquet(manifests[0]).columns
-    folder = manifests[0].parent
-    shown = json.loads((folder / "manifest.json").read_text())["importances"]
-    assert 0 < len(shown) <= 20
-    assert set(shown[0]) == {"feature", "gain", "share"}
-    assert 0 < sum(row["share"] for row in shown) <= 1.001
-    reasons = read_arm(folder).reasons
-    assert reasons is not None
-    assert set(reasons["question"]) == set(pl.read_parquet(manifests[0])["question"])

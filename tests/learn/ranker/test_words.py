@@ -4,10 +4,8 @@ import numpy as np
 import polars as pl
 import pytest
 import scipy
-from hypothesis import given
-from hypothesis import strategies as st
 
-from memlab.learn.ranker.words import FIRST_TURNS, Terms, likeness, likeness_features
+from memlab.learn.ranker.words import FIRST_TURNS, Terms, likeness_features
 
 
 def terms(*texts: str) -> Terms:
@@ -26,23 +24,6 @@ def by_hand(texts: list[str], question: list[int], one: int, other: int) -> floa
 
     a, b = set(texts[one].split()), set(texts[other].split())
     return weight(a & b) / weight(a | b) if a | b else 0.0
-
-
-texts = st.lists(st.lists(st.sampled_from("abcdefg"), max_size=5).map(" ".join), min_size=1, max_size=14)
-
-
-@given(texts, st.data())
-def test_likeness_is_the_shared_weight_over_that_of_either(said: list[str], data: st.DataObject) -> None:
-    question = data.draw(st.lists(st.integers(0, 2), min_size=len(said), max_size=len(said)))
-    rank = [sum(of == mine for of in question[:row]) for row, mine in enumerate(question)]
-    found = likeness(terms(*said), np.arange(len(said)), np.array(question), np.array(rank), 2)
-    for row, mine in enumerate(question):
-        for place in range(2):
-            others = [other for other, of in enumerate(question) if of == mine and rank[other] == place]
-            if not others or others == [row]:
-                assert np.isnan(found[row, place])
-            else:
-                assert found[row, place] == pytest.approx(by_hand(said, question, row, others[0]))
 
 
 def test_the_feature_is_the_mean_over_the_first_turns_but_itself() -> None:

