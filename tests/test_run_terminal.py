@@ -40,18 +40,6 @@ def test_a_name_steers_no_terminal_in_any_command(tmp_path: Path, capfd: pytest.
     assert steers(printed(capfd)) == []
 
 
-@pytest.mark.slow
-def test_a_corpus_in_a_message_steers_no_terminal(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "sessions.jsonl").write_text(json.dumps(
-        {"corpus": f"c{TITLE}", "session": f"s{TITLE}", "date": f"never{TITLE}", "turns": [{"text": "a"}]}) + "\n")
-    (tmp_path / "questions.jsonl").write_text(json.dumps(
-        {"corpus": f"other{TITLE}", "id": f"q{TITLE}", "question": "a", "evidence": [f"x{TITLE}"]}) + "\n")
-    assert run(["data=custom", f"data.path={tmp_path}", "search/dense=none", "track=none", f"out={tmp_path}/runs"]) != 0
-    text = printed(capfd)
-    assert "pwned" in text
-    assert steers(text) == []
-
-
 def own_data(tmp_path: Path) -> list[str]:
     """Words for a data set with letters that few encodings have."""
     (tmp_path / "sessions.jsonl").write_text(json.dumps(

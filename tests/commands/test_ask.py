@@ -125,33 +125,6 @@ def test_a_result_names_its_session_as_the_data_do_and_says_what_it_is_newer_tha
     assert re.search(r"900 requests per minute\.\n   2024-03-13, retro, newer than \d, which says", told)
 
 
-def test_days_are_those_of_the_zone(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    late = {"corpus": "me", "session": "late", "said_on": "2025-05-20T23:30:00-07:00",
-            "turns": [{"role": "user", "text": "A cat."}]}
-    (tmp_path / "sessions.jsonl").write_text(json.dumps(late), "utf-8")
-    with Memory(tmp_path / "m", lexical()) as memory:
-        memory.add(Session(late["said_on"], [("user", "A cat.")]))
-    for words, zone in ((["data=custom", f"data.path={tmp_path}"], "data.timezone=Asia/Tokyo"),
-                        ([f"memory={tmp_path / 'm'}"], "timezone=Asia/Tokyo")):
-        words += ["search/dense=none", "write/chunk=turn"]
-        night, day = "now=2025-05-20T23:59Z", "now=2025-05-21"
-        assert "nothing was found" in ask(capsys, *words, night, "cat")[1]
-        for told in (ask(capsys, *words, night, zone, "cat"), ask(capsys, *words, day, "cat")):
-            assert "A cat." in told[1]
-            assert "as of 2025-05-21" in " ".join(told[1].split())
-
-
-def test_what_was_said_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
-    status, told = ask(capsys, f"memory={folder}", "search/dense=none", "now=2023-06-01", f"cat {NASTY}")
-    assert status == 0
-    assert "\x1b[31m" not in told
-    assert "\u202e" not in told
-    assert told.count("[bold]cat[/bold]") == 2  # question and result: as it was said
-    status, told = ask(capsys, f"memory={folder}", "search/dense=none", f"corpus={NASTY}", "cat")
-    assert status == 2
-    assert "\x1b[31m" not in told
-
-
 def test_a_model_that_fails_is_told_in_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     broken = tmp_path / "model"
     broken.mkdir()

@@ -54,17 +54,6 @@ def verdicts(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in Path(f"{path}.verdicts.jsonl").read_text().splitlines()]
 
 
-def test_settings_stand_for_flags(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = lines(data.parent / "h.jsonl", *ANSWERS)
-    outputs = []
-    for form in (words(data, "--judge", "contains"),
-                 ["data=longmemeval_oracle", f"data.path={data}", f"store={data.parent / 'store'}", "judge=contains"]):
-        assert main([str(path), *form]) == 0
-        outputs.append(capsys.readouterr().out)
-    assert outputs[0] == outputs[1]
-    assert "multi-session" in outputs[0]
-
-
 def test_a_judge_is_flagged_unless_it_is_known_to_be_good(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, known = lines(data.parent / "h.jsonl", *ANSWERS), data.parent / "calibration.json"
     for figures, flag in (({}, "FLAGGED: nobody has measured how many wrong answers the judge contains lets through"),

@@ -26,7 +26,6 @@ HANG_SECONDS, ASLEEP_SECONDS = 10, 120
 MEMORY_KB = 1_000_000
 """Growth of the process that a reader may cause, in kB."""
 
-EXAMPLES = settings().max_examples
 fuzz = settings(print_blob=True, suppress_health_check=list(HealthCheck))
 
 

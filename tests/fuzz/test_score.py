@@ -32,11 +32,6 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
     return Custom(path=folder).load()
 
 
-def scored(folder: Path, content: bytes, tables: Tables) -> object:
-    (folder / "run").write_bytes(content)
-    return outcome(lambda: match(read_run(folder / "run"), tables).ranking.height)
-
-
 WORDS = st.one_of(st.sampled_from(("q1", "q2", "Q0", "s1", "s2", "1", "2", "9.5", "-1e3", "nan", "inf", "%zz%00")),
                   st.sampled_from(TEXTS), st.text(max_size=3))
 ROWS = st.lists(st.lists(WORDS, min_size=5, max_size=7) | st.just(["q1", "Q0", "s1", "1", "9.5", "x"]), max_size=6).map(
@@ -44,24 +39,7 @@ ROWS = st.lists(st.lists(WORDS, min_size=5, max_size=7) | st.just(["q1", "Q0", "
 
 
 @fuzz
-@given(damaged(ROWS))
-def test_trec(tmp_path: Path, tables: Tables, content: bytes) -> None:
-    scored(tmp_path, content, tables)
-
-
-@fuzz
-@given(as_json(mutated(MTEB, RANKED, LOG)))
-def test_json(tmp_path: Path, tables: Tables, content: bytes) -> None:
-    scored(tmp_path, content, tables)
-
-
-@fuzz
-@given(as_lines(mutated(LOG, RANKED)))
-def test_json_lines(tmp_path: Path, tables: Tables, content: bytes) -> None:
-    scored(tmp_path, content, tables)
-
-
-@fuzz
-@given(st.binary(max_size=200))
-def test_bytes(tmp_path: Path, tables: Tables, content: bytes) -> None:
-    scored(tmp_path, content, tables)
+@given(damaged(ROWS) | as_json(mutated(MTEB, RANKED, LOG)) | as_lines(mutated(LOG, RANKED)) | st.binary(max_size=200))
+def test_runs(tmp_path: Path, tables: Tables, content: bytes) -> None:
+    (tmp_path / "run").write_bytes(content)
+    outcome(lambda: match(read_run(tmp_path / "run"), tables).ranking.height)

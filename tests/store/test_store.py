@@ -46,19 +46,6 @@ def segments(root: Path) -> list[Path]:
     return sorted(root.glob("*/*/*.segment"))
 
 
-def test_vectors_equal_the_model_cold_and_warm(tmp_path: Path) -> None:
-    texts, embedder = some_texts(50), DigestEmbedder()
-    cold = Store(tmp_path)
-    np.testing.assert_array_equal(cold.vectors(embedder, texts, "document"), expected(texts))
-    assert (cold.made["vectors"], cold.found["vectors"]) == (50, 0)
-    again = cold.vectors(embedder, texts.reverse(), "document")
-    np.testing.assert_array_equal(again, expected(texts)[::-1])
-    warm = Store(tmp_path)
-    np.testing.assert_array_equal(warm.vectors(DigestEmbedder(), texts, "document"), expected(texts))
-    assert (warm.made["vectors"], warm.found["vectors"]) == (0, 50)
-    assert len(embedder.asked) == 50
-
-
 class Unasked(DigestEmbedder):
     """What nobody may ask anything, since all of it is stored."""
 
