@@ -93,11 +93,6 @@ def test_what_the_readers_window_had_no_room_for_is_dropped(make_world) -> None:
     assert found.filter(pl.col("question") == 0).equals(evidence_steps(made).filter(pl.col("question") == 0))
 
 
-def test_evidence_of_a_session_is_anywhere_in_it(make_world) -> None:
-    found = evidence_steps(world(make_world)).filter(pl.col("question") == 1)
-    assert [STEPS[s] for s in found["step"]] == ["shown"]
-
-
 def test_any_is_the_best_piece_and_all_the_worst(make_world) -> None:
     found = evidence_steps(world(make_world))
     assert dict(last_steps(found, "any").iter_rows()) == {0: "shown", 1: "shown"}

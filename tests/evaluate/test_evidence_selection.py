@@ -2,18 +2,16 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from hypothesis import given
 
 from memlab.evaluate.evidence import BUDGETS, selection, shown_turns, with_evidence, within_tokens
 from memlab.evaluate.retrieval import holders, scored_evidence
 from memlab.evaluate.summary import per_question
-from memlab.pipeline.tables import Tables
 from memlab.stages.rank.select import Fixed
 from memlab.stages.read.pack import ByRank, FullContext
 from memlab.stages.read.tokens import TokenCost
 from memlab.store import Store
 from tests.small import lexical, lives
-from tests.stages.read.world import world, worlds
+from tests.stages.read.world import world
 
 
 def test_selected_sets_and_their_cost(make_world) -> None:
@@ -87,14 +85,6 @@ def test_the_turns_that_are_shown(pack, turns: list[tuple[int, int]]) -> None:
     # "yes" alone is quoted word for word in turn 2: the one thing that cannot be told apart
     quoted = {(0, 0)} if (0, 2) in turns else set()
     assert {(s, t) for _, s, t in found.rows()} == {*turns} | quoted
-
-
-@given(worlds())
-def test_units_that_show_themselves_are_all_there_is(tables: Tables) -> None:
-    out = tables.updated(ByRank().run(tables, Store()))
-    picked = tables["ranking"].filter("selected").join(tables["units"], on="unit")
-    assert shown_turns(out["context"], out).select("session", "turn").rows() == picked.select(
-        "session", pl.col("turns").list.first()).sort("session", "turns").rows()
 
 
 TURNS = {0: [["user"] * 3, ["user"] * 2]}

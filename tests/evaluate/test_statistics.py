@@ -93,6 +93,7 @@ def test_groups_of_one_are_student_and_equal_groups_student_over_their_means() -
 
 
 def test_what_cannot_be_tested() -> None:
+    assert wilson(0, 0) is None
     alone = grouped_mean(np.array([.1, .5]), np.zeros(2, int))
     assert (alone.error, alone.p, alone.interval()) == (None, None, None)
     assert grouped_mean(np.zeros(4), np.arange(4)).p == 1
@@ -113,10 +114,6 @@ def test_wilson_equals_scipy(n: int, share: float) -> None:
     hits = round(n * share)
     expected = stats.binomtest(hits, n).proportion_ci(method="wilson")
     assert wilson(hits, n) == pytest.approx((expected.low, expected.high), abs=1e-9)
-
-
-def test_wilson_of_nothing_is_undefined() -> None:
-    assert wilson(0, 0) is None
 
 
 def test_bca_equals_scipy_with_the_same_seed() -> None:

@@ -41,14 +41,11 @@ def test_the_best_units_of_a_question_are_always_shown_and_equal_ones_by_rank() 
 def test_prices_by_hand() -> None:
     frame = with_always(with_value(rows([0.9, 0.5, 0.8, 0.1], [10, 20, 30, 40], [0, 0, 1, 1]), "unit"), 1)
     table = prices(frame)  # 0.9 and 0.8 are always shown: 40 tokens, 20 per question
+    assert prices(with_always(with_value(rows([0.5], [8]), "unit"), 1)).tokens == (8.0,)  # every unit is always shown
     assert table.thresholds == (0.5, 0.1)
     assert table.tokens == (30.0, 50.0)
     assert with_shown_from(frame, table)["shown_from"].to_list() == [0.0, 30.0, 0.0, 50.0]
     assert table.shown_from(np.array([0.99, np.sqrt(0.05), 0.001])).tolist() == pytest.approx([30, 40, 50])
-
-
-def test_a_question_with_every_unit_given_has_a_price_too() -> None:
-    assert prices(with_always(with_value(rows([0.5], [8]), "unit"), 1)).tokens == (8.0,)
 
 
 @pytest.mark.parametrize(("thresholds", "tokens", "message"), [

@@ -9,13 +9,11 @@ from html import unescape
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from memlab.experiment.harness.results import ArmRun
 from memlab.report import html as report_html
 from memlab.report.build import ReportFiles
-from memlab.report.html import LISTED, _json, _questions, pack, page, unpack
+from memlab.report.html import LISTED, _json, _questions, page, unpack
 from memlab.report.view_model import ReportView
 
 
@@ -133,11 +131,3 @@ def test_a_report_of_one_arm_without_contrasts_says_so(report: ReportFiles, arms
     assert f"<h1>What does {one.name} find in synthetic?</h1>" in text
     assert '<details id="contrasts"' not in text
     assert "Question by question" in text
-
-
-@given(st.text(alphabet=st.characters(exclude_categories=("Cs",))))
-def test_packed_text_comes_back_and_is_inert_in_a_page(text: str) -> None:
-    packed = pack(text)
-    assert unpack(packed) == text
-    assert re.fullmatch(r"[A-Za-z0-9+/=]+", packed)
-    assert pack(text) == packed

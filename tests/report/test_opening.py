@@ -12,6 +12,7 @@ from memlab.evaluate.contrast import UNKNOWN, Contrast
 from memlab.experiment.config.instantiate import CONF
 from memlab.experiment.harness.sweep import read
 from memlab.report.opening import opening
+from tests.evaluate.test_verdict import share
 
 METRIC = "within_1000/turn/recall_all"
 
@@ -23,10 +24,6 @@ def arm(values: Sequence[float], tokens: float = 100.0, metric: str = METRIC, *,
         "question": range(n), "corpus": [0] * n, "group": list(groups or range(n)), "category": [category] * n,
         "label_error": [None] * n, "scored": [True] * n, metric: np.asarray(values, float),
         "context/tokens": [tokens] * n}, schema_overrides={"label_error": pl.String, "category": pl.String}), **more)
-
-
-def share(p: float, n: int = 200) -> list[float]:
-    return [float(i < round(p * n)) for i in range(n)]
 
 
 def of(arms: dict[str, ArmResult], contrasts: Sequence[Contrast] = ()) -> Comparison:

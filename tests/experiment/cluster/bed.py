@@ -14,8 +14,6 @@ from typing import TypeVar
 from tests.small import on_lives
 
 SCRIPT = Path(__file__).resolve().parents[3] / "slurm" / "testbed" / "testbed"
-ENDED = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED",
-         "TIMEOUT"}
 T = TypeVar("T")
 
 
@@ -57,11 +55,6 @@ class Bed:
         print(done.stderr, end="", file=sys.stderr)   # shown if the test fails
         return done.returncode == 0
 
-    def release(self, job: str) -> None:
-        """Release a held job. A busy controller can do so and its answer be lost; later ones are refusals."""
-        wait_until(lambda: self.accepts("scontrol", "release", job) or self.job(job)["Priority"] != "0",
-                   what=f"job {job} released")
-
     @property
     def environ(self) -> dict[str, str]:
         return {**os.environ, "SLURM_CONF": str(self.folder / "slurm.conf")}
@@ -91,11 +84,6 @@ class Bed:
     def state(self, job: str) -> str:
         """Return the state of a job by the controller, such as ``RUNNING``."""
         return self.job(job)["JobState"]
-
-    def ended(self, job: str, seconds: float = 600) -> str:
-        """Wait for the end of a job; return its last state."""
-        wait_until(lambda: self.state(job) in ENDED, seconds, f"the end of job {job}")
-        return self.state(job)
 
     def accounted(self, job: str) -> list[str]:
         """Return the states of a job's starts by accounting, oldest first: a requeued job has several."""

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from memlab.data.dataset import Dataset
 from memlab.evaluate.costs import replies
@@ -20,7 +18,6 @@ from memlab.learn.fusion_weight import CrossFitWeight
 from memlab.learn.ranker.model import fit
 from memlab.learn.ranker.stage import candidates
 from memlab.pipeline.pipeline import Pipeline
-from memlab.pipeline.tables import Tables
 from memlab.stages.rank.select import Gap
 from memlab.stages.read.prompt import PromptTemplate
 from memlab.stages.read.reader import Reader
@@ -131,17 +128,3 @@ def test_what_learns_from_all_questions_before_the_ranking_is_refused() -> None:
     reason = refusal(lexical(score=CrossFitWeight()))
     assert reason is not None
     assert "score: CrossFitWeight learns" in reason
-
-
-@given(st.lists(st.integers(0, 30), min_size=1, max_size=12), st.integers(1, 9))
-def test_every_corpus_is_in_one_part_and_the_parts_follow_each_other(turns: list[int], of: int) -> None:
-    sessions = pl.DataFrame({"corpus": range(len(turns)), "session": 0, "said_on": None}, schema_overrides={
-        "corpus": pl.Int32, "session": pl.Int32, "said_on": pl.Datetime("us")})
-    rows = [(c, 0, t, "user", None, "") for c, n in enumerate(turns) for t in range(n)]
-    table = pl.DataFrame(rows, schema={"corpus": pl.Int32, "session": pl.Int32, "turn": pl.Int32, "role": pl.String,
-                                      "speaker": pl.String, "text_id": pl.String}, orient="row")
-    tables = Tables(sessions=sessions, turns=table)
-    parts = [shards.corpora_of_part(tables, part, of) for part in range(of)]
-    assert [c for part in parts for c in part] == list(range(len(turns)))
-    if sum(turns):  # no part is more than one corpus away from its share
-        assert all(sum(turns[c] for c in part) <= sum(turns) / of + max(turns) for part in parts)

@@ -16,8 +16,6 @@ from tests.experiment.cluster.bed import Bed, command, wait_until
 
 pytestmark = pytest.mark.nightly
 
-"""Ends at once when it is started again."""
-
 
 def alive(pid: int) -> bool:
     """Whether a process runs; one that ended and was not waited for does not."""

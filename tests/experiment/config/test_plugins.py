@@ -81,10 +81,6 @@ def offer(folder: Path, point: str, module: str, monkeypatch: pytest.MonkeyPatch
     monkeypatch.syspath_prepend(str(folder))
 
 
-def choose(module: str, cls: str = "Mine") -> list[str]:
-    return [f"plugins=[{module}]", f"++rank.select={{_target_: {module}.{cls}}}"]
-
-
 def faults_of(*line: str) -> list[str]:
     with pytest.raises(Faults) as raised:
         read(list(line))

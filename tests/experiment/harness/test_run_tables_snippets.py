@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import polars as pl
+import pytest
 
 from memlab.experiment.harness.run_tables import MAX_CHARACTERS, SHOWN_RANKS, snippets
 from memlab.pipeline.tables import Tables
@@ -33,21 +34,16 @@ def test_the_first_ranks_with_speaker_text_and_date(tmp_path: Path) -> None:
         pl.col("session") == unit["session"]), named=True)["said_on"]
 
 
-def test_gold_is_the_turn_that_holds_evidence(tmp_path: Path) -> None:
-    table, tables = made(tmp_path)
+@pytest.mark.parametrize("known", [True, False])
+def test_gold_is_the_turn_that_holds_evidence_or_any_of_its_session(tmp_path: Path, known: bool) -> None:
+    tables = lives().load()
+    if not known:
+        tables = tables.updated({"evidence": tables["evidence"].with_columns(turn=pl.lit(None, pl.Int32))})
+    table, _ = made(tmp_path, tables)
     evidence = set(tables["evidence"].select("question", "session", "turn").rows())
     assert table["gold"].any()
     for row in table.iter_rows(named=True):
-        assert row["gold"] == ((row["question"], row["session"], row["turns"][0]) in evidence)
-
-
-def test_evidence_of_unknown_turn_is_anywhere_in_its_session(tmp_path: Path) -> None:
-    tables = lives().load()
-    vague = tables["evidence"].with_columns(pl.lit(None, pl.Int32).alias("turn"))
-    table, _ = made(tmp_path, tables.updated({"evidence": vague}))
-    sessions = set(vague.select("question", "session").rows())
-    for row in table.iter_rows(named=True):
-        assert row["gold"] == ((row["question"], row["session"]) in sessions)
+        assert row["gold"] == ((row["question"], row["session"], row["turns"][0] if known else None) in evidence)
 
 
 def test_a_long_unit_is_cut(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def test_objects_are_those_of_the_configuration() -> None:
     (["contrasts=[{arm: a, comparator: b, metric: m, direction: greatr}]"], False, "did you mean 'greater'"),
     (["shards=1000000000"], False, "shards: 1,000,000,000 parts, the limit is 10,000"),
     (["rank.select=3"], False, "rank.select: nothing is chosen here"), (["seed=abc"], False, "seed: "),
-    (["plan=perhaps"], False, "plan: "), (["track=wandb", "track.mode=ofline"], False, "track.mode: "),
+    (["plan=perhaps"], False, "plan: "),
     ([f"contrasts=[{','.join(['{arm: a, comparator: b, metric: m}'] * 4)}]"], False, "4 are declared, at most 3"),
     ([f"contrasts=[{','.join(['{arm: a, comparator: constant, metric: curve/m}'] * 21)}]"], False,
      "21 are declared, at most 20"),

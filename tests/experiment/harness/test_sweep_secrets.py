@@ -45,14 +45,6 @@ def test_no_key_of_a_url_reaches_the_name_or_the_record_of_an_arm(url: str) -> N
         assert arm.has_secret
 
 
-def test_a_variable_that_is_interpolated_is_recorded_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TOPHAT", "plain words")
-    (arm,) = read(["name='my ${oc.env:TOPHAT}'", "query/expand=llm", "chat.model='${oc.env:TOPHAT}'",
-                   "search/dense=none", "track=none"]).arms
-    assert arm.name == "my ***"
-    assert "plain words" not in arm.config
-
-
 @pytest.mark.slow  # composes every arm of the systems
 def test_a_configuration_without_keys_is_recorded_as_it_is() -> None:
     configs, _ = compose(["+exp=systems"], multirun=False)

@@ -27,12 +27,6 @@ def test_what_is_no_tree_is_refused(damage: dict[str, Any]) -> None:
         Tree(**{**TREE, **damage})
 
 
-def test_the_text_of_a_fit_is_read() -> None:
-    text = "tree\n\nTree=0\nnum_leaves=3\n" + "".join(
-        f"{name}={' '.join(map(str, values))}\n" for name, values in TREE.items())
-    assert trees_of(text) == (Tree(**TREE),)
-
-
 def random_tree(rng: np.random.Generator, splits: int, features: int) -> Tree:
     """Grow a tree by splitting one of its leaves at a time, as LightGBM does."""
     left, right, leaves = [-1], [-2], [(0, "left"), (0, "right")]

@@ -18,10 +18,8 @@ from memlab.models.local.base import M3_HEAD, files_digest, projected_width
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.models.local.late_interaction import ColbertEmbedder, ColbertEncoder, LateInteraction
 from memlab.models.local.loading import load_on_devices
-from memlab.run import main as run_main
 from memlab.support.errors import MemlabError
 from tests.learn.small_models import save_bert
-from tests.small import on_lives
 
 pytestmark = pytest.mark.slow
 
@@ -127,8 +125,6 @@ def test_a_model_of_the_other_kind_is_refused(base: Path, tmp_path: Path, capsys
         ColbertEncoder(path=base)
     assert train_main(["encoder", f"base={colbert}", f"out_model={tmp_path / 'm'}", "data.path=/nowhere"]) in (1, 2)
     assert "an update holds changes of the transformer alone" in capsys.readouterr().err
-    assert run_main(on_lives(tmp_path, "embedder=lateon", f"embedder.path={colbert}")) != 0
-    assert "search.dense.embedder" in capsys.readouterr().out  # it has no single vectors
 
 
 def test_token_vectors_go_through_the_layer_beside_the_model(base: Path, tiny: SentenceEmbedder, tmp_path: Path
