@@ -20,14 +20,8 @@ import pytest
 from rich.console import Console
 
 from memlab.experiment.cluster.worker import run_arm
-from memlab.pipeline.stage import Stage
-from memlab.pipeline.tables import Tables, text_hash, texts_frame
 from memlab.report.build import build
-from memlab.stages.rank.score import RandomScore
-from memlab.stages.search.bm25 import BM25Okapi
 from memlab.stages.search.dense import Dense
-from memlab.stages.write.chunk import Levels, Recursive, RoundChunker, SessionChunker, Tokens, TurnChunker, Window
-from memlab.stages.write.context import Header
 from memlab.store import Store
 from tests.examples import NIGHTLY
 from tests.small import Given, arm, lexical, lives, on_lives
@@ -106,49 +100,6 @@ def test_a_nan_from_a_model_fails_its_arm_alone(tmp_path: Path, capsys: pytest.C
     run_arm(cured, store, Console())
     assert cured.is_finished()
     assert not list(cured.arms_folder().glob("*.failed.txt"))
-
-
-def with_oddities() -> Tables:
-    """Lives in which one session is empty, one turn is blank and one turn has 76,560 characters."""
-    tables = lives().load()
-    long = "".join(f"word{i} " for i in range(12_000))[:76_560]
-    turns = tables["turns"].filter(~((pl.col("corpus") == 0) & (pl.col("session") == 3)))
-    first = (pl.col("corpus") == 1) & (pl.col("session") == 0)
-    text = (pl.when(first & (pl.col("turn") == 0)).then(pl.lit(text_hash(long)))
-            .when(first & (pl.col("turn") == 1)).then(pl.lit(text_hash("  "))).otherwise("text_id").alias("text_id"))
-    return tables.updated({
-        "turns": turns.with_columns(text),
-        "texts": pl.concat([tables["texts"], texts_frame([long, "  "])]).unique("text_id", maintain_order=True)})
-
-
-@pytest.mark.parametrize("chunk", [
-    TurnChunker(), RoundChunker(), SessionChunker(roles=("user",)), Window(), Recursive(), Tokens(),
-    Levels(chunkers=[TurnChunker(), SessionChunker()])], ids=lambda c: type(c).__name__)
-def test_an_empty_session_and_a_very_long_turn_are_only_data(chunk: Stage, tmp_path: Path) -> None:
-    data, store = Given(with_oddities()), Store(tmp_path / "store")
-    ways: list[dict[str, Stage]] = [
-        {"dense": Dense(embedder=DigestEmbedder()), "late": BM25Okapi(name="official")},
-        {"score": RandomScore()}]
-    for i, way in enumerate(ways):
-        folder = arm(tmp_path, lexical(chunk=chunk, context=Header(), **way), data, name=f"arm{i}").run(store)
-        assert pl.read_parquet(folder / "ranking.parquet")["question"].n_unique() == 16
-        assert json.loads((folder / "metrics.json").read_text())["questions"] == 16
-
-
-def test_a_question_without_gold_is_ranked_and_not_scored(tmp_path: Path) -> None:
-    tables, store = lives().load(), Store(tmp_path / "store")
-    lost = tables["evidence"]["question"][0]
-    gold = tables["gold"].with_columns((pl.col("scored") & (pl.col("question") != lost)).alias("scored"))
-    without = tables.updated({"evidence": tables["evidence"].filter(pl.col("question") != lost), "gold": gold})
-    folder = arm(tmp_path, data=Given(without)).run(store)
-    rows = pl.read_parquet(folder / "questions.parquet")
-    metrics = [c for c in rows.columns if c.startswith(("session/", "turn/", "selected/session", "selected/turn"))]
-    assert rows.filter(question=lost).select(metrics).null_count().sum_horizontal().item() == len(metrics)
-    assert pl.read_parquet(folder / "ranking.parquet").filter(question=lost).height > 0
-    whole = json.loads((arm(tmp_path, data=Given(tables), name="whole").run(store) / "metrics.json").read_text())
-    found = json.loads((folder / "metrics.json").read_text())
-    assert found["questions"] == whole["questions"]
-    assert found["questions/scored"] == whole["questions/scored"] - 1
 
 
 def test_no_gold_at_all_still_gives_a_report(tmp_path: Path) -> None:

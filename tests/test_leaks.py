@@ -223,20 +223,6 @@ def test_a_benchmarks_ids_reach_no_stage_and_no_result(tmp_path: Path) -> None:
     assert not [p for p in (tmp_path / "store").rglob("*") if p.is_file() and mark.encode() in p.read_bytes()]
 
 
-@pytest.mark.slow
-def test_no_id_of_longmemeval_is_in_any_table(shared_data: Path, tmp_path: Path) -> None:
-    path = shared_data / "longmemeval_oracle.dev.json.xz"
-    if not path.is_file():
-        pytest.skip(f"{path} is not there")
-    tables = LongMemEval(variant="oracle", path=path, limit=40).load()
-    names = {n for n in tables["ids"]["name"] if n.startswith("answer_") or "_abs" in n}
-    names |= set(tables["ids"].filter(kind="question")["name"])
-    assert any(n.startswith("answer_") for n in names)
-    made = fresh(lexical(context=Header()), tables, tmp_path)
-    texts = "\n".join(s for name in set(made) - {"ids"} for s in strings(made[name]))
-    assert not [n for n in names if n in texts]
-
-
 def test_nothing_of_a_stage_is_a_way_to_gold() -> None:
     """No stage holds tables or a data set in its fields, so what it declares is all that it can see."""
     for slot, one in lexical().stages():
@@ -276,21 +262,3 @@ def test_a_stage_that_goes_by_the_questions_number_gets_another_figure(
         folder = arm(tmp_path / f"{seed}", lexical(select=ByNumber())).run(Store(tmp_path / "store"))
         made.append((folder / "metrics.json").read_text())
     assert made[0] != made[1]
-
-
-def test_a_file_that_is_sorted_by_type_is_not_so_for_a_stage() -> None:
-    tables = lives(lives=30).load()
-    by_type = tables["gold"].sort("category").select("question", number=pl.int_range(pl.len(), dtype=pl.Int32))
-    in_file = tables.updated({name: numbering.renumber(table, "question", by_type).sort("question")
-                              for name, table in tables.items() if "question" in table.columns})
-    hidden = numbering.Numbering.of(in_file).hide(in_file)
-
-    def changes(gold: pl.DataFrame) -> int:
-        return int((gold["category"] != gold["category"].shift()).sum())
-
-    kinds = in_file["gold"]["category"].n_unique()
-    assert changes(in_file["gold"]) < kinds
-    for order in ("number", "row"):
-        gold = hidden["gold"].sort("question") if order == "number" else hidden["questions"].join(
-            hidden["gold"], on="question", maintain_order="left")
-        assert changes(gold) > gold.height * (kinds - 1) / kinds * 0.8, order

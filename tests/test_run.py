@@ -17,7 +17,6 @@ from memlab.experiment.config.compose import _compose_files
 from memlab.experiment.harness import staleness
 from memlab.report import build
 from memlab.run import main
-from tests.greedy import plug_in
 from tests.small import LIVES, on_lives, words
 
 pytestmark = pytest.mark.slow
@@ -89,17 +88,6 @@ def test_a_sweep_by_flag_and_one_failing_arm(tmp_path: Path, capsys: pytest.Capt
     assert "Traceback" not in told
     assert main(line) == 1  # the others are finished, the same one fails again
     assert "3 arms, 2 finished before" in capsys.readouterr().out
-
-
-def test_an_arm_that_finds_no_memory_is_named_with_what_to_make_smaller(
-        tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    line = ["-m", *words(tmp_path, *plug_in(tmp_path, monkeypatch), "rank.select.k=3,4,5")]
-    assert main(line) == 1
-    told = capsys.readouterr().out
-    assert "k=4 failed: there is not enough memory (Unable to allocate" in told
-    assert "Fix: take fewer questions (data.limit=100), or rank the corpora in parts (shards=8)" in told
-    assert "1 of 3 arms failed: k=4" in told.splitlines()[-1]
-    assert folders(tmp_path) == ["k=3", "k=5"]
 
 
 def test_what_all_arms_have_to_make_is_said_before_them_and_the_time_left_after_each(

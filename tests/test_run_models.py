@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from experiments.encoders import small_models
-from memlab.experiment.config.compose import compose
 from memlab.run import main
 from tests.models.chatserver import ChatServer
 from tests.small import LIVES
@@ -60,19 +59,6 @@ def test_indexes_are_used_on_a_small_corpus_and_published_to_wandb(tmp_path: Pat
     assert set(compared["arms"]) == {"flat", "ivf", "hnsw"}
     assert len(list((tmp_path / "store" / "indexes").glob("*.faiss"))) == 2  # exact search builds none
     assert len(list((tmp_path / "runs" / "wandb").glob("**/*.wandb"))) == 3
-
-
-def test_the_profile_for_gpus_composes_alone_and_under_an_experiment() -> None:
-    for words in (["+profile=gpu"], ["+exp=adaptive_k", "+profile=gpu"], ["+profile=gpu", "search/dense=hnsw"]):
-        made, faults = compose(words, False)
-        assert faults == []
-        assert made is not None
-        arm = made.arms[0]
-        assert (arm.embedder.path, arm.cross_encoder.path) == ("BAAI/bge-m3", "BAAI/bge-reranker-v2-m3")
-        index = "faiss_index.HNSW" if "search/dense=hnsw" in words else "exact.Flat"
-        assert arm.search.dense.index._target_ == f"memlab.stages.search.{index}"
-        assert arm.rank.rerank.name == "cross_encoder"
-        assert (arm.chat.model, arm.chat.url) == ("Qwen/Qwen2.5-7B-Instruct", "auto")
 
 
 def test_the_profile_for_gpus_runs_with_small_models_and_a_served_reader(tmp_path: Path) -> None:

@@ -10,16 +10,9 @@ import pytest
 from memlab.commands.data import main
 from memlab.data import benchmarks
 from tests.chat_exports import json_lines
-from tests.chat_exports import pack as pack_export
 from tests.chat_exports import write as write_export
-from tests.data.chats.test_chatgpt import LISBON
-from tests.data.chats.test_codex import LOG
-from tests.data.chats.test_slack import EXPORT as SLACK
-from tests.data.chats.test_whatsapp import ANDROID_24
 from tests.data.official_records import conversation, record
 from tests.data.official_records import write as write_file
-
-CODEX = json_lines(*LOG)
 
 
 def write(path: Path, records: object) -> str:
@@ -95,24 +88,6 @@ def test_check_counts_a_folder_of_the_user_s_own(tmp_path: Path, capsys: pytest.
     assert "evidence: 1 turn, and of 0 sessions alone; questions to decline: 0" in printed
 
 
-@pytest.mark.parametrize(("files", "title"), [
-    ({"conversations.json": [LISBON]}, "ChatGPT export"), (SLACK, "Slack export"),
-    ({"chat.txt": ANDROID_24}, "WhatsApp export"), ({"a.jsonl": CODEX}, "Codex session log"),
-    ({"a.json": [{"role": "user", "content": "Hi"}]}, 'messages with "role" and "content"'),
-])
-def test_check_refuses_an_export_and_names_the_importer(tmp_path: Path, capsys: pytest.CaptureFixture[str],
-                                                        files: dict[str, object], title: str) -> None:
-    path = tmp_path / "my export"
-    write_export(path, files)
-    packed = pack_export(tmp_path / "export.zip", files)
-    for given in (path, packed, *([path / next(iter(files))] if len(files) == 1 else [])):
-        assert main(["check", str(given)]) == 1
-        printed = capsys.readouterr().out
-        assert f"this is a {title}, which is not read as it is" in printed
-        assert "no problem found" not in printed
-        assert f"memlab import '{path}" in printed or str(packed) in printed
-
-
 @pytest.mark.parametrize("records", [[{"other": 1}], [], [{**conversation(), "qa": 3}]])
 def test_check_fails_with_the_problem(tmp_path: Path, records: object, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", write(tmp_path / "x.json", records)]) == 1
@@ -148,21 +123,6 @@ def test_show_of_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "did you mean 'conv-1:" in capsys.readouterr().err
     assert main(["show", "1", "--data", "locomos", "--path", path]) == 1
     assert "did you mean 'locomo'" in capsys.readouterr().err
-
-
-def test_data_cannot_steer_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    evil = conversation()
-    evil["sample_id"] = "conv\x1b]0;title\x07"
-    evil["conversation"]["session_1"][0]["text"] = "a\x1b[2Jb\u202ec\nd\x9b1m"
-    path = write(tmp_path / "l.json", [evil])
-    assert main(["show", "1", "--path", path]) == 0
-    assert "a\\x1b[2Jb\\u202ec\\nd\\x9b1m" in capsys.readouterr().out
-    evil["qa"][0]["category"] = 9
-    assert main(["show", "1", "--path", write(tmp_path / "m.json", [evil])]) == 1
-    assert main(["check", str(tmp_path / "m.json")]) == 1
-    both = "".join(capsys.readouterr())
-    assert "\x1b" not in both
-    assert "\x07" not in both
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.jsonl", "a.json.gz", "sessions.jsonl", "own/sessions.jsonl"])

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from datetime import datetime
 from typing import Any
 
 import polars as pl
-from rich.console import Console
+import pytest
 
-from memlab.commands.demo import CURRENT, NOTHING, OTHER, OUTDATED, FirstResult, describe, find_evidence, print_answers
+from memlab.commands.demo import CURRENT, OTHER, OUTDATED, FirstResult, describe, find_evidence
 from memlab.data.synthetic.dataset import Synthetic
 from memlab.memory.results import RESULT
 from memlab.pipeline.tables import with_text
@@ -31,23 +30,16 @@ def found(*turns: tuple[int, int], **signals: list[float]) -> pl.DataFrame:
     return pl.concat([pl.DataFrame(schema=RESULT), pl.DataFrame(rows)], how="diagonal_relaxed")
 
 
-def test_the_current_fact_first() -> None:
-    answer = describe("best", found(NEW, (3, 0), OLD, dense=[0.9, 0.8, 0.3], lexical=[3.0, 0.0, 2.0]), [OLD, NEW])
-    assert answer == FirstResult("best", "My new manager is Ximena. (2024-04-01)", CURRENT,
-                            "the fact that is out of date has rank 3; "
-                            "ahead by dense 0.90 against 0.30 and lexical 3.00 against 2.00")
-
-
-def test_the_fact_that_is_out_of_date_first() -> None:
-    answer = describe("one", found(OLD, NEW, dense=[0.5, 0.6], lexical=[2.0, 1.0]), [OLD, NEW])
-    assert (answer.first, answer.kind) == ("My manager is Otis. (2023-11-06)", OUTDATED)
-    assert answer.why == "the current fact has rank 2; ahead by lexical 2.00 against 1.00"
-
-
-def test_something_else_first() -> None:
-    assert describe("one", found((3, 0), OLD), [OLD, NEW]) == FirstResult(
-        "one", "It rains. (2023-07-03)", OTHER, "the current fact is not among the first 2")
-    assert describe("one", found((3, 0), NEW), [OLD, NEW]).why == "the current fact has rank 2"
+@pytest.mark.parametrize(("results", "first", "kind", "why"), [
+    (found(NEW, (3, 0), OLD, dense=[0.9, 0.8, 0.3], lexical=[3.0, 0.0, 2.0]), "My new manager is Ximena. (2024-04-01)",
+     CURRENT, "the fact that is out of date has rank 3; "
+     "ahead by dense 0.90 against 0.30 and lexical 3.00 against 2.00"),
+    (found(OLD, NEW, dense=[0.5, 0.6], lexical=[2.0, 1.0]), "My manager is Otis. (2023-11-06)", OUTDATED,
+     "the current fact has rank 2; ahead by lexical 2.00 against 1.00"),
+    (found((3, 0), OLD), "It rains. (2023-07-03)", OTHER, "the current fact is not among the first 2"),
+    (found((3, 0), NEW), "It rains. (2023-07-03)", OTHER, "the current fact has rank 2")])
+def test_which_fact_stands_first_and_why(results: pl.DataFrame, first: str, kind: Any, why: str) -> None:
+    assert describe("one", results, [OLD, NEW]) == FirstResult("one", first, kind, why)
 
 
 def test_a_result_with_both_facts_shows_the_current_one() -> None:
@@ -64,14 +56,3 @@ def test_the_evidence_is_the_question_of_the_embedded_data_the_latest_fact_last(
     assert [texts[turn] for turn in find_evidence(tables)] == [
         "Before I forget: My manager is Otis.", "My new manager is Ximena."]
     assert find_evidence(lives(questions=1).load()) == []
-
-
-def test_text_from_data_is_shown_as_text() -> None:
-    nasty = found(NEW).with_columns(text=pl.lit("user: my \x1b[31mmanager\x1b[0m [bold]is[/bold] \u202eX"))
-    out = io.StringIO()
-    print_answers(iter([describe("one", nasty, [OLD, NEW]), FirstResult("two", None, NOTHING, "why")]),
-                  Console(file=out, width=200, force_terminal=True, color_system=None))
-    assert "[bold]is[/bold]" in out.getvalue()
-    assert "\x1b[31m" not in out.getvalue()
-    assert "\u202e" not in out.getvalue()
-    assert out.getvalue().splitlines()[2].split() == ["two", "-", "-", "why"]

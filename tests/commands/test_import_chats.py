@@ -108,20 +108,6 @@ def test_options_reach_the_reader(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "dates are read as month/day/year, as given" in capsys.readouterr().out
 
 
-def test_a_search_sees_nothing_that_was_said_later_than_the_day_of_its_question(tmp_path: Path) -> None:
-    chat = conversation("Job", node("q", None, "user", "My manager is Nina."),
-                        node("a", "q", "assistant", "Noted: Nina."),
-                        node("p", "a", "user", "My manager is Tomasz now.", at=T + 3 * 86400), current="p")
-    write(tmp_path, {"conversations.json": [chat]})
-    for words, visible in (([], {"Nina"}), (["--split", "auto"], {"Nina", "Tomasz"})):
-        assert main(["conversations.json", "--out", "x", "--replace", *words]) == 0
-        result, _ = answer(AskCommand.of([
-            "data=custom", "data.path=x", "search/dense=none", f"store={tmp_path / 'store'}", "now=2024-03-01",
-            "Who is my manager now?"]))
-        shown = " ".join(result.results["text"])
-        assert {name for name in ("Nina", "Tomasz") if name in shown} == visible
-
-
 def test_a_conversation_is_cut_where_the_day_changes_in_the_user_s_time_zone(
         tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     late = conversation("x", node("q", None, "user", "one", at=T + 13 * 3600), node("a", "q", "user", "two",
@@ -144,9 +130,3 @@ def test_faults_are_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[s
     write(tmp_path, {"a.json": [{"role": "system", "content": "x"}]})
     assert main(words) == 1
     assert problem in capsys.readouterr().err
-
-
-def test_an_export_cannot_steer_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write(tmp_path, {"a\x1b[2J.json": [{"role": "user", "content": "x", "name": "A\x1b]0;t\x07\ud83d"}], "b.txt": ""})
-    assert main(["a\x1b[2J.json"]) == 0
-    assert "\x1b" not in "".join(capsys.readouterr())

@@ -231,15 +231,6 @@ def test_a_signal_while_starting_ends_the_server(env: Path, model: Path, monkeyp
     assert running_servers() == []
 
 
-def test_a_server_in_the_foreground_is_stopped_from_elsewhere(env: Path, model: Path) -> None:
-    with begin(model, env) as command:
-        assert command.stdout is not None
-        command.stdout.readline()
-        assert main(["stop"]) == 0
-        assert command.wait(120) == 0
-    assert list(records_folder().iterdir()) == []
-
-
 def test_a_server_that_dies_later_is_told(env: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_VLLM", "mortal")
     with begin(model, env) as command:

@@ -157,12 +157,6 @@ def test_dev_file_counts(shared_data: Path) -> None:
     assert ordered.equals(ordered.sort("corpus", "said_on", maintain_order=True))
 
 
-def test_oracle_dev_file_holds_the_same_gold_under_other_dates(shared_data: Path) -> None:
-    oracle = LongMemEval(variant="oracle", path=shared_data / "longmemeval_oracle.dev.json.xz").load()
-    assert {k: oracle[k].height for k in ("sessions", "turns", "evidence")} == {"sessions": 284, "turns": 3325,
-                                                                                "evidence": 300}
-
-
 def test_an_evidence_session_that_the_haystack_lacks_is_counted(tmp_path: Path) -> None:
     path = write(tmp_path / "s.json", [record(answer_session_ids=["answer_1", "answer_2", "answer_3"])])
     (what, number, of), = LongMemEval(path=path).load()["notes"].rows()

@@ -26,7 +26,6 @@ from memlab.stages.rank.score import RandomScore
 from memlab.stages.rank.select import Gap
 from memlab.stages.search.dense import Dense
 from memlab.store import Store
-from tests.published import preset
 from tests.small import Given, arm, lexical, lives
 from tests.stages.search.world import WordEmbedder
 
@@ -151,14 +150,6 @@ def test_another_permutation_changes_no_figure(name: str, tmp_path: Path, monkey
     made = [figures(one, tmp_path, seed, monkeypatch) for seed in (0, 1)]
     assert made[0] == made[1]
     assert len(made[0]) == 1 + one.adaptive()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("pooled", [False, True], ids=["apart", "pooled"])
-def test_another_permutation_changes_no_figure_of_the_best_system(
-        pooled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    one = arm(tmp_path, preset("best").replace(select=Gap()), lives(pool=pooled))
-    assert figures(one, tmp_path, 0, monkeypatch) == figures(one, tmp_path, 7, monkeypatch)
 
 
 def test_the_file_order_changes_no_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import zipfile
 from collections.abc import Mapping
@@ -151,15 +150,3 @@ def test_zips_in_zips(tmp_path: Path, content: bytes, names: list[str], data: st
     (tmp_path / "export/a.zip").write_bytes(content)
     imported(tmp_path, tmp_path / "export")
     imported(tmp_path, tmp_path / "export/a.zip")
-
-
-@fuzz
-@given(as_json(mutated([LISBON], LISBON)), as_json(mutated([LISBON], LISBON)), SPLITS)
-def test_later_exports(tmp_path: Path, first: bytes, second: bytes, split: Split) -> None:
-    folder = tmp_path / hashlib.sha256(first + b"," + second + split.encode()).hexdigest()
-    stored = []
-    for content in (first, second, second):
-        (tmp_path / "conversations.json").write_bytes(content)
-        count = imported(folder, tmp_path / "conversations.json", split, fresh=False)
-        stored += [count] if isinstance(count, int) and count else []
-    assert stored == sorted(stored)

@@ -111,7 +111,7 @@ def filled(folder: Path, precision: str, said: Sequence[Said], gone: set[int]) -
 
 
 @pytest.mark.parametrize(("seed", "sessions"), [
-    (0, 30), *(pytest.param(seed, 120, marks=pytest.mark.slow) for seed in (1, 2)),
+    (0, 30), *(pytest.param(seed, 60, marks=pytest.mark.slow) for seed in (1, 2)),
     *(pytest.param(seed, 1000, marks=pytest.mark.nightly) for seed in range(20))])
 def test_no_byte_of_a_forgotten_session_is_left(tmp_path: Path, seed: int, sessions: int) -> None:
     said, precision = Said.all(seed, sessions), PRECISIONS[seed % 3]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
-from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -89,16 +88,3 @@ def test_a_session_of_the_other_kind_is_refused_and_nothing_is_added(memory: Mem
         memory.forget("la")
         add(memory, "2025-05-21T08:00", "naive")  # only dates are left, which go with both
         assert seen(memory, "2025-05-21T07:00") == {"day", "undated", "naive"}
-
-
-def test_the_present_is_the_machine_s_only_beside_times_without_an_offset(tmp_path: Path) -> None:
-    soon = datetime.now(UTC) + timedelta(days=1)
-    with Memory(tmp_path / "moments", lexical()) as memory:
-        add(memory, datetime.now(UTC), "now")
-        add(memory, soon, "tomorrow")
-        assert seen(memory, None) == {"now"}
-    with Memory(tmp_path / "walls", lexical(), timezone="Pacific/Kiritimati") as memory:
-        there = datetime.now(ZoneInfo("Pacific/Kiritimati")).replace(tzinfo=None)
-        add(memory, there, "now")
-        add(memory, there + timedelta(days=1), "tomorrow")
-        assert seen(memory, None) == {"now"}

@@ -52,29 +52,6 @@ def test_a_reloaded_memory_ranks_as_before_in_each_number_format(tmp_path: Path,
     assert TokenWords.asked == ["cat Tom"]
 
 
-@pytest.mark.filterwarnings("ignore:vectors are not saved")  # those of whole texts
-def test_what_the_disk_cannot_take_is_found_and_computed_again_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-                                                                     ) -> None:
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    with filled(tmp_path) as memory:
-        before = memory.search("cat Tom", "2023-02-01")
-        with monkeypatch.context() as patch:
-            patch.setattr(os, "replace", full)
-            for n in range(12):
-                with pytest.warns(UserWarning, match="token vectors are not saved.*the disk is full"):
-                    memory.add(Session("2024-01-01", [("user", f"word{n} tea")], f"s{n}"))
-        assert memory.search("cat Tom", "2023-02-01").equals(before)
-        assert memory.search("word7", "2024-02-01")["text"][0].endswith("word7 tea")
-        memory.forget("s7")
-        assert not memory.search("word7", "2024-02-01")["text"].str.contains("word7").any()
-    TokenWords.asked.clear()
-    with Memory(tmp_path, pipeline()) as memory:
-        memory.search("word8", "2024-02-01")
-    assert len(TokenWords.asked) == 12  # the question, and what was not saved
-
-
 def test_a_question_fails_if_the_vectors_were_cut(tmp_path: Path) -> None:
     with filled(tmp_path) as memory:
         memory.search("cat Tom", "2023-02-01")

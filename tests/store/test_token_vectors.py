@@ -6,12 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from memlab.pipeline.tables import texts_frame
 from memlab.store import Store, segment
-from memlab.store.token_vectors import Precision, make_block, merge
+from memlab.store.token_vectors import Precision, make_block
 from memlab.support.errors import MemlabError
 from tests.token_words import DIM, TokenWords
 
@@ -84,19 +82,3 @@ def test_vectors_that_are_not_finite_are_refused_and_others_kept(tmp_path: Path)
     store = Store(tmp_path)
     store.token_vectors(TokenWords(), texts_frame(TEXTS), "document")
     assert 1 <= store.made["tokens"] < len(TEXTS)
-
-
-matrices = st.lists(st.integers(1, 5), min_size=1, max_size=6)
-
-
-@given(matrices, st.integers(0, 99))
-def test_merged_blocks_hold_the_same_texts(lengths: list[int], seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    parts = [rng.standard_normal((n, DIM)).astype(np.float32) for n in lengths]
-    keys = rng.integers(0, 99, (len(parts), 2)).astype(np.uint64)
-    ids = [np.arange(n) for n in lengths]
-    whole = make_block(keys, ids, parts, "int8")
-    merged = merge([make_block(keys[i:i + 1], ids[i:i + 1], parts[i:i + 1], "int8") for i in range(len(parts))])
-    for one, other in zip((whole.keys, whole.starts, whole.ids, whole.scales, whole.vectors),
-                          (merged.keys, merged.starts, merged.ids, merged.scales, merged.vectors)):
-        np.testing.assert_array_equal(one, other)

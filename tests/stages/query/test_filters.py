@@ -57,8 +57,7 @@ def found(pipeline: Pipeline, of: Custom, store: Store, question: int = 0) -> pl
                           *sorted(signals), "selected")
 
 
-@pytest.mark.parametrize("count", [5, pytest.param(40, marks=pytest.mark.slow),
-                                   pytest.param(125, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("count", [5, pytest.param(125, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("name", ALL)
 def test_an_arm_finds_what_it_finds_in_data_of_the_fitting_sessions(tmp_path: Path, name: str, count: int) -> None:
     told, draw, sizes, store = sessions(), random.Random(11), [], Store(tmp_path / "store")
