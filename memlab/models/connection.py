@@ -286,7 +286,8 @@ class Connection:
         """Keep the socket of a new connection, to end its requests where nobody waits for them (httpx's trace)."""
         if event.endswith(("connect_tcp.complete", "start_tls.complete")):
             made: socket.socket = info["return_value"].get_extra_info("socket")
-            self._sockets.append(made)
+            with self._lock:
+                self._sockets = [one for one in self._sockets if one.fileno() >= 0] + [made]  # those that are open
             if self._closed.is_set():
                 _hang_up(made)
 
