@@ -16,8 +16,8 @@ pytestmark = pytest.mark.nightly
 def comparison(data: str = "longmemeval_s", arms: dict[str, dict[str, float]] | None = None) -> Any:
     """A comparison of nothing but its data and the figures of its arms."""
     given = arms or {"rag_v1_local": {"session/mrr": .931}, "oltramem": {"session/recall_any@10": 1.0}}
-    return {"data": data, "arms": {name: {"metrics": {metric: {"value": value} for metric, value in of.items()}}
-                                   for name, of in given.items()}}
+    return {"data": data, "arms": {name: {"metrics": {metric: {"value": value} for metric, value in of.items()},
+                                          "tokens_mean": 1_000.0} for name, of in given.items()}}
 
 
 def test_the_docs_hold_the_file() -> None:
@@ -79,4 +79,5 @@ def test_the_command_prints_all_tables_or_what_is_wrong(tmp_path: Path, capsys: 
     (tmp_path / "comparison.json").write_text(json.dumps(comparison("locomo")))
     assert main([str(tmp_path)]) == 0
     printed = capsys.readouterr().out
-    assert all(text in printed for text in ("Hindsight", "Targets of Gimli's author", "no: other data", "0.00024"))
+    assert all(text in printed for text in ("Hindsight", "Targets of Gimli's author", "no: other data", "0.00024",
+                                          "| oltramem | 1,000 | 0.0030 | – | 1.50 | 3,000 |"))  # 50 tokens a reply
