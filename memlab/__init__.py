@@ -28,9 +28,8 @@ __all__ = ["AsyncMemory", "Memory", "Pipeline", "Session", "Store", "Synthetic",
 _PLACES = {"AsyncMemory": "memlab.memory.agent.async_memory", "Memory": "memlab.memory.memory",
            "Pipeline": "memlab.pipeline.pipeline", "Session": "memlab.memory.sessions", "Store": "memlab.store.store",
            "Synthetic": "memlab.data.synthetic.dataset", "search_texts": "memlab.memory.memory",
-           "Turn": "memlab.memory.sessions", "compare": "memlab.report.notebook",
-           "load": "memlab.report.notebook", "preset": "memlab.experiment.harness.sweep",
-           "run_pipeline": "memlab.experiment.harness.sweep"}
+           "Turn": "memlab.memory.sessions", "compare": "memlab.report.notebook", "load": "memlab.report.notebook",
+           "preset": "memlab.experiment.harness.sweep", "run_pipeline": "memlab.experiment.harness.sweep"}
 
 
 if uncaught.is_command():  # before the libraries of a command are imported, which takes seconds

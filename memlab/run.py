@@ -35,9 +35,8 @@ def main(argv: list[str] | None = None) -> int:
         if any(w in HELP for w in arguments):
             print(help_page())
             return 0
-        from memlab.experiment.cluster.submit import (
-            launch,  # imports over a second of libraries, which the help page does not need
-        )
+        # imports over a second of libraries, which the help page does not need
+        from memlab.experiment.cluster.submit import launch
 
         return launch(plain, multirun, _out)
     except MemlabError as error:

@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from memlab.__main__ import COMMANDS, main
-from memlab.commands.explain import main as explain
+from memlab.commands.explain import explain
 from memlab.experiment.config.choices import all_choices
 from memlab.experiment.config.instantiate import CONF
+from memlab.experiment.config.overrides import groups
 from memlab.experiment.harness.sweep import read
 from memlab.support.errors import Faults
 
@@ -43,12 +44,9 @@ def sentences(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 def offers() -> list[tuple[str, str, tuple[str, ...]]]:
     """Place, command and its flags and settings, for each command in a sentence of memlab."""
-    found = []
-    for file in sorted(PACKAGE.rglob("*.py")):
-        for line, text in sentences(ast.parse(file.read_text(encoding="utf-8"))):
-            for match in OFFERED.finditer(text):
-                found.append((f"{file.relative_to(PACKAGE)}:{line}", match[1], tuple(match[2].split())))
-    return found
+    return [(f"{file.relative_to(PACKAGE)}:{line}", match[1], tuple(match[2].split()))
+            for file in sorted(PACKAGE.rglob("*.py")) for line, text in sentences(ast.parse(file.read_text("utf-8")))
+            for match in OFFERED.finditer(text)]
 
 
 @cache
@@ -68,15 +66,10 @@ def test_every_command_that_a_sentence_offers_exists_with_its_flags() -> None:
     assert len(found) > 60
 
 
-def first_words() -> list[tuple[str, str, str]]:
-    """Place, command and next word, where that command has commands of its own."""
-    return [(place, command, words[0]) for place, command, words in offers()
-            if command in ("data", "train", "store", "memory", "completion") and words and words[0].isalpha()]
-
-
 def test_the_commands_of_commands_exist_too() -> None:
-    assert [(place, command, word) for place, command, word in first_words()
-            if not re.search(rf"\b{word}\b", help_of(command))] == []
+    assert [(place, command, words) for place, command, words in offers()
+            if command in ("data", "train", "store", "memory", "completion") and words and words[0].isalpha()
+            and not re.search(rf"\b{words[0]}\b", help_of(command))] == []
 
 
 def lines_in_comments() -> list[str]:
@@ -84,8 +77,7 @@ def lines_in_comments() -> list[str]:
 
     An experiment as it is (``+exp=NAME`` alone) is composed in ``tests/experiment/config/test_composition.py``.
     """
-    pages = {entry.path.read_text(encoding="utf-8") for entry in all_choices(CONF).values()}
-    joined = (re.sub(r" *\\\n# *", " ", page) for page in pages)
+    joined = {re.sub(r" *\\\n# *", " ", entry.path.read_text("utf-8")) for entry in all_choices(CONF).values()}
     return sorted({line for page in joined for line in re.findall(r"^# *(memlab run \S+ \S.+)$", page, re.M)})
 
 
@@ -100,12 +92,7 @@ def test_lines_in_the_comments_of_conf_make_arms(line: str, tmp_path: Path) -> N
         assert read([*dict.fromkeys([*given, "plan=true"])], "-m" in words).arms
 
 
-def test_what_explain_offers_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
-    assert explain([]) == 0
-    slots = re.findall(r"^  ([a-z_]+(?:/[a-z_]+)*) ", capsys.readouterr().out, re.M)
-    assert len(slots) > 30
-    for slot in slots:
-        assert explain([slot]) == 0
-        for name in re.findall(r"memlab explain ([\w/]+) has", capsys.readouterr().out):
-            assert explain([name]) == 0, name
-            assert capsys.readouterr().out
+def test_what_explain_offers_is_explained() -> None:
+    offered = [name for slot in groups() for name in re.findall(r"memlab explain ([\w/]+) has", explain(slot))]
+    assert len(offered) > 30
+    assert all(explain(name) for name in offered)

@@ -155,9 +155,9 @@ class Pipeline:
             if not gold or slot in AFTER_ANSWERS:
                 continue
             if not hasattr(stage, "without_labels"):
-                other = "choose a technique there that needs no labels"
+                ways = filter(None, (label_free(stage), "choose a technique there that needs no labels"))
                 raise MemlabError(f"{type(stage).__name__} reads {', '.join(gold)}, which a question of your own has "
-                                  "not", where=slot, fix="; or ".join(filter(None, (label_free(stage), other))))
+                                  "not", where=slot, fix="; or ".join(ways))
             pipeline = pipeline.replace(**{slot: stage.without_labels()})
         return pipeline.without(*AFTER_ANSWERS)
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,8 @@ import pytest
 from memlab.__main__ import main
 from memlab.commands.ask import AskCommand
 from memlab.evaluate.compare import ArmResult, Comparison, compare
+from memlab.experiment.config.choices import own_choices
+from memlab.experiment.config.instantiate import CONF
 from memlab.experiment.harness.arm import Arm
 from memlab.experiment.harness.manifest import asking
 from memlab.experiment.harness.results import ArmRun
@@ -19,7 +20,7 @@ from memlab.experiment.harness.sweep import OF_RUNS, preset, read
 from memlab.learn.command import read_arm, split
 from memlab.pipeline.stage import spec
 from memlab.report.act import commands_to_offer
-from memlab.support.errors import MemlabError
+from memlab.support.errors import Faults, MemlabError
 
 QUESTIONS = pl.DataFrame({"question": [0, 1], "corpus": [0, 0], "group": [0, 1], "text": ["Who's my manager?", "a=b"],
                           "category": [None, None], "label_error": [None, None], "scored": [True, True],
@@ -56,6 +57,13 @@ def words_of(line: str, verb: str) -> list[str]:
     return words
 
 
+def check_training(lines: dict[str, str]) -> None:
+    """Compose what ``memlab train`` is to be fitted on, if that is offered."""
+    if line := lines.get("fit it on these labels"):
+        for part in split([word for word in words_of(line, "train")[1:] if not word.startswith(("file=", "out="))]):
+            read_arm(part)
+
+
 def test_a_verdict_gives_the_command_the_python_and_the_question_quoted_for_both_shells() -> None:
     given = ["rank/select=gap", "+exp=adaptive_k", "data=custom", "data.path='my chats, 2024'", "out=there", "plan=on"]
     lines = offered(run("gap", *given))
@@ -65,21 +73,34 @@ def test_a_verdict_gives_the_command_the_python_and_the_question_quoted_for_both
     assert words_of(lines["ask it"], "ask") == [*data, *words, "Who's my manager?"]
 
 
-@pytest.mark.parametrize("words", [
-    ["+exp=adaptive_k", "rank/select=marginal", "seed=3"], ["+exp=adaptive_k", "rank/select=oracle"],
-    ["+exp=systems", "system=best", "rank.select.tokens=130", "data.lives=2"], ["+exp=learned", "+arm/learned=best"],
-    ["+exp=ablation", "system=oltramem", "ablate=whole"], ["+exp=expansion", "query/expand=none"],
-    ["system=best", "rank.select.k=5"]])
-def test_the_line_of_an_arm_has_the_words_that_composed_it(words: list[str]) -> None:
-    """In another order they make the same arm, and asking refuses none of them."""
-    (arm,) = read([*words, "plan=true", "out=there"]).arms
-    lines = offered(recorded(arm))
-    if arm.pipeline.uses_oracle():
-        assert lines == {}
+def test_an_oracle_offers_nothing_and_how_arms_are_run_is_left_out() -> None:
+    (oracle,) = read(["+exp=adaptive_k", "rank/select=oracle"]).arms
+    assert offered(recorded(oracle)) == {}
+    (arm,) = read(words := ["system=best", "rank.select.k=5", "seed=3", "plan=true", "out=there"]).arms
+    assert {*words_of(offered(recorded(arm))["run it"], "run")} == {*words[:3]}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(choice.removeprefix("exp/") for choice in own_choices(CONF)
+                                        if choice.startswith("exp/")))
+def test_every_line_that_an_experiment_offers_can_be_typed(name: str) -> None:
+    words = [f"+exp={name}", "plan=true", *(["system=oltramem"] if name == "ablation" else [])]
+    try:
+        sweep = read(words)
+    except Faults:  # it asks a chat model
+        sweep = read([*words, "chat=embedded", "chat.url=http://127.0.0.1:1/v1"])
+    ready = [one for one in sweep.arms if not one.pipeline.uses_oracle() and one.name not in sweep.unready]
+    if not ready:  # its models are not here
         return
-    assert {*words_of(lines["run it"], "run")} == {*words}
-    assert {*words_of(lines["ask it"], "ask")} == {*words, "Who's my manager?"}
-    assert not {re.split("[./=]", word.lstrip("+"))[0] for word in words} & {*OF_RUNS}
+    lines = offered(recorded(arm := ready[-1]))
+    assert [one.digest() for one in read(words_of(lines["run it"], "run")).arms] == [arm.digest()]
+    names: dict[str, Any] = {}
+    exec(lines["in Python"], names)
+    assert spec(names["pipeline"]) == spec(arm.pipeline)
+    for label in ("ask it", "ask with that fit"):
+        if label in lines and "FIT.json" not in lines[label] and "RANKER.json" not in lines[label]:
+            assert read(AskCommand.of(words_of(lines[label], "ask")).arguments, without=OF_RUNS).arms
+    check_training(lines)
 
 
 @pytest.mark.parametrize(("words", "asked"), [
@@ -100,10 +121,7 @@ def test_what_is_fitted_on_labels_is_asked_as_shipped_or_after_the_training_line
     if asked == "shipped":
         (arm,) = read(AskCommand.of(words_of(lines["ask it"], "ask")).arguments, without=OF_RUNS).arms
         arm.pipeline.without_judges()
-    if asked:
-        _, *training = words_of(lines["fit it on these labels"], "train")
-        for part in split([word for word in training if not word.startswith(("file=", "out="))]):
-            read_arm(part)
+    check_training(lines)
     if asked == "fitted":
         with pytest.raises(MemlabError, match=r"a question of your own has not. Fix: fit it once .* \(memlab train "):
             preset(*words).without_judges()

@@ -31,6 +31,7 @@ from memlab.experiment.harness.arm import Arm, has_finished, refusal
 from memlab.experiment.harness.own_data import leave_untracked
 from memlab.pipeline.pipeline import Pipeline
 from memlab.pipeline.slots import SLOTS
+from memlab.pipeline.stage import spec, spec_digest
 from memlab.store import Store
 from memlab.support.errors import Faults, MemlabError, MissingFiles, did_you_mean
 from memlab.support.machine import no_collection
@@ -350,9 +351,11 @@ def read_one(arguments: Sequence[str], without: Sequence[str] = ()) -> tuple[Arm
     Raises Faults with all that is wrong, and for several arms.
     """
     sweep = read(arguments, without=without)
-    if (number := len(sweep.arms)) != 1:
-        raise Faults([f"one configuration is needed, these arguments describe {number}; give one value per slot"])
-    return sweep.arms[0], sweep.settings
+    # an experiment may sweep settings of the data, which a pipeline alone does not read
+    arms = [*{spec_digest(spec(a.pipeline)): a for a in sweep.arms}.values()] if "data" in without else sweep.arms
+    if len(arms) != 1:
+        raise Faults([f"one configuration is needed, these arguments describe {len(arms)}; give one value per slot"])
+    return arms[0], sweep.settings
 
 
 def preset(*arguments: str) -> Pipeline:
