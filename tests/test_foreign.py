@@ -24,15 +24,7 @@ from memlab.models.serving.environment import STEPS, Device
 from memlab.models.serving.inside import key_guard
 from memlab.models.serving.vllm_command import Plan
 from memlab.stages.search import faiss_gpu
-from tests.foreign import (
-    ROOT,
-    Strict,
-    faiss_faults,
-    fields_of_bodies,
-    listed,
-    option_faults,
-    pinned,
-)
+from tests.foreign import ROOT, Strict, faiss_faults, fields_of_bodies, listed, option_faults, pinned
 
 VLLM, FAISS, FLAG = listed("vllm"), listed("faiss_gpu_cuvs"), listed("flagembedding")
 MODULES = {file.relative_to(ROOT).as_posix(): file.read_text(encoding="utf-8")

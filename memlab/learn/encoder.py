@@ -22,14 +22,7 @@ from typing import Any
 from memlab.learn.cross_fit_rerank import FILE
 from memlab.learn.held_out import best_with, compare_pipelines, in_words
 from memlab.learn.pairs import distinct_batches, draw
-from memlab.learn.recipe import (
-    EncoderRecipe,
-    finished_record,
-    record_of_run,
-    run_in_words,
-    sources_of,
-    train_command,
-)
+from memlab.learn.recipe import EncoderRecipe, finished_record, record_of_run, run_in_words, sources_of, train_command
 from memlab.learn.sources import drop_learned, read_sources
 from memlab.models.local.adapter import UPDATE, update_file, write_update
 from memlab.models.local.base import files_digest

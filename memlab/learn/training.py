@@ -1,8 +1,9 @@
 """Training runs of sentence-transformers' trainers: seeded, on one device, and continued after an interruption.
 
 A checkpoint holds weights, optimiser, learning rate and random states, so that an interrupted training ends with the
-same weights as one without interruption, on one machine and device with one number of threads. This module loads the
-training libraries: import it where needed.
+same weights as one without interruption, on one machine and device with one number of threads. The digests of its files
+are written last: what is cut short or changed is passed over. This module loads the training libraries: import it where
+needed.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import logging
 import math
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
@@ -28,12 +30,14 @@ from sentence_transformers.cross_encoder.training_args import CrossEncoderTraini
 from torch.utils.data import SequentialSampler
 from transformers import PrinterCallback, TrainerCallback
 
+from memlab.experiment.harness.run_files import file_digest
 from memlab.learn.pairs import TrainingLists
 from memlab.learn.recipe import TrainingRecipe
 from memlab.models.local.backend import disable_progress_bars, resolve
 from memlab.models.local.batching import attempt
 from memlab.support.errors import MemlabError
-from memlab.support.files import atomic_write, disk_faults
+from memlab.support.files import atomic_write, disk_faults, write_json
+from memlab.support.foreign import read_json
 from memlab.support.progress import Step, progress
 
 Columns = dict[str, list[Any]]
@@ -44,8 +48,8 @@ Watch = Callable[[int, float], None]
 SAVES = 10
 """Checkpoints of a training."""
 
-WHOLE = "whole"
-"""Empty file of a checkpoint that was written to its end."""
+DIGESTS = "digests.json"
+"""File of a checkpoint with the digests of all others, by their names: it is written last."""
 
 WARMUP = 0.1
 """Share of the steps in which the rate rises."""
@@ -93,8 +97,9 @@ class Watcher(TrainerCallback):
         self.losses: list[float] = []
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
-        """Mark a checkpoint as whole."""
-        (Path(args.output_dir) / f"checkpoint-{state.global_step}" / WHOLE).touch()
+        """Write the digests of a checkpoint, its last file."""
+        checkpoint = Path(args.output_dir) / f"checkpoint-{state.global_step}"
+        write_json(checkpoint / DIGESTS, digests(checkpoint))
 
     def on_log(self, args: Any, state: Any, control: Any, **others: Any) -> None:  # noqa: ARG002
         """Report a step."""
@@ -199,8 +204,18 @@ def run(trainer: type[BaseTrainer], arguments: Any, model: Any, columns: Columns
 
 
 def last_checkpoint(folder: Path) -> Path | None:
-    """Return the newest checkpoint that was written to its end; None without any."""
-    return max((file.parent for file in folder.glob(f"checkpoint-*/{WHOLE}")), key=_step, default=None)
+    """Return the newest checkpoint that was written to its end and is unchanged since; None without any."""
+    for checkpoint in sorted(folder.glob("checkpoint-*"), key=_step, reverse=True):
+        with suppress(OSError, ValueError):
+            if read_json(checkpoint / DIGESTS) == digests(checkpoint):
+                return checkpoint
+    return None
+
+
+def digests(checkpoint: Path) -> dict[str, str]:
+    """Return the digest of each file of a checkpoint but ``DIGESTS``, by its path inside."""
+    files = (path for path in sorted(checkpoint.rglob("*")) if path.is_file() and path.name != DIGESTS)
+    return {path.relative_to(checkpoint).as_posix(): file_digest(path) for path in files}
 
 
 def _step(checkpoint: Path) -> int:

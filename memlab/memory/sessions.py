@@ -17,6 +17,7 @@ from memlab.data.fields import FIELDS, ROLES, brief, read_metadata, read_name
 from memlab.memory.database import Database
 from memlab.support.clock import Clock, midnight, read_moment
 from memlab.support.errors import MemlabError, did_you_mean
+from memlab.support.foreign import MOST_BYTES
 from memlab.support.text.display import plural, replace_surrogates
 
 _TOTAL = "SELECT sessions, digest FROM counter"
@@ -155,6 +156,9 @@ class Turn:
                 raise MemlabError(f"expected text, got {type(value).__name__}", where=f"turn, {what}", fix=_AS_TURNS)
             if isinstance(value, str):
                 object.__setattr__(self, what, replace_surrogates(value))
+        if len(self.text) > MOST_BYTES:  # else an export could not be read again
+            raise MemlabError(f"it has {len(self.text):,} characters, the limit is {MOST_BYTES:,}", where="turn, text",
+                              fix="cut it into several turns")
 
 
 @dataclass(frozen=True, init=False)

@@ -10,16 +10,7 @@ from memlab.evaluate.compare import Comparison
 from memlab.evaluate.contrast import ContrastResult
 from memlab.evaluate.evidence import PREFIX
 from memlab.evaluate.verbalise import finding, interval, opponent, p_value
-from memlab.evaluate.verdict import (
-    MARGIN,
-    Recommendation,
-    Rival,
-    RuleVerdict,
-    Standing,
-    is_level,
-    needed,
-    winner,
-)
+from memlab.evaluate.verdict import MARGIN, Recommendation, Rival, RuleVerdict, Standing, is_level, needed, winner
 from memlab.experiment.config.choices import all_choices
 from memlab.experiment.config.comments import first_sentence
 from memlab.experiment.config.instantiate import CONF

@@ -7,17 +7,7 @@ from typing import ClassVar
 
 import polars as pl
 
-from memlab.evaluate.attribution import (
-    BEYOND,
-    CROWDED,
-    JUDGE,
-    MISLED,
-    MISREAD,
-    NOISE,
-    STEADY,
-    UNDECLINED,
-    Attribution,
-)
+from memlab.evaluate.attribution import BEYOND, CROWDED, JUDGE, MISLED, MISREAD, NOISE, STEADY, UNDECLINED, Attribution
 from memlab.pipeline.stage import stage
 from memlab.pipeline.tables import Notes, Tables, frame, text_hash, texts_frame
 from memlab.store import Store

@@ -8,14 +8,7 @@ from hypothesis import strategies as st
 
 from memlab.evaluate.compare import ArmResult, compare
 from memlab.evaluate.contrast import Contrast
-from memlab.evaluate.curves import (
-    Curve,
-    as_curve,
-    class_points,
-    constant_k,
-    value_column,
-    with_heights,
-)
+from memlab.evaluate.curves import Curve, as_curve, class_points, constant_k, value_column, with_heights
 from memlab.evaluate.statistics import grouped_mean
 from memlab.support.errors import MemlabError
 

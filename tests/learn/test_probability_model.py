@@ -8,14 +8,7 @@ import pytest
 from scipy.special import expit, logit
 
 from memlab.learn.fits import Values
-from memlab.learn.probability_model import (
-    FEATURES,
-    PLAIN,
-    READS,
-    features,
-    fit,
-    fit_blend,
-)
+from memlab.learn.probability_model import FEATURES, PLAIN, READS, features, fit, fit_blend
 from memlab.pipeline.tables import text_hash, texts_frame
 from memlab.support.errors import MemlabError
 from tests.learn.worlds import UNITS, world

@@ -5,13 +5,7 @@ import polars as pl
 import pytest
 from pydantic import ValidationError
 
-from memlab.learn.threshold import (
-    Prices,
-    prices,
-    with_always,
-    with_shown_from,
-    with_value,
-)
+from memlab.learn.threshold import Prices, prices, with_always, with_shown_from, with_value
 
 
 def rows(p: list[float], tokens: list[float | None], questions: list[int] | None = None) -> pl.DataFrame:

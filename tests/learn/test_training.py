@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -46,8 +47,11 @@ class Cut(Exception):
     """An interruption."""
 
 
+@pytest.mark.parametrize("damage", [
+    lambda checkpoint: (checkpoint / training.DIGESTS).unlink(),  # interrupted while it was written
+    lambda checkpoint: (checkpoint / "optimizer.pt").write_bytes(b"junk")])
 def test_an_interrupted_training_goes_on_from_its_last_whole_checkpoint_with_the_same_losses(
-        settings: TrainingRecipe, tmp_path: Path) -> None:
+        damage: Callable[[Path], None], settings: TrainingRecipe, tmp_path: Path) -> None:
     def cut(step: int, loss: float) -> None:
         if step == 2:
             raise Cut
@@ -56,7 +60,7 @@ def test_an_interrupted_training_goes_on_from_its_last_whole_checkpoint_with_the
     assert len(whole) == 4
     with pytest.raises(Cut):
         trained(settings, tmp_path / "b", watch=cut)
-    (tmp_path / "b" / "checkpoint-2" / training.WHOLE).unlink()  # as if it was interrupted while it was written
+    damage(tmp_path / "b" / "checkpoint-2")
     taken: list[int] = []
     assert trained(settings, tmp_path / "b", watch=lambda step, _: taken.append(step)) == whole
     assert taken == [1, 2, 3]

@@ -85,3 +85,12 @@ def test_an_import_adds_all_or_nothing(tmp_path: Path) -> None:
         file.write_text(json.dumps(line))
         assert memory.import_sessions(file) == memory.import_sessions(file) == [0]  # names count as in add
         assert not has_offset(memory.get("s1").said_on)
+
+
+def test_a_turn_is_as_long_as_can_be_read_again(tmp_path: Path) -> None:
+    with pytest.raises(MemlabError, match="it has 10,000,001 characters, the limit is 10,000,000"):
+        Turn("user", "x" * 10_000_001)
+    with Memory(tmp_path / "ann", lexical()) as memory, Memory(tmp_path / "ben", lexical()) as other:
+        memory.add(Session("2023-05-20", [("user", "é" * 10_000_000)]))
+        memory.export(tmp_path / "sessions.jsonl")
+        assert other.import_sessions(tmp_path / "sessions.jsonl") == [0]

@@ -21,14 +21,7 @@ from typing import Any, ClassVar
 
 from memlab.data.chats.content import attachment, placeholder
 from memlab.data.chats.conversation import ChatMessage, Conversation, Tally
-from memlab.data.chats.gemini_page import (
-    PAGE,
-    Activity,
-    activities_of_page,
-    is_activity_page,
-    is_gemini,
-    links,
-)
+from memlab.data.chats.gemini_page import PAGE, Activity, activities_of_page, is_activity_page, is_gemini, links
 from memlab.data.chats.markup import to_text
 from memlab.data.chats.source import ExportFile
 from memlab.data.chats.times import Time, said_on

@@ -8,14 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from encoder_training.fairytaleqa import (
-    CATEGORIES,
-    PASSAGE_WORDS,
-    FairytaleQA,
-    evidence_of,
-    passages_of,
-    words,
-)
+from encoder_training.fairytaleqa import CATEGORIES, PASSAGE_WORDS, FairytaleQA, evidence_of, passages_of, words
 from hypothesis import given
 from hypothesis import strategies as st
 

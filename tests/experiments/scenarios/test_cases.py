@@ -2,16 +2,7 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from scenarios.cases import (
-    CASES,
-    Expect,
-    RankedPiece,
-    check,
-    locate,
-    outcomes,
-    piece_places,
-    with_lane_scores,
-)
+from scenarios.cases import CASES, Expect, RankedPiece, check, locate, outcomes, piece_places, with_lane_scores
 from scenarios.dataset import Scenarios
 
 from memlab.support.errors import MemlabError
