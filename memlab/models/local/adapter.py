@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 from memlab.models.protocols import Floats
 from memlab.support.errors import MemlabError
 from memlab.support.files import atomic_write, read_errors
-from memlab.support.foreign import load_json, read_bytes
+from memlab.support.foreign import load_json, read_bytes, read_json
 from memlab.support.paths import PACKAGE, expand
 from memlab.support.text.display import sanitise
 
@@ -116,7 +117,7 @@ def write_update(file: Path, update: Mapping[str, Floats], card: Mapping[str, An
 def read_update(file: Path) -> tuple[UpdateCard, dict[str, Floats]]:
     """Return the card and the arrays of an update, by their names.
 
-    Raises MemlabError for a file of another form, and for a damaged one of the package.
+    Raises MemlabError for a file of another form, and for one whose digest is not the one that was recorded.
     """
     from safetensors.numpy import load
 
@@ -126,10 +127,10 @@ def read_update(file: Path) -> tuple[UpdateCard, dict[str, Floats]]:
         if file.stat().st_size > MOST_BYTES:  # before its bytes take memory
             raise too_large
         content = read_bytes(file, MOST_BYTES, too_large)
-    digest = _digest(content)
-    if file == update_file("memory") and digest != SHIPPED:
-        raise MemlabError(f"is damaged: its digest is {digest}, and not {SHIPPED}", where=str(file),
-                          fix="install memlab again")
+    digest, recorded = _digest(content), _recorded_digest(file)
+    if recorded not in (None, digest):
+        raise MemlabError(f"is damaged: its digest is {digest}, and {recorded} was recorded", where=str(file),
+                          fix="copy it or train it again; for the update that memlab ships, install memlab again")
     try:
         tensors: dict[str, Floats] = load(content)
         notes = json.loads(content[8:8 + int.from_bytes(content[:8], "little")]).get("__metadata__", {})
@@ -147,6 +148,15 @@ def read_update(file: Path) -> tuple[UpdateCard, dict[str, Floats]]:
 
 def _digest(content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=16).hexdigest()
+
+
+def _recorded_digest(file: Path) -> Any:
+    """Return the digest of an update as the record of its training has it; None without a record."""
+    if file == update_file("memory"):
+        return SHIPPED
+    with suppress(OSError, ValueError):
+        return read_json(file.with_name(RECORD)).get("update") if file.name == UPDATE else None
+    return None
 
 
 def _check(tensors: Mapping[str, Floats], file: Path, fix: str) -> None:

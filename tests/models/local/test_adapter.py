@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -200,8 +201,14 @@ def test_the_shipped_update_is_small_is_of_the_embedded_encoder_and_is_the_one_o
     assert SentenceEmbedder(name="minilm_memory", adapter="memory").identity()["adapter"] == card.digest
 
 
-def test_a_damaged_update_of_the_package_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = written(tmp_path, {PROJECTION: halves(3, 5)})
+def test_an_update_that_is_not_the_recorded_one_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / adapter.UPDATE
+    digest = write_update(file, {PROJECTION: halves(3, 5)}, {"rank": 2})
+    (tmp_path / adapter.RECORD).write_text(json.dumps({"update": digest}))
+    assert read_update(file)[0].digest == digest
+    file.write_bytes(file.read_bytes()[:-1] + b"x")
+    with pytest.raises(MemlabError, match=f"is damaged: its digest is .*, and {digest} was recorded.*Fix: copy it"):
+        read_update(file)
     monkeypatch.setattr(adapter, "update_file", lambda name: file)
-    with pytest.raises(MemlabError, match="is damaged: its digest is .*Fix: install memlab again"):
+    with pytest.raises(MemlabError, match=f"{adapter.SHIPPED} was recorded.*install memlab again"):
         read_update(file)
