@@ -55,6 +55,7 @@ def test_a_cancelled_call_leaves_the_memory_whole_and_the_folder_free(tmp_path: 
     async def use() -> None:
         async with AsyncMemory(tmp_path, lexical()) as memory:
             await memory.add(SESSIONS[0])
+
             def slowly(sessions: list[Session]) -> object:
                 entered.set()
                 cancelled.wait(60)
