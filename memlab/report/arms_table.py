@@ -26,9 +26,6 @@ ALONE = ("session/recall_any@1", "session/recall_any@5", "session/recall_all@5",
 COLUMNS = 5
 """Metric columns of the arms table; more would not fit beside each other."""
 
-GROUPED = 3
-"""Arms with one comparator from which on they are summed up as all others."""
-
 APART = ("selected/k", "context/tokens", "selected/k_mean", "context/tokens_mean")
 """Figures with columns of their own."""
 

@@ -113,12 +113,6 @@ def free_memory() -> list[int]:
     return _of_gpus("memory.free")
 
 
-def visible_names(count: int) -> list[str]:
-    """Return the names by which CUDA_VISIBLE_DEVICES can choose among the first ``count`` visible GPUs."""
-    names = _names_given()
-    return [str(number) for number in range(count)] if names is None else names[:count]
-
-
 def _names_given() -> list[str] | None:
     """Return the GPUs that CUDA_VISIBLE_DEVICES names; None if it is not set."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
