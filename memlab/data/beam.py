@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 from memlab.data import readers
 from memlab.data.benchmarks import Builder, data_folder
@@ -46,6 +46,7 @@ Places = dict[str, list[tuple[int, int]]]
 class Beam(Subset):
     """A chat is a corpus, one of its segments a session; a question is (chat, ability, index)."""
 
+    counts_rounds: ClassVar = True
     size: Size = "100K"  # tokens of a chat
     path: LocalPath | None = None  # the folder ``chats``, or one of its sizes; null = $MEMLAB_HOME/data/beam
 

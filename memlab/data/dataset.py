@@ -22,6 +22,9 @@ class Dataset(Protocol):
 
     Corpora, questions, sessions and turns keep their numbers in a subset (limit, types, split), so numbers
     may have gaps, and the same question has the same number in every arm.
+
+    A data set whose own unit is the round, a user's message with the assistant's messages up to the next one, says
+    ``counts_rounds = True``: recall over rounds is then printed beside that over turns.
     """
 
     @property

@@ -81,12 +81,15 @@ def holders(units: pl.DataFrame, evidence: pl.DataFrame) -> pl.DataFrame:
 
 
 def session_ranks(ranking: pl.DataFrame, units: pl.DataFrame, evidence: pl.DataFrame) -> pl.DataFrame:
-    """Return (question, session, rank) of evidence sessions, counting distinct sessions; null = not retrieved."""
+    """Return (question, session, rank) of evidence sessions, counting distinct sessions; null = not retrieved.
+
+    Sessions that come with one and the same unit share the last of their places.
+    """
     wanted = evidence.select("question", "session").unique()
     ranked = (ranking.select("question", "unit", "rank").join(wanted, on="question", how="semi")
               .join(units.select("unit", "session"), on="unit"))
     first = ranked.group_by("question", "session").agg(pl.col("rank").min())
-    counted = first.with_columns(pl.col("rank").rank("ordinal").over("question"))
+    counted = first.with_columns(pl.col("rank").rank("max").over("question"))
     return wanted.join(counted, on=["question", "session"], how="left").sort("question", "session")
 
 

@@ -17,6 +17,7 @@ import polars as pl
 from memlab.data.dataset import GroupBy, groups
 from memlab.evaluate.evidence import BUDGET, BUDGETS, answer_metrics, judge_columns, selection, within_tokens
 from memlab.evaluate.retrieval import official_metrics, retrieval
+from memlab.evaluate.rounds import round_recall
 from memlab.evaluate.statistics import Interval, bca, grouped_mean, mean, wilson
 from memlab.pipeline.tables import Tables, frame_digest, with_text
 from memlab.support.text.display import is_number
@@ -71,14 +72,14 @@ def by_order(measure: Callable[[Tables], T]) -> Callable[[Tables], T]:
 ABOUT = ("question", "corpus", "group", "text", "answer", "category", "abstain", "scored", "label_error")
 """Columns of a per-question frame that describe the question; all others are metrics."""
 
-_standard, _official = by_order(retrieval), by_order(official_metrics)
+_standard, _rounds, _official = by_order(retrieval), by_order(round_recall), by_order(official_metrics)
 
 
-def per_question(tables: Tables, by: GroupBy = "auto", budget: int | None = None) -> pl.DataFrame:
+def per_question(tables: Tables, by: GroupBy = "auto", budget: int | None = None, rounds: bool = False) -> pl.DataFrame:
     """Return one row per question, by number: the columns of ``ABOUT``, then one Float64 column per metric.
 
     ``by`` says which questions form a ``group``, that is, are not independent of each other. The rankings are cut at
-    ``BUDGETS``, and at ``budget``, the arm's own.
+    ``BUDGETS``, and at ``budget``, the arm's own. ``rounds`` adds recall over rounds.
 
     A metric is null where it is undefined: the question does not count, or has no evidence at that level.
     """
@@ -86,7 +87,8 @@ def per_question(tables: Tables, by: GroupBy = "auto", budget: int | None = None
     rows = with_text(questions, tables["texts"]).join(tables["gold"], on="question", how="left").join(
         groups(questions, tables["evidence"], tables["turns"], by), on="question", how="left").select(ABOUT)
     heads = within_tokens(tables, sorted({*BUDGETS, budget or BUDGET}))
-    for metrics in (_standard(tables), selection(tables), heads, _official(tables), answer_metrics(tables)):
+    standard = [_standard(tables), *([_rounds(tables)] if rounds else [])]
+    for metrics in (*standard, selection(tables), heads, _official(tables), answer_metrics(tables)):
         rows = rows.join(metrics, on="question", how="left")
     return rows.sort("question")
 
@@ -178,8 +180,8 @@ def macro_averages(questions: pl.DataFrame) -> dict[str, tuple[float, int]]:
 
 HEADLINE = (
     "session/recall_any@1", "session/recall_all@5", "session/recall_all@10", "session/recall@10", "session/ndcg@10",
-    "turn/recall_all@10", "turn/recall@10", "turn/ndcg@10", "selected/session/recall_all", "selected/turn/recall_all",
-    "context/tokens",
+    "turn/recall_all@10", "turn/recall@10", "round/recall@10", "turn/ndcg@10", "selected/session/recall_all",
+    "selected/turn/recall_all", "context/tokens",
 )
 """Metrics that are shown by type and compared between arms beside the declared ones."""
 

@@ -19,7 +19,7 @@ PREFERRED = ("selected/session/recall_all", "selected/turn/recall_all", "session
 
 ALONE = ("session/recall_any@1", "session/recall_any@5", "session/recall_all@5", "session/recall_all@10",
          "session/ndcg@10", "turn/recall_all@10", "turn/ndcg@10", "macro/type/turn/ndcg@10",
-         "macro/corpus/turn/ndcg@10", "turn/recall@10", "turn/mrr@10", "turn/recall_any@1",
+         "macro/corpus/turn/ndcg@10", "turn/recall@10", "round/recall@10", "turn/mrr@10", "turn/recall_any@1",
          "selected/session/recall_all", "selected/turn/recall_all")
 """Metrics of an arm that was run alone, one per line."""
 

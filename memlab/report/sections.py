@@ -111,6 +111,7 @@ COLUMNS = {
     "nDCG@10, mean of types": "macro/type/turn/ndcg@10",
     "nDCG@10, mean of conversations": "macro/corpus/turn/ndcg@10",
     "recall@10": "turn/recall@10",
+    "recall@10, rounds": "round/recall@10",
     "MRR@10": "turn/mrr@10",
     "hit@1": "turn/recall_any@1",
 }
@@ -124,18 +125,22 @@ TURNS = ("nDCG@10, recall@10 (the share of the evidence), MRR@10 and hit@1 are m
 def turn_metrics(comparison: Comparison) -> list[PlainTable]:
     """Tabulate the figures of ``COLUMNS`` of the arms that rank turns; a missing figure is a dash.
 
+    Rounds have a column only where an arm has figures of them.
+
     Arms with the same cells share a row, so that rules that select from one ranking do not fill a table.
     """
     rows: dict[tuple[str, ...], list[str]] = {}
+    counted = {metric for arm in comparison["arms"].values() for metric in arm["metrics"]}
+    columns = {head: metric for head, metric in COLUMNS.items() if not metric.startswith("round/") or metric in counted}
     for name, arm in comparison["arms"].items():
         if COLUMNS["nDCG@10"] in arm["metrics"]:
             cells = (format_number(arm["metrics"][metric]["value"] if metric in arm["metrics"] else None)
-                     for metric in COLUMNS.values())
+                     for metric in columns.values())
             rows.setdefault(tuple(cells), []).append(name)
     every = len(comparison["arms"])
     body = tuple((f"all {every} arms" if len(names) == every > 1 else ", ".join(names), *cells)
                  for cells, names in rows.items())
-    return [PlainTable("Turn metrics", ("arm", *COLUMNS), body)] if body else []
+    return [PlainTable("Turn metrics", ("arm", *columns), body)] if body else []
 
 
 GAINS = ("Share of the gain in the loss of all splits, summed over the fits of the folds; the first 20 features. "

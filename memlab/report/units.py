@@ -27,12 +27,12 @@ def label(metric: str) -> str:
 
     >>> label("selected/turn/recall_all"), label("session/recall_any@5"), label("turn/ndcg@10"), label("answer/f1")
     ('all evidence shown, turns', 'some evidence in top 5, sessions', 'nDCG@10, turns', 'answers right, f1')
-    >>> label("within_1000/turn/recall_all")
-    'all evidence within 1,000 tokens, turns'
+    >>> label("within_1000/turn/recall_all"), label("round/recall@10")
+    ('all evidence within 1,000 tokens, turns', 'share of evidence in top 10, rounds')
     """
     if metric.startswith(PREFIX):
         return f"answers right, {metric.removeprefix(PREFIX)}"
-    match = re.fullmatch(r"(?:(selected)/|within_(\d+)/)?(session|turn)/([a-z_]+)(?:@(\d+))?", base(metric))
+    match = re.fullmatch(r"(?:(selected)/|within_(\d+)/)?(session|turn|round)/([a-z_]+)(?:@(\d+))?", base(metric))
     if match is None or match[4] not in _LABELS:
         return metric
     selected, tokens, level, measure, k = match.groups()

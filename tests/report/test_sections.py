@@ -123,6 +123,8 @@ def test_arms_that_rank_turns_have_a_row_in_both_reports(report: ReportFiles, ar
                                        "turn/mrr@10": .5799, "turn/recall_any@1": .4454})
     row = ("0.624", "0.565", "–", "0.815", "0.580", "0.445")
     assert turn_metrics(comparison)[0].rows == (("gap", *row),)
+    (counted,) = turn_metrics(with_turns(report, **{"turn/ndcg@10": .6235, "round/recall@10": .9}))
+    assert dict(zip(counted.head, counted.rows[0]))["recall@10, rounds"] == "0.900"
     text = document(ReportView(comparison, arms))
     assert "\n## Turns, as other benchmarks print them\n" in text
     assert f"| gap | {' | '.join(row)} |" in text

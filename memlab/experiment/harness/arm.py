@@ -170,7 +170,8 @@ class Arm:
         total = time.perf_counter() - start + (sum(ranked.seconds.values()) if ranked else 0.0)
         matched = self._run_baseline(tables, store, ranked) if self.adaptive() and tables["ranking"].height else None
         start = time.perf_counter()
-        questions = per_question(tables, self.dataset.grouping(), budget([spec(self.pipeline)]))
+        questions = per_question(tables, self.dataset.grouping(), budget([spec(self.pipeline)]),
+                                 rounds=getattr(self.dataset, "counts_rounds", False))
         curve = self._curve(tables, questions, store)
         seconds["evaluate"] = time.perf_counter() - start
         self._write(folder, tables, questions, curve)
