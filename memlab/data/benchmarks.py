@@ -119,6 +119,7 @@ JUDGE = "https://raw.githubusercontent.com/xiaowu0162/LongMemEval/main/src/evalu
 LOCOMO = "https://raw.githubusercontent.com/snap-research/locomo/main/data"
 REALTALK = "https://raw.githubusercontent.com/danny911kr/REALTALK/HEAD/data"
 BEAM = "https://raw.githubusercontent.com/mohammadtavakoli78/BEAM/HEAD"
+REALMEM = "https://raw.githubusercontent.com/AvatarMemory/RealMemBench/67afd0891d603adcc4458ff0449df306ef296b7a/dataset"
 
 CHATS = ("1_Emi_Elise", "2_Kevin_Elise", "3_Kevin_Paola", "4_Emi_Paola", "5_Nicolas_Nebraas", "6_Vanessa_Nicolas",
          "7_Nebraas_Vanessa", "8_Akib_Muhhamed", "9_Fahim_Akib", "10_Fahim_Muhhamed")
@@ -126,6 +127,16 @@ CHATS = ("1_Emi_Elise", "2_Kevin_Elise", "3_Kevin_Paola", "4_Emi_Paola", "5_Nico
 
 BEAM_CHATS = {"100K": 20, "500K": 35, "1M": 35, "10M": 10}
 """Tokens of a chat -> number of chats, which count from 1."""
+
+PERSONS = {
+    "Adeleke_Okonjo": "9dc2a8bf2777c182108b3859be6987b4203b65bd6df5cbb6e1a02e4e9f871fdb",
+    "Ethan_Hunt": "67bd20d962cd0b01c1531cc82a73a0b1a1e58ef17db6e2f743fc9b35273734ac",
+    "Kenta_Tanaka": "b8fe2e606db96dbce1ffa0ab7c21b23ce83d4b5d472d80cd4bd23cd8a259d397",
+    "Kim_Ji_young": "e3e286120bc5e42d3dbe513d720f969ecebf3518fbe1a4782595e927474356a9",
+    "Liam_O_Connor": None, "Lin_Wanyu": None, "Oliver_Smith": None, "Pak_Budi": None, "Sarah_Miller": None,
+    "Sophie_Dubois": None,
+}
+"""The ten people of RealMem, as its files name them -> the SHA-256 of the file, None where it is not known."""
 
 
 @dataclass(frozen=True)
@@ -193,6 +204,8 @@ FOLDERS = {
         OfficialFolder("realtalk", "realtalk", REALTALK, tuple((f"Chat_{chat}.json",) for chat in CHATS),
                        "no licence stated: for local use"),
         *(_beam(size, chats) for size, chats in BEAM_CHATS.items()),
+        OfficialFolder("realmem", "realmem", REALMEM, tuple((f"{name}_dialogues_256k.json",) for name in PERSONS),
+                       "Apache-2.0", {f"{name}_dialogues_256k.json": sha for name, sha in PERSONS.items() if sha}),
     )
 }
 

@@ -51,6 +51,9 @@ OF_TYPE: dict[str, str] = {
     "event_ordering": "temporal",
     "knowledge_update": "update",
     "preference_following": "preference",
+    # RealMem has temporal-reasoning as well; "dynamic-incremental", the next step of a project, has no class
+    "dynamic-updating": "update",
+    "implicit-preference": "preference",
 }
 """Benchmark type -> class."""
 

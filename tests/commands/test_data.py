@@ -27,6 +27,7 @@ def test_list_names_the_benchmarks_and_where_they_are(memlab_home: Path, capsys:
     assert f"here: {memlab_home}/data/locomo10.json" in printed
     assert "not here; memlab data fetch longmemeval_m" in printed
     assert "10 files; 10 not here; memlab data fetch realtalk" in printed
+    assert "Apache-2.0, 10 files; 10 not here; memlab data fetch realmem" in printed
     assert "fetched by size: beam_100k, beam_500k, beam_1m, beam_10m" in printed
     (memlab_home / "data" / "realtalk").mkdir()
     for chat in benchmarks.CHATS:

@@ -17,6 +17,7 @@ from memlab.data import benchmarks
 from memlab.data import fetch as module
 from memlab.data.beam import Beam
 from memlab.data.fetch import checksum, fetch
+from memlab.data.realmem import RealMem
 from memlab.data.realtalk import RealTalk
 from memlab.support.errors import MemlabError
 from tests.faults.limits import largest_file
@@ -177,6 +178,20 @@ def test_a_folder_with_known_checksums_refuses_other_files(server: Server, tmp_p
     with pytest.raises(MemlabError, match=rf"made/b\.json: the checksum is .*expected {digests['b.json']}"):
         get("made", tmp_path)
     assert left(tmp_path / "made") == {"a.json"}  # nothing is recorded in place of what is known
+
+
+def test_ten_people_are_fetched_and_those_with_a_known_checksum_are_verified(
+        server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = benchmarks.FOLDERS["realmem"]
+    server.bodies = {name: name.encode() for (name,) in entry.files}
+    assert (len(server.bodies), set(entry.sha256) < set(server.bodies)) == (10, True)
+    with pytest.raises(MemlabError, match=rf"Adeleke.*expected {entry.sha256['Adeleke_Okonjo_dialogues_256k.json']}"):
+        get("realmem", tmp_path)
+    monkeypatch.setitem(benchmarks.FOLDERS, "realmem", replace(
+        entry, sha256={name: hashlib.sha256(server.bodies[name]).hexdigest() for name in entry.sha256}))
+    assert files_below(home := get("realmem", tmp_path)) == server.bodies
+    assert sum(path.suffix == ".sha256" for path in home.iterdir()) == 10 - len(entry.sha256)  # the others are recorded
+    assert [path.name for path in RealMem(path=home)._files()] == sorted(server.bodies)
 
 
 def test_a_chat_of_beam_is_the_shortened_file_where_there_is_one(server: Server, tmp_path: Path) -> None:

@@ -19,11 +19,13 @@ from memlab.data.documents.dataset import Documents
 from memlab.data.inspect import inspect
 from memlab.data.locomo import LoCoMo
 from memlab.data.longmemeval import LongMemEval
+from memlab.data.realmem import RealMem
 from memlab.data.realtalk import RealTalk
 from memlab.pipeline.tables import Tables
 from tests.data.documents.test_dataset import docx, pdf
 from tests.data.official_records import conversation, record
 from tests.data.test_beam import QUESTIONS, batches
+from tests.data.test_realmem import NAME, stream
 from tests.data.test_realtalk import chat
 from tests.fuzz.mutation import as_json, as_lines, damaged, fuzz, json_bytes, mutated, outcome
 
@@ -75,6 +77,7 @@ READERS: dict[str, tuple[Callable[[Path, Any], Dataset], dict[str, st.SearchStra
     "longmemeval": (lambda folder, half: LongMemEval(path=folder / "f.json", split=half), {
         "f.json": as_json(mutated([record(), record("q2_abs")]))}),
     "realtalk": (lambda folder, half: RealTalk(path=folder, split=half), {"Chat_1_A_B.json": as_json(mutated(chat()))}),
+    "realmem": (lambda folder, half: RealMem(path=folder, split=half), {NAME: as_json(mutated(stream()))}),
     "beam": (lambda folder, half: Beam(path=folder, split=half), {
         "chats/100K/1/chat.json": as_json(mutated(batches(), [{"plan-1": batches()}, {"plan-2": batches()}])),
         "chats/100K/1/probing_questions/probing_questions.json": as_json(mutated(QUESTIONS))}),

@@ -17,7 +17,8 @@ from tests.data.chats.test_chatgpt import LISBON
 EXPORT = {"conversations.json": [LISBON]}
 
 
-@pytest.mark.parametrize("name", ["custom", "documents", "locomo", "longmemeval_s", "realtalk", "beam", "beir"])
+@pytest.mark.parametrize("name", [
+    "custom", "documents", "locomo", "longmemeval_s", "realtalk", "realmem", "beam", "beir"])
 @pytest.mark.parametrize("form", ["my export.zip", "folder"])
 def test_each_data_set_names_the_line_that_imports_an_export(name: str, form: str, tmp_path: Path) -> None:
     place = tmp_path / form
