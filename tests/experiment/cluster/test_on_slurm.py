@@ -94,7 +94,7 @@ def test_a_newcomer_walks_the_page_line_by_line(testbed: Bed, tmp_path: Path) ->
     done = subprocess.run(["bash", "-c", "\n".join(lines)], cwd=tmp_path, env=environment, capture_output=True,
                           text=True, timeout=3600)
     output = done.stdout + done.stderr
-    status = next(n for n, line in enumerate(commands()) if "memlab.commands.status" in line)
+    status = next(n for n, line in enumerate(commands()) if line.startswith("memlab status"))
     ended = {int(n): int(code) for n, code in re.findall(r"line (\d+) ended with (\d+)", output)}
     assert ended in ({}, {status: 3}), output  # the sweep may still be under way when its status is asked
     assert "report:" in output
