@@ -18,9 +18,8 @@ from typing import Any, get_type_hints
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
-from memlab.experiment.config.compose import read_foreign
 from memlab.experiment.config.instantiate import options
-from memlab.experiment.config.overrides import groups
+from memlab.experiment.config.overrides import groups, read_overrides
 from memlab.memory.memory import Memory
 from memlab.report.markdown import escape
 
@@ -85,7 +84,7 @@ def _choices(command: str) -> Iterator[str]:
     """Yield each technique, preset or experiment that a command names and that is not there, or what a call misses."""
     if command.startswith("Memory."):
         yield from (f"{command}: {fault}" for fault in _misfits(command))
-    read_foreign([word for word in command.split() if word.startswith("plugins=")])
+    read_overrides(word for word in command.split() if word.startswith("plugins="))
     for slot, choice in re.findall(r"[ +]([a-z_]+(?:/[a-z_]+)?)=([\w.-]+)", command):
         if slot in groups() and choice not in [*options(slot), "null"]:
             yield f"{command}: there is no {slot}={choice}"

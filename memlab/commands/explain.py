@@ -27,9 +27,8 @@ from memlab.experiment.config.comments import (
     run_settings,
     slot_lines,
 )
-from memlab.experiment.config.compose import read_foreign
 from memlab.experiment.config.instantiate import CONF, choice_settings, find_class, options, with_defaults
-from memlab.experiment.config.overrides import groups
+from memlab.experiment.config.overrides import groups, read_overrides
 from memlab.experiment.config.plugins import GROUP, NO_CHECKOUT, experiments, plugin_entry_points
 from memlab.support.errors import Faults, MemlabError, did_you_mean
 from memlab.support.help_text import Parser
@@ -57,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = parser.parse_args(argv).name
     names = [word for word in words if not word.startswith(_FOREIGN)]
     try:
-        if faults := read_foreign([word for word in words if word not in names]):
+        if faults := read_overrides(word for word in words if word not in names)[1]:
             raise Faults(f"{argument}: {fault}" for argument, fault in faults)
         for page in [explain(name) for name in names] or [overview()]:
             print(page)

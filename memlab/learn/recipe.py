@@ -205,7 +205,7 @@ def split_words(words: Sequence[str], kind: type) -> tuple[dict[str, Any], list[
     own, others = own_words(words, names)
     wrong = [f"{word}: there is no setting '{key}'; {did_you_mean(key, [*names, 'data', 'store'])}"
              for word, key in ((word, word.partition("=")[0]) for word in others)
-             if any("there is no setting" in fault for _, fault in faults([word]))]
+             if any("there is no setting" in fault for _, fault in faults({word: try_parse(word)}))]
     for key, value in own.items():
         if override := try_parse(f"{key}={value}"):
             settings[key] = override.value()

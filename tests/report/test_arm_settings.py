@@ -10,6 +10,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from memlab.experiment.config.compose import compose_arm
+from memlab.experiment.config.overrides import parse_all
 from memlab.experiment.harness.results import ArmRun
 from memlab.report import arm_settings
 from memlab.report.arm_settings import display_name, slot_names, with_display_names
@@ -58,9 +59,9 @@ def test_the_page_and_the_document_show_what_differs(report: ReportFiles) -> Non
     "rank/rerank=late_interaction", "write/chunk=several", "search/dense=none", "rank/rerank=oracle"])
 def test_a_technique_is_shown_by_the_name_that_chooses_it(choice: str) -> None:
     part, slot, name = choice.replace("=", "/").split("/")
-    config, wrong = compose_arm([choice])
+    arm, wrong = compose_arm(parse_all([choice]))
     assert not wrong
-    assert with_display_names(json.loads(json.dumps(plain(config[part][slot]))), slot)["_target_"] == name
+    assert with_display_names(json.loads(json.dumps(plain(arm.config[part][slot]))), slot)["_target_"] == name
 
 
 def plain(node: Any) -> Any:
@@ -68,8 +69,8 @@ def plain(node: Any) -> Any:
 
 
 def test_names_of_classes_without_one_choice() -> None:
-    config, _ = compose_arm(["rank/score=zscore", "rank.score.rrf_k=7"])
-    assert display_name("memlab.stages.rank.score.Score", "score", plain(config.rank.score)) == "zscore"
+    made, _ = compose_arm(parse_all(["rank/score=zscore", "rank.score.rrf_k=7"]))
+    assert display_name("memlab.stages.rank.score.Score", "score", plain(made.config.rank.score)) == "zscore"
     assert display_name("memlab.stages.rank.score.Score", "score") == "score"  # several files: no guess
     assert display_name("mylab.TrigramSearch", "lexical") == "trigram search"
 

@@ -20,114 +20,127 @@ from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
-from memlab.experiment.config import choices, instantiate, plugins
+from memlab.experiment.config import choices
+from memlab.experiment.config.ablation import PLAIN, ablation_of
 from memlab.experiment.config.choices import ARM, ARMS, FileStamp
 from memlab.experiment.config.composition import CONFIG, composition
-from memlab.experiment.config.instantiate import CONF, class_defaults, find_class, with_defaults
+from memlab.experiment.config.instantiate import class_defaults, find_class, resolution_faults, with_defaults
 from memlab.experiment.config.overrides import (
     Fault,
-    faults,
+    Overrides,
     groups,
     jobs,
-    parse,
-    try_parse,
+    parse_all,
+    read_overrides,
     unknown_setting,
     valid_overrides,
 )
-from memlab.support.paths import expand, path_refusal
+from memlab.support.errors import Faults
 
 LAUNCHER = "hydra.launcher"
 
-FOREIGN = ("plugins", "conf_dir")
-"""Settings that decide what else is read, before anything is composed: only the command line sets them."""
+
+@dataclass(frozen=True)
+class ArmConfig:
+    """The configuration of one arm, and the overrides that it is composed of, as they are written.
+
+    A pipeline of which a part is ``swapped`` by ``ablate`` may be invalid.
+    """
+
+    config: DictConfig
+    overrides: Overrides
+    swapped: bool = False
 
 
 @dataclass(frozen=True)
 class ArmConfigs:
-    """One configuration for each arm of a command line, and the keys whose values were swept."""
+    """One configuration for each arm of a command line, and the keys whose values were swept.
 
-    arms: list[DictConfig]
+    ``overrides`` are those of the command line that have no fault.
+    """
+
+    arms: list[ArmConfig]
     swept: list[str]
-    multirun: bool
+    overrides: Overrides
 
     @property
     def base(self) -> DictConfig:
         """The configuration from which the settings of the whole run are read: they are the same in all arms."""
-        return self.arms[0]
+        return self.arms[0].config
 
 
 def compose(arguments: Sequence[str], multirun: bool) -> tuple[ArmConfigs | None, list[str]]:
     """Compose the arms without the bad overrides, if possible; return them and all faults."""
-    bad = read_foreign(arguments)
-    bad += faults(arguments)
+    overrides, bad = read_overrides(arguments)
     configs = None
     try:
-        configs = _compose_arms(valid_overrides(arguments, [argument for argument, _ in bad]), multirun, bad)
-        if unresolved := dict.fromkeys(fault for arm in configs.arms for fault in instantiate.resolution_faults(arm)):
+        configs = _compose_arms(overrides, multirun, bad)
+        if unresolved := dict.fromkeys(fault for arm in configs.arms for fault in resolution_faults(arm.config)):
             configs, bad = None, [*bad, *(("", fault) for fault in unresolved)]
     except (HydraException, OmegaConfBaseException, YAMLError) as error:
         bad.append(("", hydra_message(error)))
     return configs, [f"{argument}: {fault}" if argument else fault for argument, fault in bad]
 
 
-def read_foreign(arguments: Sequence[str]) -> list[Fault]:
-    """Import the plug-ins that the arguments name, and read the files of ``conf_dir``; return the faults of both."""
-    bad: list[Fault] = []
-    given: dict[str, tuple[str, Any]] = {}
-    for argument in arguments:
-        override = try_parse(argument)
-        if override and override.key_or_group in FOREIGN and not override.is_delete():
-            given[override.key_or_group] = argument, override.value()
-    argument, names = given.get("plugins", ("", None))
-    names = [names] if isinstance(names, str) else names or []
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        bad.append((argument, "expected a name or a list of names, plugins=[mylab]"))
-        names = []
-    bad += [(argument, fault) for fault in plugins.activate(names)]
-    argument, place = given.get("conf_dir", ("", None))
-    refusal = path_refusal(place or "") if isinstance(place, str | None) else "expected a folder"
-    bad += [(argument, refusal)] if refusal else []
-    own = [expand(place).resolve()] if place and not refusal else []
-    bad += [(argument, fault) for fault in choices.use([*plugins.conf_folders(), *own], CONF)]
-    return bad
-
-
-def _compose_arms(arguments: list[str], multirun: bool, bad: list[Fault]) -> ArmConfigs:
-    single = [argument for argument in arguments if not parse(argument).is_sweep_override()]
-    first, _ = compose_arm(single)
-    multirun = multirun or first.hydra.mode == RunMode.MULTIRUN.name
-    params = [f"{key}={value}" for key, value in (first.hydra.sweeper.params or {}).items()] if multirun else []
-    if not multirun and first.hydra.sweeper.params:
+def _compose_arms(overrides: Overrides, multirun: bool, bad: list[Fault]) -> ArmConfigs:
+    single = {argument: override for argument, override in overrides.items() if not override.is_sweep_override()}
+    hydra = _compose(single)[0].hydra
+    multirun = multirun or hydra.mode == RunMode.MULTIRUN.name
+    params = parse_all(f"{key}={value}" for key, value in (hydra.sweeper.params or {}).items() if multirun)
+    if not multirun and hydra.sweeper.params:
         bad.append(("", "hydra.sweeper.params holds values to sweep; add -m, or hydra.mode=MULTIRUN"))
-    lines = {_key(line): line for line in [*params, *arguments]}
-    several = [argument for argument in arguments if argument not in single]
-    swept = sorted({_key(line).lstrip("+") for line in [*params, *several]})
+    lines = {_key(line): line for line in [*params, *overrides]}
+    swept = sorted({_key(line).lstrip("+") for line in [*params, *overrides] if line not in single})
     if swept and not multirun:
         bad.append(("", f"{', '.join(swept)} has several values; add -m to run one arm each"))
-    arms = [[f"{key}={value}" for key, value in job.items()] if swept or multirun else arguments
-            for job in jobs([*params, *arguments])]
+    arms = jobs({**params, **overrides}) if swept or multirun else [overrides]
     composed = [compose_arm(arm) for arm in arms]
     found: dict[Fault, list[str]] = defaultdict(list)  # fault -> the arms that have it
     for arm, (_, wrong) in zip(arms, composed, strict=True):
         for argument, fault in wrong.items():
             words = [word for word in arm if _key(word).lstrip("+") in swept and _key(word) != _key(argument)]
             found[lines.get(_key(argument), argument), fault].append(" ".join(words))
-    bad += [(argument, fault if len(having) == len(arms) else f"{fault}, with {having[0]}")
+    bad += [(argument, f"{fault}, with {having[0]}" if argument and len(having) < len(arms) else fault)
             for (argument, fault), having in found.items()]
-    return ArmConfigs([config for config, _ in composed], swept, multirun)
+    return ArmConfigs([arm for arm, _ in composed], swept, valid_overrides(overrides, bad))
 
 
-def compose_arm(arguments: Sequence[str]) -> tuple[DictConfig, dict[str, str]]:
-    """Return the configuration that overrides without sweeps describe, and override -> its fault.
+def compose_arm(overrides: Overrides) -> tuple[ArmConfig, dict[str, str]]:
+    """Return the arm that overrides without sweeps describe, ablated if they ask for it, and override -> its fault.
 
-    Faulty overrides are left out, so that the faults of all others can be found.
+    Faulty overrides are left out, so that the faults of all others can be found. The fault of an ablation names itself:
+    its override is "".
 
     Raises:
         HydraException: The chosen files cannot be composed.
     """
-    overrides = {argument: parse(argument) for argument in arguments}
+    config, wrong = _compose(overrides)
+    kept, asked = {argument: one for argument, one in overrides.items() if argument not in wrong}, None
+    try:
+        asked = ablation_of(config)
+        if asked and (asked.part or asked.side == PLAIN):
+            config = asked.apply(config, _plain(kept))
+    except Faults as error:
+        wrong[""] = error.faults[0]
+    return ArmConfig(config, kept, swapped=bool(asked and asked.part)), wrong
+
+
+def _plain(overrides: Overrides) -> DictConfig:
+    """Compose the plain baseline of a system, by the same overrides with ``system=plain``; raise Faults if it fails."""
+    others = {argument: one for argument, one in overrides.items() if one.key_or_group not in ("ablate", "system")}
+    try:
+        plain, wrong = _compose({**others, **parse_all([f"system={PLAIN}"])})
+    except HydraException as error:
+        plain, wrong = DictConfig({}), {"": hydra_message(error)}
+    for fault in wrong.values():
+        raise Faults([f"ablate: the plain baseline cannot be composed with these arguments: {fault}"])
+    return plain
+
+
+def _compose(overrides: Overrides) -> tuple[DictConfig, dict[str, str]]:
+    """Return the configuration of the overrides that have no fault, and override -> its fault."""
     values = {argument: override for argument, override in overrides.items() if not _for_hydra(override)}
-    chosen = (*choices.search_path(), *(argument for argument in arguments if argument not in values))
+    chosen = (*choices.search_path(), *(argument for argument in overrides if argument not in values))
     config = copy.deepcopy(_compose_files(chosen, choices.stamps()))
     plain: Any = OmegaConf.to_container(config, resolve=False)
     wrong: dict[str, str] = {}
@@ -142,14 +155,7 @@ def compose_arm(arguments: Sequence[str]) -> tuple[DictConfig, dict[str, str]]:
                                "replaced as a whole")
         except OmegaConfBaseException as error:
             wrong[argument] = str(error).splitlines()[0]
-    config.hydra.overrides.task = [argument for argument in arguments if argument not in wrong]
     return config, wrong
-
-
-def overrides_of(config: DictConfig) -> list[str]:
-    """Return the overrides of a composed configuration as they are written: ``${seed}`` is not replaced."""
-    arguments: Any = OmegaConf.to_container(config.hydra.overrides.task, resolve=False)
-    return [str(argument) for argument in arguments]
 
 
 def _for_hydra(override: Override) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import islice, product
 from pathlib import Path
 from types import NoneType
@@ -22,17 +21,26 @@ from memlab.data.chats.refusal import OWN, export_at, holds_sessions
 from memlab.experiment.config import choices, plugins
 from memlab.experiment.config.instantiate import CONF, choice_settings, options, with_defaults
 from memlab.support.errors import did_you_mean
-from memlab.support.paths import nearest
+from memlab.support.paths import expand, nearest, path_refusal
 from memlab.support.shell import data_path
 
 Fault = tuple[str, str]
 """An override, and its fault."""
+
+Words = Mapping[str, Override | None]
+"""The words of a command line: each argument -> what it says, None where it cannot be read."""
+
+Overrides = Mapping[str, Override]
+"""Those that can be read, by their text."""
 
 HELP = ("-h", "--help")
 """Flags that print help."""
 
 MULTIRUN = ("-m", "--multirun")
 """Flags that run one arm per value."""
+
+FOREIGN = ("plugins", "conf_dir")
+"""Settings that decide what else is read, before anything is composed: only the command line sets them."""
 
 MOST_ARMS = 1000
 """Arms of one command line; each takes some milliseconds to compose."""
@@ -76,14 +84,44 @@ def _top_level() -> frozenset[str]:
     return frozenset({setting.name for setting in RUN_SETTINGS} | {slot.split("/")[0] for slot in groups()})
 
 
-def faults(arguments: Sequence[str]) -> list[Fault]:
-    """Return the faults of overrides that can be found without composing.
+def read_overrides(arguments: Iterable[str]) -> tuple[Overrides, list[Fault]]:
+    """Read each word of a command line once, and the plug-ins and files that it names.
 
-    >>> faults(["rank/select=fixd"])[0][1].startswith("there is no 'fixd' here; did you mean 'fixed'?")
-    True
+    Return the overrides without a fault, and the faults that can be found without composing.
+
+    >>> overrides, bad = read_overrides(["rank/select=fixd", "seed=1"])
+    >>> list(overrides), bad[0][1].startswith("there is no 'fixd' here; did you mean 'fixed'?")
+    (['seed=1'], True)
     """
-    bad = [(argument, fault) for argument in arguments for fault in _faults(argument, try_parse(argument))]
-    good = {argument: parse(argument).key_or_group for argument in valid_overrides(arguments, [one for one, _ in bad])}
+    words = {argument: try_parse(argument) for argument in arguments}
+    bad = [*read_foreign(words), *faults(words)]
+    return valid_overrides(words, bad), bad
+
+
+def read_foreign(words: Words) -> list[Fault]:
+    """Import the plug-ins that a command line names, and read the files of ``conf_dir``; return the faults of both."""
+    bad: list[Fault] = []
+    given: dict[str, tuple[str, Any]] = {
+        override.key_or_group: (argument, override.value()) for argument, override in words.items()
+        if override and override.key_or_group in FOREIGN and not override.is_delete()}
+    argument, names = given.get("plugins", ("", None))
+    names = [names] if isinstance(names, str) else names or []
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        bad.append((argument, "expected a name or a list of names, plugins=[mylab]"))
+        names = []
+    bad += [(argument, fault) for fault in plugins.activate(names)]
+    argument, place = given.get("conf_dir", ("", None))
+    refusal = path_refusal(place or "") if isinstance(place, str | None) else "expected a folder"
+    bad += [(argument, refusal)] if refusal else []
+    own = [expand(place).resolve()] if place and not refusal else []
+    bad += [(argument, fault) for fault in choices.use([*plugins.conf_folders(), *own], CONF)]
+    return bad
+
+
+def faults(words: Words) -> list[Fault]:
+    """Return the faults of the words of a command line by themselves, and of those that are given twice."""
+    bad = [(argument, fault) for argument, override in words.items() for fault in _faults(argument, override)]
+    good = {argument: override.key_or_group for argument, override in valid_overrides(words, bad).items()}
     last = {key: argument for argument, key in good.items()}
     return bad + [(argument, f"{key} is given again, by {last[key]}; leave one out")  # only the last would count
                   for argument, key in good.items() if last[key] != argument]
@@ -182,14 +220,14 @@ def _unknown_setting(path: Sequence[str], config: Mapping[str, Any]) -> str:
     return ""
 
 
-def valid_overrides(arguments: Sequence[str], bad: Iterable[str]) -> list[str]:
-    """Return the overrides that are neither bad nor a setting of a bad slot."""
-    bad_arguments = set(bad)
-    slots = [argument.lstrip("+~").partition("=")[0].replace("/", ".") + "." for argument in bad_arguments]
-    return [w for w in arguments if w not in bad_arguments and not w.lstrip("+~").startswith(tuple(slots))]
+def valid_overrides(words: Words, bad: Iterable[Fault]) -> Overrides:
+    """Return the overrides that have no fault and are no setting of a slot that has one."""
+    faulty = {argument for argument, _ in bad}
+    slots = tuple(argument.lstrip("+~").partition("=")[0].replace("/", ".") + "." for argument in faulty)
+    return {argument: override for argument, override in words.items()
+            if override and argument not in faulty and not argument.lstrip("+~").startswith(slots)}
 
 
-@lru_cache(maxsize=1024)
 def parse(argument: str) -> Override:
     """Parse an override; raises HydraException if it cannot be read."""
     return OverridesParser.create().parse_override(argument)
@@ -203,16 +241,22 @@ def try_parse(argument: str) -> Override | None:
         return None
 
 
-def jobs(arguments: Iterable[str]) -> list[dict[str, str]]:
-    """Return for each arm the value of each key; of several overrides of one key the last counts.
+def parse_all(arguments: Iterable[str]) -> Overrides:
+    """Return argument -> what it says; raises HydraException if one cannot be read."""
+    return {argument: parse(argument) for argument in arguments}
 
-    >>> jobs(["rank/select=gap,fixed", "seed=1", "seed=2"])
-    [{'rank/select': 'gap', 'seed': '2'}, {'rank/select': 'fixed', 'seed': '2'}]
+
+def jobs(overrides: Overrides) -> list[Overrides]:
+    """Return the overrides of each arm, which have one value; of several overrides of one key the last counts.
+
+    >>> [[*job] for job in jobs(parse_all(["rank/select=gap,fixed", "seed=1", "seed=2"]))]
+    [['rank/select=gap', 'seed=2'], ['rank/select=fixed', 'seed=2']]
     """
-    last = {override.key_or_group: override for override in map(parse, arguments)}
+    last = {override.key_or_group: override for override in overrides.values()}
     values = {override.get_key_element(): override for override in last.values()}
     lists = [[*islice(override.sweep_string_iterator(), MOST_ARMS + 1)] if override.is_sweep_override()
              else [override.get_value_element_as_str()] for override in values.values()]
     if math.prod(map(len, lists)) > MOST_ARMS:
         raise HydraException(f"this line asks for more than {MOST_ARMS:,} arms. Fix: sweep fewer values")
-    return [dict(zip(values, combination, strict=True)) for combination in product(*lists)]
+    words = [[f"{key}={value}" for value in some] for key, some in zip(values, lists, strict=True)]
+    return [*map(dict, product(*([(word, parse(word)) for word in some] for some in words)))]

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import OmegaConf, open_dict
 
 from memlab.data.jsonl import FolderDataset
+from memlab.experiment.config.compose import ArmConfigs
 from memlab.experiment.config.instantiate import find_class
-from memlab.experiment.config.overrides import parse
 
 _NO_TRACKING = {"_target_": "memlab.experiment.track.record.NoTracking"}
 
 
-def leave_untracked(configs: Sequence[DictConfig], overrides: Iterable[str]) -> None:
+def leave_untracked(configs: ArmConfigs) -> None:
     """Choose no tracking in all configurations if one is of a folder of the user's own and no override is about it."""
-    if any(parse(override).key_or_group.partition(".")[0] == "track" for override in overrides):
+    if any(override.key_or_group.partition(".")[0] == "track" for override in configs.arms[0].overrides.values()):
         return
-    targets = {str(OmegaConf.select(config, "data._target_")) for config in configs}
+    targets = {str(OmegaConf.select(arm.config, "data._target_")) for arm in configs.arms}
     if any(isinstance(cls := find_class(target, "data", []), type) and issubclass(cls, FolderDataset)
            for target in targets):
-        for config in configs:
-            with open_dict(config):
-                config.track = dict(_NO_TRACKING)
+        for arm in configs.arms:
+            with open_dict(arm.config):
+                arm.config.track = dict(_NO_TRACKING)

@@ -6,9 +6,8 @@ import json
 import re
 import shlex
 from collections import Counter
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +19,13 @@ from memlab.data.dataset import Dataset
 from memlab.evaluate.contrast import Contrast
 from memlab.evaluate.curves import NAMES, is_curve
 from memlab.experiment.config import ablation
-from memlab.experiment.config.choices import ARM, GLOBAL
+from memlab.experiment.config.choices import ARM
 from memlab.experiment.config.comments import slots_with
-from memlab.experiment.config.compose import ArmConfigs, compose, overrides_of
+from memlab.experiment.config.compose import ArmConfig, compose
 from memlab.experiment.config.instantiate import options, part, resolve_plain
-from memlab.experiment.config.overrides import FOLDER, RUN_SETTINGS, groups, jobs, parse, try_parse, valid_overrides
+from memlab.experiment.config.overrides import FOLDER, RUN_SETTINGS, Overrides, groups, jobs, parse_all
 from memlab.experiment.config.plugins import one_line
-from memlab.experiment.config.unread import places_in_files, read_places, settings_of
+from memlab.experiment.config.unread import PLACES_OF_WORK, unread, within
 from memlab.experiment.harness.arm import Arm, has_finished, refusal
 from memlab.experiment.harness.own_data import leave_untracked
 from memlab.pipeline.pipeline import Pipeline
@@ -41,9 +40,8 @@ from memlab.support.redaction import redact, redact_tree
 PLACES = {**{slot.name: slot.config for slot in SLOTS}, "tokens": "read.tokens"}
 """Pipeline field -> place of its configuration."""
 
-PLACES_OF_WORK = ("embedder.device", *(f"{chat}.{field}" for chat in ("chat", "judge_chat") for field in (
-    "url", "key_env", "concurrency", "timeout", "patience", "retries")))
-"""Settings that say where and on what models run: a line may state them whether its arms ask a model or not."""
+PARTS = (*PLACES.values(), "data", "track", *(setting.name for setting in RUN_SETTINGS))
+"""Places of the configuration that an arm is made of."""
 
 NOT_IN_NAMES = (
     *(setting.name for setting in RUN_SETTINGS if not setting.in_name), "data", "track", "exp", "hydra", "attribute",
@@ -101,23 +99,22 @@ def read(arguments: Sequence[str], multirun: bool = False, without: Sequence[str
     configs, faults = compose(arguments, multirun)
     if configs is None:
         raise Faults(faults)
-    leave_untracked(configs.arms, overrides_of(configs.base))
-    arms: list[Arm] = []
-    left_out: dict[str, str] = {}
-    for config in configs.arms:
+    leave_untracked(configs)
+    arms, left_out, command = list[Arm](), dict[str, str](), command_line(arguments, multirun)
+    for one in configs.arms:
         try:
-            arms.append(replace(arm_of(config, configs.swept), command=command_line(arguments, multirun)))
+            arms.append(replace(arm_of(one, configs.swept), command=command))
         except Faults as error:
-            if ablation.swaps_part(config):  # a part that cannot stand where the others are
-                left_out[str(config.ablate)] = error.faults[0]
+            if one.swapped:  # a part that cannot stand where the others are
+                left_out[str(one.config.ablate)] = error.faults[0]
             else:
                 faults += [fault for fault in error.faults if fault not in faults]
-    faults += _unread(arguments, configs, without, faults)
+    faults += unread(arguments, configs, PARTS, without)
     base = configs.base
     track = part(base, "track", faults)
-    contrasts = _contrasts(base, faults)
     ours = str(base.hydra.launcher._target_).startswith("memlab.")
     launcher = part(base, "hydra.launcher", faults) if ours else None
+    contrasts = _contrasts(base, faults)
     shards = base.shards if type(base.shards) is int else 1  # another type is named above
     if not 1 <= shards <= MOST_SHARDS:
         faults.append(f"shards: {shards:,} parts, the limit is {MOST_SHARDS:,}; 1 is the whole, 8 are eight jobs")
@@ -142,34 +139,6 @@ def read(arguments: Sequence[str], multirun: bool = False, without: Sequence[str
     if faults:
         raise Faults(faults)
     return Sweep(arms, contrasts, track, base, left_out, launcher, unready)
-
-
-def _unread(arguments: Sequence[str], configs: ArmConfigs, without: Sequence[str], earlier: Sequence[str]) -> list[str]:
-    """Return faults for arguments and files that set what nothing reads here; ``earlier`` are the faults so far."""
-    arms = configs.arms
-    bad = [argument for argument in arguments if any(fault.startswith(f"{argument}: ") for fault in earlier)]
-    given = {argument: tuple(re.split("[./]", override.key_or_group))
-             for argument in valid_overrides(arguments, bad) if (override := try_parse(argument))}
-    faults = [f"{argument}: this command does not read {argument.partition('=')[0].lstrip('+~')}, so that it changes "
-              "nothing; leave it out"
-              for argument, place in given.items() if _within(".".join(place), without)]
-    if not bad and not without:  # of files: swept values, and what an experiment or a system states
-        swept = {key: tuple(re.split("[./]", key)) for key in configs.swept}
-        given |= {key: place for key, place in swept.items() if place not in given.values()}
-        given |= {f"{path}, {'.'.join(place)}": place for arm in arms for place, path in places_in_files(arm).items()}
-    if any(arm.ablate is not None for arm in arms):  # the baseline of the parts may read what the system does not
-        return faults
-    places = [*PLACES.values(), "data", "track", *(setting.name for setting in RUN_SETTINGS)]
-    read = {place for arm in arms for place in read_places(arm, [one for one in places if not _within(one, without)])}
-    for argument, place in given.items():
-        dotted = ".".join(place)
-        if place[0] in (*GLOBAL, ARM, "hydra") or _within(dotted, (*without, *PLACES_OF_WORK)) or any(
-                one[:len(place)] == place[:len(one)] for one in read):
-            continue
-        near = get_close_matches(dotted, map(".".join, read), n=1, cutoff=0.85)
-        faults.append(f"{argument}: no part that these arguments choose reads {dotted}, so that it changes nothing; "
-                      + (f"did you mean {near[0]}?" if near else "leave it out, or choose a part that reads it"))
-    return faults
 
 
 def _without_files(arms: list[Arm], faults: list[str]) -> dict[str, str]:
@@ -237,7 +206,7 @@ def experiment_arms(base: DictConfig) -> re.Pattern[str]:
     swept = base.hydra.sweeper.params or ({group: ",".join(options(group))} if group in groups() else {})
     parts: list[str] = []
     for key, values in ((key.lstrip("+"), values) for key, values in swept.items()):
-        names = {arm_name(base, [key], [f"{key}={job[key]}"]) for job in jobs([f"{key}={values}"])}
+        names = {arm_name(base, job, [key]) for job in jobs(parse_all([f"{key}={values}"]))}
         names |= {*options(group if key == ARM else key)}
         parts += [f"({'|'.join(map(re.escape, names))})"] * (key not in IN_FOLDER)
     return re.compile(r"\+".join(parts))
@@ -277,13 +246,13 @@ def build(cfg: DictConfig) -> tuple[Pipeline, Dataset]:
     raise Faults(dict.fromkeys(faults))  # a part that several slots borrow is faulty once
 
 
-def arm_of(config: DictConfig, swept: Sequence[str] = ()) -> Arm:
+def arm_of(composed: ArmConfig, swept: Sequence[str] = ()) -> Arm:
     """Construct the arm that a composed configuration describes; raise Faults with all that is wrong."""
+    config = composed.config
     faults = [f"{setting.name}: {config[setting.name]!r} is not {setting.expected}" for setting in RUN_SETTINGS
               if setting.expected and type(config[setting.name]) not in setting.types]
     faults += [f"{setting.name}: {refusal}" for setting in RUN_SETTINGS if setting.expected == FOLDER
                and isinstance(config[setting.name], str) and (refusal := path_refusal(config[setting.name]))]
-    config = ablation.ablate(config)
     try:
         pipeline, dataset = build(config)
     except Faults as error:
@@ -294,27 +263,24 @@ def arm_of(config: DictConfig, swept: Sequence[str] = ()) -> Arm:
     left_out = {"hydra", *(setting.name for setting in RUN_SETTINGS if not setting.recorded)}
     settings = resolve_plain(config, left_out)
     safe = redact_tree(settings)
-    return Arm(name=redact(str(config.name or arm_name(config, swept))), experiment=redact(str(experiment)),
-               pipeline=pipeline, dataset=dataset, out=Path(config.out), seed=config.seed,
-               overrides=tuple(map(redact, overrides_of(config))), settings=safe,
+    return Arm(name=redact(str(config.name or arm_name(config, composed.overrides, swept))),
+               experiment=redact(str(experiment)), pipeline=pipeline, dataset=dataset, out=Path(config.out),
+               seed=config.seed, overrides=tuple(map(redact, composed.overrides)), settings=safe,
                has_secret=safe != settings)
 
 
-def arm_name(config: DictConfig, swept: Sequence[str], arguments: Sequence[str] | None = None) -> str:
-    """Name an arm by the values that were swept, or, run alone, by what it changes of the defaults.
-
-    ``arguments`` stand in the place of those that the configuration was composed of.
+def arm_name(config: DictConfig, overrides: Overrides, swept: Sequence[str]) -> str:
+    """Name an arm by the values that were swept, or, run alone, by what its overrides change of the defaults.
 
     A setting is named by the end of its place, as much of it as no other setting of the arm ends with. A technique
     that is run alone is named with its slot if another slot has one of that name.
     """
-    ends = Counter(place[start:] for place in settings_of(OmegaConf.to_container(config, resolve=False))
+    ends = Counter(place[start:] for place in _settings(OmegaConf.to_container(config, resolve=False))
                    for start in range(len(place)))
     parts: list[str] = []
-    for argument in overrides_of(config) if arguments is None else arguments:
-        override = parse(argument)
+    for override in overrides.values():
         key, value = override.key_or_group, _value(config, override)
-        if key in IN_FOLDER or (key not in swept if swept else _within(key, NOT_IN_NAMES)):
+        if key in IN_FOLDER or (key not in swept if swept else within(key, NOT_IN_NAMES)):
             continue
         if key in groups() or key in (ARM, "ablate"):
             several = not swept and (value == "none" or (key != "system" and len(slots_with(value)) > 1))
@@ -322,8 +288,16 @@ def arm_name(config: DictConfig, swept: Sequence[str], arguments: Sequence[str] 
         else:
             place = key.split(".")
             end = next((n for n in range(1, len(place)) if ends[tuple(place[-n:])] == 1), len(place))
-            parts.append(redact(f"{'.'.join(place[-end:])}={value}"))
+            parts.append(f"{'.'.join(place[-end:])}={value}")
     return "+".join(parts) or "default"
+
+
+def _settings(node: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield the places of all settings of a configuration of plain values, but for Hydra's."""
+    for name, value in node.items() if isinstance(node, dict) else ():
+        if name != "hydra" or place:
+            yield (*place, str(name))
+            yield from _settings(value, (*place, str(name)))
 
 
 def _value(config: DictConfig, override: Override) -> str:
@@ -334,15 +308,10 @@ def _value(config: DictConfig, override: Override) -> str:
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     if isinstance(value, dict | list):
-        return redact(override.input_line or "").partition("=")[2]
+        return (override.input_line or "").partition("=")[2]
     # an ablation's name is its value, plain+PART: the comparator of an arm is found by it
     quoted = isinstance(value, str) and {"+", "="} & {*value} and override.key_or_group != "ablate"
     return json.dumps(value, ensure_ascii=False) if quoted else str(value)
-
-
-def _within(key: str, places: Sequence[str]) -> bool:
-    dotted = key.replace("/", ".")
-    return any(dotted == place or dotted.startswith(f"{place}.") for place in places)
 
 
 def read_one(arguments: Sequence[str], without: Sequence[str] = ()) -> tuple[Arm, DictConfig]:

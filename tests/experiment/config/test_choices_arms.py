@@ -34,9 +34,9 @@ def test_the_arms_of_an_experiment_are_choices_and_no_settings() -> None:
     configs, faults = compose(["+exp=ann"], False)
     assert configs is not None
     assert faults == []
-    assert [arm.search.dense.index.exact_below for arm in configs.arms[1:]] == [0] * 4
-    assert len({arm.search.dense.index._target_ for arm in configs.arms}) == 5
-    assert not any("arms" in arm for arm in configs.arms)
+    assert [arm.config.search.dense.index.exact_below for arm in configs.arms[1:]] == [0] * 4
+    assert len({arm.config.search.dense.index._target_ for arm in configs.arms}) == 5
+    assert not any("arms" in arm.config for arm in configs.arms)
     assert options("arm/ann") == sorted(["flat", "ivf", "hnsw", "ivfpq", "sq8"])
 
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import hydra
 import pytest
-from omegaconf import OmegaConf
 
 from memlab.evaluate.curves import NAMES
 from memlab.experiment.config import choices, composition
 from memlab.experiment.config.compose import _compose_files, compose, compose_arm
 from memlab.experiment.config.instantiate import CONF, options
+from memlab.experiment.config.overrides import parse_all
 from memlab.experiment.harness.sweep import experiment_arms
 from memlab.support.disk_cache import load_or_make
 
@@ -56,16 +56,16 @@ def test_the_next_process_composes_nothing_and_has_the_same_arms(composed: list[
     assert faults == []
     assert first is not None
     assert again is not None
-    assert [*map(OmegaConf.to_yaml, first.arms)] == [*map(OmegaConf.to_yaml, again.arms)]
+    assert [arm.config for arm in first.arms] == [arm.config for arm in again.arms]
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("experiment", options("exp"))
 def test_each_experiment_has_the_arms_of_its_contrasts(experiment: str) -> None:
-    config, wrong = compose_arm([f"+exp={experiment}"])
+    arm, wrong = compose_arm(parse_all([f"+exp={experiment}"]))
     assert wrong == {}
-    named = {name for one in config.contrasts for name in (one.arm, one.comparator)} - {*NAMES, "twin"}
-    assert [name for name in named if not experiment_arms(config).fullmatch(name)] == []
+    named = {name for one in arm.config.contrasts for name in (one.arm, one.comparator)} - {*NAMES, "twin"}
+    assert [name for name in named if not experiment_arms(arm.config).fullmatch(name)] == []
 
 
 def edit(path: Path, old: str, new: str) -> None:

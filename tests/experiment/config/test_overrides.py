@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memlab.experiment.config.overrides import faults, groups, valid_overrides
+from memlab.experiment.config.overrides import groups, parse_all, read_overrides, valid_overrides
 
 FAULTY = {
     "rank/select=gapp": "there is no 'gapp' here; did you mean 'gap'?",
@@ -32,14 +32,14 @@ GOOD = ["search/lexical=bm25,none", "rank.select.k=3", "+exp=adaptive_k_all", "d
 
 
 def test_all_bad_words_are_answered_at_once_with_the_nearest_and_good_ones_pass() -> None:
-    answers = dict(faults([*FAULTY, *GOOD]))
+    answers = dict(read_overrides([*FAULTY, *GOOD])[1])
     assert [*answers] == [*FAULTY]
     assert [word[:40] for word, start in FAULTY.items() if not answers[word].startswith(start)] == []
 
 
 def test_settings_of_a_bad_slot_are_not_judged() -> None:
-    words = ["rank/select=budgt", "rank.select.tokens=5", "rank.score.level=turn"]
-    assert valid_overrides(words, ["rank/select=budgt"]) == ["rank.score.level=turn"]
+    words = parse_all(["rank/select=budgt", "rank.select.tokens=5", "rank.score.level=turn"])
+    assert [*valid_overrides(words, [("rank/select=budgt", "unknown")])] == ["rank.score.level=turn"]
     assert valid_overrides(words, []) == words
 
 

@@ -20,7 +20,7 @@ def test_a_name_says_which_setting_and_which_value(words: list[str], name: str) 
     configs, faults = compose(words, False)
     assert configs is not None
     assert faults == []
-    assert arm_name(configs.base, []) == name
+    assert arm_name(configs.base, configs.overrides, []) == name
 
 
 def test_seeds_of_a_sweep_are_named() -> None:
