@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NotRequired, TypedDict
 
 import polars as pl
@@ -28,9 +28,20 @@ from memlab.evaluate.verdict import Recommendation, main_metric, verdict
 from memlab.evaluate.whole import Whole
 
 
+class VerdictCounts(TypedDict):
+    """Numbers of answers: all, those without a verdict, and those whose verdict comes from an incomplete reply."""
+
+    answers: int
+    without: int
+    incomplete: int
+
+
 @dataclass(frozen=True)
 class ArmResult:
-    """A finished arm: its frames (questions.parquet, ranking.parquet, ...), folder, time, and whether it saw gold."""
+    """A finished arm: its frames (questions.parquet, ranking.parquet, ...), folder, time, and whether it saw gold.
+
+    ``verdicts`` are as in ``ArmSummary``.
+    """
 
     questions: pl.DataFrame
     ranking: pl.DataFrame | None = None
@@ -41,14 +52,8 @@ class ArmResult:
     seconds: float | None = None
     oracle: bool = False
     tainted: bool = False
-
-
-class VerdictCounts(TypedDict):
-    """Numbers of answers: all, those without a verdict, and those whose verdict comes from an incomplete reply."""
-
-    answers: int
-    without: int
-    incomplete: int
+    fitted: bool = False
+    verdicts: Mapping[str, VerdictCounts] = field(default_factory=dict)
 
 
 class ArmSummary(TypedDict):
@@ -65,7 +70,7 @@ class ArmSummary(TypedDict):
     selected_k_mean: float | None
     oracle: bool
     tainted: bool
-    fitted: NotRequired[bool]
+    fitted: bool
     verdicts: NotRequired[dict[str, VerdictCounts]]
 
 
@@ -110,8 +115,8 @@ class Comparison(TypedDict):
 
 def compare(experiment: str, data: str, arms: Mapping[str, ArmResult], contrasts: Sequence[Contrast], *,
             notes: Sequence[str] = (), missing: Sequence[str] = (), broken: Sequence[str] = (),
-            constant_k: Mapping[str, Mapping[str, list[CurvePoint]]] | None = None, budget: int = BUDGET, seed: int = 0
-            ) -> Comparison:
+            constant_k: Mapping[str, Mapping[str, list[CurvePoint]]] | None = None, budget: int = BUDGET,
+            whole: Whole | None = None, shared_seconds: float = 0.0, seed: int = 0) -> Comparison:
     """Compare finished arms; return the content of comparison.json.
 
     ``missing`` names arms of the experiment without a finished run, ``broken`` says why run folders cannot be read.
@@ -134,8 +139,10 @@ def compare(experiment: str, data: str, arms: Mapping[str, ArmResult], contrasts
         row["verdict"] = "exploratory"
         row["words"] = sentence(row)
     named = {name for c in contrasts for name in (c.arm, c.against)} - set(NAMES)
-    systems = list(candidates(arms))
-    frames = candidates(arms) or {name: arm.questions for name, arm in arms.items()}
+    systems = candidates(arms)
+    frames = systems or {name: arm.questions for name, arm in arms.items()}
+    judged = judge_columns(list(dict.fromkeys(name for frame in frames.values() for name in frame.columns)))
+    metric = main_metric(frames, families, judged, budget)
     comparison: Comparison = finite({
         "experiment": experiment, "data": data, "budget": budget, "groups": _groups(arms),
         "questions": max((arm.questions.height for arm in arms.values()), default=0),
@@ -145,12 +152,11 @@ def compare(experiment: str, data: str, arms: Mapping[str, ArmResult], contrasts
         "contrasts": declared, "exploratory": exploratory,
         "noop": [{"arm": a, "comparator": b, "identical": outputs} for (a, b), outputs in same_outputs.items()
                  if outputs],
-        "constant_k": {name: (constant_k or {}).get(name, {}) for name in (systems[:1] if one_ranking else systems)},
+        "constant_k": {name: (constant_k or {}).get(name, {}) for name in [*systems][:1 if one_ranking else None]},
         "rule_curves": {name: mean_points(arm.curve) for name, arm in arms.items() if arm.curve is not None},
         "missing": sorted({*missing, *named} - set(arms)), "broken": list(broken),
-        "verdict": verdict(candidates(arms), families, _judges(frames), budget),
-        "metric": main_metric(frames, families, _judges(frames), budget), "whole": None,
-        "shared_seconds": 0.0, "act": [],
+        "verdict": verdict(systems, families, metric, budget), "metric": metric, "whole": whole,
+        "shared_seconds": shared_seconds, "act": [],
     })
     return comparison
 
@@ -185,10 +191,6 @@ def candidates(arms: Mapping[str, ArmResult]) -> dict[str, pl.DataFrame]:
             if not (arm.oracle or arm.tainted or name.endswith(".twin"))}
 
 
-def _judges(frames: Mapping[str, pl.DataFrame]) -> list[str]:
-    return judge_columns(list(dict.fromkeys(name for frame in frames.values() for name in frame.columns)))
-
-
 def _groups(arms: Mapping[str, ArmResult]) -> int:
     """Count the independent groups of the questions that count."""
     return max((arm.questions.filter("scored")["group"].n_unique() for arm in arms.values()), default=0)
@@ -198,8 +200,10 @@ def _summary(arm: ArmResult, seed: int) -> ArmSummary:
     metrics = summary(arm.questions, seed)
     tokens, k = (metrics[name]["value"] if name in metrics else None
                  for name in ("context/tokens_mean", "selected/k_mean"))
-    return {"folder": arm.folder, "metrics": metrics, "seconds": arm.seconds, "tokens_mean": tokens,
-            "selected_k_mean": k, "oracle": arm.oracle, "tainted": arm.tainted}
+    found: ArmSummary = {
+        "folder": arm.folder, "metrics": metrics, "seconds": arm.seconds, "tokens_mean": tokens,
+        "selected_k_mean": k, "oracle": arm.oracle, "tainted": arm.tainted, "fitted": arm.fitted}
+    return {**found, "verdicts": {**arm.verdicts}} if arm.verdicts else found
 
 
 def _row(arms: Mapping[str, ArmResult], contrast: Contrast, alpha: float, seed: int,
@@ -207,15 +211,15 @@ def _row(arms: Mapping[str, ArmResult], contrast: Contrast, alpha: float, seed: 
     empty = pl.DataFrame(schema={"question": pl.Int32, "group": pl.Int64, "category": pl.String,
                                  "label_error": pl.String})
     one, two = (arms[name].questions if name in arms else empty for name in (contrast.arm, contrast.against))
-    if not is_curve(contrast.metric):
-        return measure(contrast, one, two, alpha=alpha, seed=seed, declared=declared)
-    curves = [arms[name].curve if name in arms else None for name in (contrast.arm, contrast.against)]
-    known = contrast.comparator in NAMES or curves[1] is not None
-    heights = with_heights(contrast, one, *curves) if known else None
-    if heights is None:
-        return measure(contrast, empty, empty, alpha=alpha, seed=seed, declared=declared)
-    row = measure(contrast, *heights[:2], alpha=alpha, seed=seed, declared=declared)
-    row |= {"tokens": list(heights[2]), "wins": None, "losses": None, "ties": None}  # a height is no win or loss
+    tokens = None
+    if is_curve(contrast.metric):
+        curves = [arms[name].curve if name in arms else None for name in (contrast.arm, contrast.against)]
+        known = contrast.comparator in NAMES or curves[1] is not None
+        heights = with_heights(contrast, one, *curves) if known else None
+        one, two, tokens = heights or (empty, empty, None)
+    row = measure(contrast, one, two, alpha=alpha, seed=seed, declared=declared)
+    if tokens:
+        row |= {"tokens": list(tokens), "wins": None, "losses": None, "ties": None}  # a height is no win or loss
     return row
 
 

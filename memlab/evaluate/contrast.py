@@ -153,16 +153,16 @@ def measure(contrast: Contrast, arm: pl.DataFrame, comparator: pl.DataFrame, *, 
     pairs = paired_values(arm, comparator, contrast.metric)
     if pairs is None:
         return row
+    is_cost = view(arm, contrast.metric)[1] in COSTS
     one, two, groups = pairs
     differences = one - two
     gains = differences * (1 if contrast.direction == "greater" else -1)
     row |= {"n": len(gains), "wins": int((gains > 0).sum()), "losses": int((gains < 0).sum()),
             "ties": int((gains == 0).sum())}
-    sums = group_sums(gains, groups)
+    sums, effect = group_sums(gains, groups), grouped_mean(differences, groups)
+    flipped = sign_flip(sums, seed) if len(sums) > 1 else None
     row |= {"groups": len(sums), "differing": int((sums != 0).sum()), "agree": int((sums > 0).sum())}
-    effect = grouped_mean(differences, groups)
-    row |= _test(effect, sign_flip(sums, seed) if len(sums) > 1 else None)
-    is_cost = view(arm, contrast.metric)[1] in COSTS
+    row |= _test(effect, flipped)
     if declared:
         row["planned"] = contrast.planned if contrast.planned is not None else (None if is_cost else PLANNED)
         row |= _plan(effect, row["planned"], alpha)

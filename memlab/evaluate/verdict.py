@@ -140,14 +140,13 @@ class Recommendation(Standing):
     elsewhere: dict[str, Standing]
 
 
-def verdict(frames: Mapping[str, pl.DataFrame], contrasts: Sequence[Contrast], judged: Sequence[str],
+def verdict(frames: Mapping[str, pl.DataFrame], contrasts: Sequence[Contrast], metric: str | None,
             budget: int) -> Recommendation | None:
     """Rank the arms and test them against the best; None with fewer than two, no metric for all of them, or curves.
 
-    ``frames`` has the per-question frame of each candidate; ``judged`` names the judges' metrics. Of arms that are
+    ``frames`` has the per-question frame of each candidate; ``metric`` is their ``main_metric``. Of arms that are
     level with the best, one that a contrast declares is taken as the best, or else the default system.
     """
-    metric = main_metric(frames, contrasts, judged, budget)
     if metric is None or len(frames) < 2 or any(is_curve(c.metric) for c in contrasts):  # noqa: PLR2004  (a pair)
         return None
     preferred = [*dict.fromkeys(c.arm for c in contrasts), DEFAULT]

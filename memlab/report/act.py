@@ -10,7 +10,6 @@ from memlab.evaluate.compare import Comparison
 from memlab.experiment.config.overrides import RUN_SETTINGS, try_parse
 from memlab.experiment.harness.results import ArmRun
 from memlab.experiment.harness.sweep import OF_RUNS
-from memlab.report.opening import recommended_arm
 from memlab.support.shell import setting, word
 
 Commands = list[tuple[str, str]]
@@ -19,14 +18,17 @@ _LEFT_OUT = {*OF_RUNS, "store", *(one.name for one in RUN_SETTINGS)} - {"plugins
 """First words of places that say how arms are run and compared."""
 
 
-def commands_to_offer(comparison: Comparison, arms: Sequence[ArmRun]) -> Commands:
-    """Return (label, text to copy), by the verdict: use an arm, ask it, compare again, or propose questions."""
+def commands_to_offer(comparison: Comparison, arms: Sequence[ArmRun], best: str | None) -> Commands:
+    """Return (label, text to copy), by the verdict: use an arm, ask it, compare again, or propose questions.
+
+    ``best`` is the arm that the verdict recommends.
+    """
     by_name, found = {arm.name: arm for arm in arms}, comparison["verdict"]
     systems = [arm for arm in arms if not arm.oracle and not arm.name.endswith(".twin")]
     if (whole := comparison["whole"]) and systems:
         return _with_setting(systems, f"{whole['setting']}={whole['advised']}")
-    if best := by_name.get(recommended_arm(comparison) or ""):
-        return _use(best)
+    if best:
+        return _use(by_name[best])
     if len(systems) == 1:
         return [*_use(systems[0]), *_against_plain(systems[0])]
     first = by_name.get(found["ranking"][0]["arm"]) if found else None

@@ -16,9 +16,9 @@ from typing import Any, cast
 
 import polars as pl
 
-from memlab.evaluate.compare import ArmResult, Comparison, VerdictCounts, compare, judge_metrics
+from memlab.evaluate.compare import ArmResult, Comparison, VerdictCounts, compare
 from memlab.evaluate.contrast import Contrast
-from memlab.evaluate.evidence import BUDGET, PREFIX
+from memlab.evaluate.evidence import BUDGET, PREFIX, judge_columns
 from memlab.evaluate.whole import budget, whole
 from memlab.experiment.harness.arm import Arm
 from memlab.experiment.harness.results import ArmRun, failure_file, finished_arms
@@ -26,15 +26,15 @@ from memlab.pipeline.stage import name_of
 from memlab.report.act import commands_to_offer
 from memlab.report.html import page
 from memlab.report.markdown import document
+from memlab.report.opening import recommended_arm
 from memlab.report.view_model import ReportView
-from memlab.stages.judge.accuracy import CALIBRATION_FILE, judge_warnings, remarks
+from memlab.stages.judge.accuracy import CALIBRATION_FILE, arm_remarks, judge_warnings
 from memlab.stages.judge.official import OfficialJudge
 from memlab.support.console import Console
 from memlab.support.disk_cache import own_digest
 from memlab.support.errors import DiskFault, MemlabError
 from memlab.support.files import atomic_write, disk_faults, sweep_leftovers
 from memlab.support.foreign import read_json
-from memlab.support.text.display import one_line
 
 RECORD = "report_inputs.json"
 """File beside a report with the digest. It is none of comparison.json's figures, which are equal on every machine."""
@@ -142,21 +142,16 @@ def build(folder: Path, contrasts: Sequence[Contrast] | None = None, expected: I
     """
     expected = list(expected)
     last = {} if expected else reported_runs(folder)
-    runs = finished_arms(folder, expected or last, exact or _unchanged_arms(folder, last), last.values())
+    runs = finished_arms(folder, expected or last, exact, last)
     if not runs.arms:
         raise MemlabError("no finished run is here" + (f" ({'; '.join(runs.broken)})" if runs.broken else ""),
                           where=str(folder), fix="run the experiment, or give the folder runs/<experiment>/<data>")
     declared = declared_contrasts(runs.arms) if contrasts is None else list(contrasts)
     broken = [fault.replace(f"{folder}/", "") for fault in runs.broken]  # the same on every machine
-    comparison = comparison_of(folder, runs.arms, declared, expected, seed, broken)
-    if runs.other_data:
-        names = ", ".join(f"{arm.name} ({arm.manifest['questions']} questions)" for arm in runs.other_data)
-        comparison["notes"].insert(0, f"Left out, since they ran with other data settings: {names}.")
+    comparison = comparison_of(folder, runs.arms, declared, expected, seed, broken, runs.other_data)
     view = ReportView(comparison, runs.arms, [path.name for path in runs.older])
     files = ReportFiles(view, folder / "comparison.json", folder / "report.html", folder / "report.md")
     _set_aside(files)
-    with disk_faults(folder):
-        (folder / RECORD).unlink(missing_ok=True)  # who recorded it built another report
     _write(files.html, page(view))
     _write(files.markdown, document(view))
     _write(files.json, json.dumps(comparison, indent=1, allow_nan=False) + "\n")
@@ -164,51 +159,46 @@ def build(folder: Path, contrasts: Sequence[Contrast] | None = None, expected: I
 
 
 def _set_aside(files: ReportFiles) -> None:
-    """Keep the report of another budget in the folder, under the name of its budget: ``report.300_tokens.html``."""
+    """Keep the report of another budget in the folder, under the name of its budget: ``report.300_tokens.html``.
+
+    The record of the last report goes: who recorded it built another one.
+    """
     folder = files.json.parent
     with suppress(OSError, ValueError, KeyError, TypeError):  # there is none, or it is damaged
         if (before := read_json(files.json)["budget"]) != files.comparison["budget"]:
             for path in (*folder.glob("report.[a-z]*"), files.json):
                 if path.name.count(".") == 1:
                     path.replace(path.with_suffix(f".{int(before)}_tokens{path.suffix}"))
-
-
-def _unchanged_arms(folder: Path, last: Mapping[str, str]) -> dict[str, str]:
-    """Return those of the last report's arms -> run folders that are still there, and have no run since that report."""
-    if not last:
-        return {}
-    written = (folder / "comparison.json").stat().st_mtime
-    newer = set()
-    for path in folder.glob("*/manifest.json"):
-        with suppress(OSError, ValueError, AttributeError):  # a manifest that cannot be read is named later
-            newer |= {str(read_json(path).get("arm"))} if path.stat().st_mtime > written else set()
-    return {name: place for name, place in last.items()
-            if name not in newer and (folder / place / "manifest.json").is_file()}
+    with disk_faults(folder):
+        (folder / RECORD).unlink(missing_ok=True)
 
 
 def comparison_of(folder: Path, arms: Sequence[ArmRun], contrasts: Sequence[Contrast], expected: Sequence[str],
-                  seed: int, broken: Sequence[str] = ()) -> Comparison:
-    """Compare the arms' frames, and warn of judges that are not calibrated."""
+                  seed: int, broken: Sequence[str] = (), other_data: Sequence[ArmRun] = ()) -> Comparison:
+    """Compare the arms' frames, and warn of judges that are not calibrated, and of runs on ``other_data``."""
     results = {arm.name: ArmResult(arm.questions, arm.ranking, arm.context, arm.answers, arm.curve, arm.folder.name,
-                                   arm.seconds, arm.oracle, arm.tainted) for arm in arms}
-    first = arms[0].manifest
+                                   arm.seconds, arm.oracle, arm.tainted, bool(arm.manifest.get("fitted")),
+                                   verdict_counts(arm.verdicts)) for arm in arms}
+    own, counted = _notes(arms), _count_sentences(arms)
+    names = ", ".join(f"{arm.name} ({arm.manifest['questions']} questions)" for arm in other_data)
+    left_out = [f"Left out, since they ran with other data settings: {names}."] if names else []
+    judges = sorted({name.removeprefix(PREFIX) for arm in arms for name in judge_columns(arm.questions.columns)
+                     if arm.questions[name].count()})
+    warnings = judge_warnings(judges, folder.resolve().parents[1] / CALIBRATION_FILE)
+    judged = [remark for arm in arms if arm.verdicts is not None
+              for remark in arm_remarks(arm.name, arm.verdicts, results[arm.name].verdicts)]
     systems = [arm for arm in arms if not arm.oracle and not arm.name.endswith(".twin")]
+    first = arms[0].manifest
     comparison = compare(
-        first["experiment"], first["dataset"], results, contrasts, notes=_notes(arms),
+        first["experiment"], first["dataset"], results, contrasts,
+        notes=[*left_out, *warnings, *own, *judged, *counted],
         missing=[name for name in expected if name not in results], broken=broken, seed=seed,
         constant_k={arm.name: arm.manifest["constant_k"] for arm in arms},
-        budget=budget(arm.manifest["pipeline"] for arm in systems) or BUDGET)
-    for arm in arms:
-        comparison["arms"][arm.name]["fitted"] = bool(arm.manifest.get("fitted"))
-    selections = [arm.manifest["pipeline"].get("select") for arm in systems]
-    comparison["whole"] = whole(selections, first["haystack"])
-    comparison["shared_seconds"] = sum(arm.shared_seconds for arm in arms)
-    comparison["act"] = [list(pair) for pair in commands_to_offer(comparison, arms)]
-    for arm in arms:
-        if counts := verdict_counts(arm.verdicts):
-            comparison["arms"][arm.name]["verdicts"] = counts
-    judges = [name.removeprefix(PREFIX) for name in judge_metrics(comparison)]
-    comparison["notes"][:0] = judge_warnings(judges, folder.resolve().parents[1] / CALIBRATION_FILE)
+        budget=budget(arm.manifest["pipeline"] for arm in systems) or BUDGET,
+        whole=whole([arm.manifest["pipeline"].get("select") for arm in systems], first["haystack"]),
+        shared_seconds=sum(arm.shared_seconds for arm in arms))
+    best = recommended_arm(comparison)
+    comparison["act"] = [list(pair) for pair in commands_to_offer(comparison, arms, best)]
     return comparison
 
 
@@ -253,11 +243,7 @@ def _notes(arms: Sequence[ArmRun]) -> list[str]:
     if unfenced:
         notes.append("The official judge's prompts are published wording, kept word for word: nothing marks where an "
                      f"answer ends, so that an answer could address the judge ({', '.join(unfenced)}).")
-    for arm in arms:
-        if (verdicts := arm.verdicts) is not None:
-            notes += [f"{arm.name}, judge {one_line(judge)}: {remark}" for judge in verdict_counts(verdicts)
-                      for remark in remarks(verdicts.filter(judge=judge))]
-    return [*notes, *_count_sentences(arms)]
+    return notes
 
 
 def _count_sentences(arms: Sequence[ArmRun]) -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 
 from memlab.__main__ import main
 from memlab.commands.ask import AskCommand
-from memlab.evaluate.compare import ArmResult, Comparison, compare
+from memlab.evaluate.compare import ArmResult, compare
 from memlab.experiment.config.choices import own_choices
 from memlab.experiment.config.instantiate import CONF
 from memlab.experiment.harness.arm import Arm
@@ -20,6 +20,7 @@ from memlab.experiment.harness.sweep import OF_RUNS, preset, read
 from memlab.learn.command import read_arm, split
 from memlab.pipeline.stage import spec
 from memlab.report.act import commands_to_offer
+from memlab.report.opening import recommended_arm
 from memlab.support.errors import Faults, MemlabError
 
 QUESTIONS = pl.DataFrame({"question": [0, 1], "corpus": [0, 0], "group": [0, 1], "text": ["Who's my manager?", "a=b"],
@@ -42,13 +43,9 @@ def recorded(arm: Arm) -> ArmRun:
     return run(arm.name, *arm.overrides, how=asking(arm.pipeline, ()), oracle=arm.pipeline.uses_oracle())
 
 
-def compared(*arms: ArmRun, **more: Any) -> Comparison:
-    comparison = compare("e", "d", {one.name: ArmResult(QUESTIONS) for one in arms}, [])
-    return {**comparison, **more}  # type: ignore[typeddict-item]
-
-
 def offered(*arms: ArmRun, **more: Any) -> dict[str, str]:
-    return dict(commands_to_offer(compared(*arms, **more), arms))
+    comparison: Any = {**compare("e", "d", {one.name: ArmResult(QUESTIONS) for one in arms}, []), **more}
+    return dict(commands_to_offer(comparison, arms, recommended_arm(comparison)))
 
 
 def words_of(line: str, verb: str) -> list[str]:

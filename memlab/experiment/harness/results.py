@@ -161,13 +161,14 @@ def read_arm(folder: Path) -> ArmRun:
 
 
 def finished_arms(folder: Path, order: Iterable[str] = (), exact: Mapping[str, str] | None = None,
-                  like: Iterable[str] = ()) -> FinishedArms:
+                  last: Mapping[str, str] | None = None) -> FinishedArms:
     """Return the finished arms in ``runs/<exp>/<data>``: those named in ``order`` first, those that look at gold last.
 
     A token-matched baseline follows its arm. ``exact`` maps an arm's name to the only run folder that counts, and keeps
-    older configurations out. The data settings that count are those of the run folders in ``exact`` or ``like``,
-    else of the arms in ``order``, else of the last command; arms of others go to ``other_data``. Errors of folders that
-    cannot be read go to ``broken`` and stop nothing.
+    older configurations out; without it, ``last`` does so, the run folders of the last report, but for arms that
+    finished since. The data settings that count are those of the run folders in ``exact`` or ``last``, else of the arms
+    in ``order``, else of the last command; arms of others go to ``other_data``. Errors of folders that cannot be read
+    go to ``broken`` and stop nothing.
     """
     broken: list[str] = []
     order = list(order)
@@ -177,11 +178,13 @@ def finished_arms(folder: Path, order: Iterable[str] = (), exact: Mapping[str, s
             readable.append(read_arm(path.parent))
         except MemlabError as error:
             broken.append(str(error))
-    wanted = {_data(arm) for arm in _meant(readable, order, {*(exact or {}).values(), *like})}
+    last = last or {}
+    exact = exact or _unchanged(folder, readable, last)
+    wanted = {_data(arm) for arm in _meant(readable, order, {*exact.values(), *last.values()})}
     others = [arm for arm in readable if wanted and _data(arm) not in wanted]
     same = [arm for arm in readable if arm not in others]
     newest = {arm.name: arm for arm in sorted(same, key=_written)
-              if (exact or {}).get(arm.name, arm.folder.name) == arm.folder.name}
+              if exact.get(arm.name, arm.folder.name) == arm.folder.name}
     older = [arm.folder for arm in same if newest.get(arm.name) is not arm]
     place = {name: i for i, name in enumerate(order)}
     twin = ".twin"  # a token-matched constant K, which follows the arm that it matches
@@ -192,6 +195,16 @@ def finished_arms(folder: Path, order: Iterable[str] = (), exact: Mapping[str, s
 
     arms = sorted(newest.values(), key=sort_key)
     return FinishedArms(tuple(arms), tuple(sorted(older)), tuple(broken), tuple(others))
+
+
+def _unchanged(folder: Path, arms: Sequence[ArmRun], last: Mapping[str, str]) -> dict[str, str]:
+    """Return those of the last report's arms -> run folders that are still there, and have no run since that report."""
+    if not last:
+        return {}
+    written = (folder / "comparison.json").stat().st_mtime
+    newer = {arm.name for arm in arms if (arm.folder / "manifest.json").stat().st_mtime > written}
+    return {name: place for name, place in last.items()
+            if name not in newer and (folder / place / "manifest.json").is_file()}
 
 
 def _meant(arms: Sequence[ArmRun], order: Sequence[str], folders: Container[str]) -> list[ArmRun]:

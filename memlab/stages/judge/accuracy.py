@@ -159,6 +159,12 @@ judge's max_tokens (judge.max_tokens), or let its model think less (judge_chat.r
     return lines
 
 
+def arm_remarks(arm: str, verdicts: pl.DataFrame, judges: Iterable[str]) -> list[str]:
+    """Return the ``remarks`` of some judges of an arm, each with the names of both."""
+    return [f"{arm}, judge {one_line(judge)}: {remark}" for judge in judges
+            for remark in remarks(verdicts.filter(judge=judge))]
+
+
 def _reasons(verdicts: pl.DataFrame) -> str:
     counts = verdicts.group_by("fault", maintain_order=True).len().iter_rows()
     return ", ".join(_replies(n, fault) if fault else f"{n:,} without a gold answer or with an undecided reply"

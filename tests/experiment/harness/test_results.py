@@ -79,7 +79,8 @@ def test_runs_on_other_data_settings_are_set_apart_even_under_the_same_name(runs
     assert [arm.folder for arm in found.arms] == [few]
     assert len(found.other_data) == 6
     assert found.older == ()
-    assert [arm.folder for arm in finished_arms(runs, like=[gap.name]).other_data] == [few]
+    (runs / "comparison.json").touch()
+    assert [arm.folder for arm in finished_arms(runs, last=ours).other_data] == [few]
     assert [arm.folder for arm in finished_arms(runs).arms] == [few]  # of the last command
     assert few in [arm.folder for arm in finished_arms(runs, ["gap"]).arms]  # the newest of that name
 
