@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from memlab.experiment.harness import manifest
 from memlab.experiment.harness.arm import load
@@ -101,6 +101,17 @@ class TrainingRecipe(PairRecipe):
             check_path(self.base)
         return self
 
+    @field_validator("trainer")
+    @classmethod
+    def _check_trainer(cls, given: dict[str, Any]) -> dict[str, Any]:
+        if given:
+            from sentence_transformers.base.training_args import BaseTrainingArguments  # takes several seconds
+
+            known = [field.name for field in dataclasses.fields(BaseTrainingArguments)]
+            if unknown := [name for name in given if name not in known]:
+                raise ValueError(f"there is no argument '{unknown[0]}'; {did_you_mean(unknown[0], known)}")
+        return given
+
     def base_folder(self) -> Path:
         """Return the folder of the weights that training starts from."""
         return bundled_encoder() if self.base is None else model_folder(self.base, None, "base")
@@ -175,7 +186,7 @@ def train_command(kind: type[Kind], text: str, train: Callable[[Kind, list[str]]
         try:
             config = kind(**settings)
         except ValidationError as error:
-            raise Faults(f"{'.'.join(map(str, e['loc']))}: {e['msg'].removeprefix('Value error, ')}"
+            raise Faults(f"{'.'.join(map(str, e['loc']))}: {e['msg'].removeprefix('Value error, ')}".removeprefix(": ")
                          + (f"; write {e['loc'][0]}=VALUE" if e["type"] == "missing" else "")
                          for e in error.errors()) from error
         if isinstance(config, TrainingRecipe):  # importing torch takes several seconds

@@ -21,12 +21,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
-from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
+from pydantic import Field, SkipValidation
 
 from memlab.memory.choice import choose
 from memlab.memory.database import refuse_inside
@@ -44,6 +44,7 @@ from memlab.pipeline.pipeline import Pipeline
 from memlab.pipeline.stage import EmptyStage
 from memlab.stages.query.where import Where
 from memlab.store import Store
+from memlab.support.arguments import Place, check_arguments, check_methods
 from memlab.support.clock import time_zone
 from memlab.support.errors import MemlabError
 from memlab.support.paths import expand
@@ -51,7 +52,21 @@ from memlab.support.text.display import plural
 
 __all__ = ["Memory", "Session", "Turn", "search_texts"]
 
-def search_texts(texts: Iterable[str], question: str, k: int = 10, pipeline: Pipeline | None = None) -> Found:
+Stages = Annotated[Pipeline, 'preset("system=best") returns one (from memlab import preset)']
+OwnStore = Annotated[Store, "give memlab.Store(FOLDER), or leave it out"]
+Sessions = Annotated[Iterable[Session], "write [Session(...), ...]"]
+Messages = Annotated[Iterable[Mapping[str, Any]], 'write [{"role": "user", "content": "..."}]']
+SessionKey = Annotated[int | str, "list() returns the numbers and names of all sessions"]
+Result = Annotated[Mapping[str, Any] | pl.DataFrame,
+                   "give a row of what search returns, found[0], or several, found[:3]"]
+Vector = Annotated[Sequence[float] | np.ndarray, SkipValidation]
+Positive = Annotated[int, Field(ge=1)]
+NotNegative = Annotated[int, Field(ge=0)]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+
+
+@check_arguments
+def search_texts(texts: Iterable[str], question: str, k: Positive = 10, pipeline: Stages | None = None) -> Found:
     """Return the best ``k`` texts for a question, as ``Memory.search`` returns results; nothing is saved.
 
     The column ``session`` of a result is the place of its text in ``texts``.
@@ -68,6 +83,7 @@ def _has_its_own(where: str, fields: Iterable[str]) -> MemlabError:
                        fix=f"give {', '.join(['said_on', 'name', *fields])} to Session")
 
 
+@check_methods
 class Memory:
     """A folder of sessions, and a pipeline that searches them; loaded on first use.
 
@@ -86,14 +102,8 @@ class Memory:
     cannot be read or written.
     """
 
-    def __init__(self, folder: str | Path, pipeline: Pipeline | None = None, store: Store | None = None,
-                 *, often: int = 5, timezone: str | None = None) -> None:
-        if pipeline is not None and not isinstance(pipeline, Pipeline):
-            raise MemlabError(f"expected a Pipeline, given {type(pipeline).__name__}", where="Memory, pipeline",
-                              fix='preset("system=best") returns one (from memlab import preset)')
-        if store is not None and not isinstance(store, Store):
-            raise MemlabError(f"expected a Store, given {type(store).__name__}", where="Memory, store",
-                              fix="give memlab.Store(FOLDER), or leave it out")
+    def __init__(self, folder: Place, pipeline: Stages | None = None, store: OwnStore | None = None,
+                 *, often: NotNegative = 5, timezone: str | None = None) -> None:
         self.folder = expand(folder)
         self._questions = Questions(pipeline or Pipeline(), often)
         self.pipeline = self._questions.pipeline
@@ -101,8 +111,8 @@ class Memory:
         self._opening = LockedContent(self.folder, self.pipeline, store, zone)
 
     @classmethod
-    def from_folder(cls, chats: str | Path, folder: str | Path, pipeline: Pipeline | None = None,
-                    store: Store | None = None, *, often: int = 5, timezone: str | None = None) -> Memory:
+    def from_folder(cls, chats: Place, folder: Place, pipeline: Stages | None = None, store: OwnStore | None = None,
+                    *, often: NotNegative = 5, timezone: str | None = None) -> Memory:
         """Return the memory in ``folder`` with the sessions of ``chats``, a folder that ``memlab import`` wrote.
 
         They keep their names, so a folder may be read again after it has grown: what is new of it comes in, and so
@@ -120,7 +130,7 @@ class Memory:
             raise
         return memory
 
-    def add(self, session: Session | Iterable[Mapping[str, Any]], said_on: When = None, name: str | None = None,
+    def add(self, session: Session | Messages, said_on: When = None, name: str | None = None,
             *, unique: bool = False, **fields: Any) -> int:
         """Save a session and return its number; if this raises, nothing was added.
 
@@ -139,14 +149,12 @@ class Memory:
         with self._opening.alone() as content:
             return content.add([session], unique)[0]
 
-    def add_many(self, sessions: Iterable[Session], *, unique: bool = False) -> Sequence[int]:
+    def add_many(self, sessions: Sessions, *, unique: bool = False) -> Sequence[int]:
         """Save sessions, all or none of them, and return their numbers; a kill leaves all or none too.
 
         They are encoded together, which is much faster than one by one. Names and ``unique`` count as in
         ``add``, also within ``sessions``.
         """
-        if isinstance(sessions, Session):
-            raise MemlabError("expected a list of sessions, got one", where="add_many", fix="write [Session(...), ...]")
         given = [*sessions]
         for place, session in enumerate(given):
             if not isinstance(session, Session):
@@ -155,8 +163,8 @@ class Memory:
         with self._opening.alone() as content:
             return content.add(given, unique)
 
-    def add_document(self, path: str | Path | None = None, *, text: str | None = None, said_on: When = None,
-                     name: str | None = None, max_mb: float = 20.0, **fields: Any) -> int:
+    def add_document(self, path: Place | None = None, *, text: str | None = None, said_on: When = None,
+                     name: str | None = None, max_mb: Annotated[float, Field(gt=0)] = 20.0, **fields: Any) -> int:
         """Save a file of Markdown, text, PDF, Word or JSON as a session, and return its number.
 
         Each chunk (a paragraph, a table, an entry, or a page of a PDF without blank lines) is a turn, and results tell
@@ -170,7 +178,7 @@ class Memory:
         with self._opening.alone() as content:
             return content.add([session])[0]
 
-    def import_sessions(self, file: str | Path) -> Sequence[int]:
+    def import_sessions(self, file: Place) -> Sequence[int]:
         """Add the sessions of a file that ``export`` wrote, all or none; return the numbers of those that are there.
 
         The sessions.jsonl of ``memlab import`` is such a file. What is there already, was forgotten, or was changed
@@ -180,8 +188,8 @@ class Memory:
         with self._opening.alone() as content:
             return content.read_again(entries)
 
-    def search(self, question: str, now: When = None, k: int | None = None, *,
-               where: Filter | None = None, threshold: float | None = None) -> Found:
+    def search(self, question: str, now: When = None, k: Positive | None = None, *,
+               where: Filter | None = None, threshold: Finite | None = None) -> Found:
         """Return what the pipeline selects for a question, or its first ``k`` ranks.
 
         Nothing said on a later day than ``now`` is found; None is the present moment. ``where`` limits what is searched
@@ -197,16 +205,16 @@ class Memory:
         """
         return self._search(self._questions.ranking, Question(question, now, k, where, threshold))
 
-    def search_text(self, question: str, now: When = None, k: int | None = None, *, where: Filter | None = None,
-                    threshold: float | None = None) -> Found:
+    def search_text(self, question: str, now: When = None, k: Positive | None = None, *, where: Filter | None = None,
+                    threshold: Finite | None = None) -> Found:
         """Return the best ``k`` results, or 10, by words alone: the pipeline's search by words, or BM25.
 
         ``score`` is that of the search, and ``threshold`` the lowest; all else as in ``search``.
         """
         return self._search(self._questions.words, Question(question, now, k, where, threshold))
 
-    def search_vector(self, vector: Sequence[float] | np.ndarray, now: When = None, k: int | None = None, *,
-                      where: Filter | None = None, threshold: float | None = None) -> Found:
+    def search_vector(self, vector: Vector, now: When = None, k: Positive | None = None, *,
+                      where: Filter | None = None, threshold: Finite | None = None) -> Found:
         """Return the best ``k`` results, or 10, by the cosine of a vector with those that the pipeline has stored.
 
         The vector is of the pipeline's embedder (``search.dense``), for a question or a text; its length does not
@@ -227,7 +235,7 @@ class Memory:
                               fix="give it one: Pipeline(answer=Reader(chat=..., prompt=...)), or read/answer=reader")
         return self.look(question, now, where=where).answer or ""
 
-    def look(self, question: str, now: When = None, k: int | None = None, *,
+    def look(self, question: str, now: When = None, k: Positive | None = None, *,
              where: Filter | None = None) -> SearchResult:
         """Return all results of a question: those of ``search``, the context, and the answer if there is a reader."""
         asked = Question(question, now, k, where)
@@ -237,7 +245,7 @@ class Memory:
             content.accesses.add(results.filter("selected"), day_of(tables))
             return SearchResult.of(tables, results)
 
-    def history(self, topic: str, now: When = None, k: int | None = None, *,
+    def history(self, topic: str, now: When = None, k: Positive | None = None, *,
                 where: Filter | None = None) -> pl.DataFrame:
         """Return what was said about a topic in the order of time, and when it was valid: valid_from, valid_to, valid.
 
@@ -251,7 +259,7 @@ class Memory:
             tables = self._questions.run(self._questions.ranking, content, asked, ended=True)
             return self._questions.history(content, tables, asked)
 
-    def update(self, session: int | str, new: Session | Iterable[Mapping[str, Any]], said_on: When = None,
+    def update(self, session: SessionKey, new: Session | Messages, said_on: When = None,
                name: str | None = None, *, keep_old: bool = True, **fields: Any) -> int:
         """Save a new version of a session, by number or name, and return its number; a kill leaves both or the old one.
 
@@ -268,7 +276,7 @@ class Memory:
             version = made if made is new else made.with_missing(content.get(number), fields.get("metadata") is None)
             return content.update(number, version, keep_old)
 
-    def deprecate(self, session: int | str | None = None, turns: Iterable[int] | None = None, since: When = None, *,
+    def deprecate(self, session: SessionKey | None = None, turns: Iterable[int] | None = None, since: When = None, *,
                   where: Filter | None = None) -> None:
         """Mark a session, or some of its turns, as no longer valid: questions leave them out, and ``history`` shows it.
 
@@ -279,28 +287,26 @@ class Memory:
             day = ALWAYS if since is None else content.sessions.clock().local(since, "since").date()
             content.deprecate(choose(content.sessions, session, turns, where, replaced=False), day)
 
-    def restore(self, session: int | str | None = None, turns: Iterable[int] | None = None, *,
+    def restore(self, session: SessionKey | None = None, turns: Iterable[int] | None = None, *,
                 where: Filter | None = None) -> None:
         """Mark a session, or some of its turns, as valid again after ``deprecate``."""
         with self._opening.alone(prepared=where is not None) as content:
             content.deprecate(choose(content.sessions, session, turns, where), None)
 
-    def feedback(self, result: Mapping[str, Any] | pl.DataFrame, useful: bool, now: When = None) -> None:
+    def feedback(self, result: Result, useful: bool, now: When = None) -> None:
         """Record whether a result was useful, as of the day of ``now``.
 
         ``result`` is a row of what ``search`` returns (``found[0]``, or anything with its ``session``
         and ``turns``), or a frame of rows, such as ``found[:3]``, each of which gets a vote. Pipelines with
         ``rank/boost=feedback`` rank by the votes. They are forgotten with the turns.
         """
-        if not isinstance(useful, bool):
-            raise MemlabError(f"{useful!r:.40} is no vote", where="useful", fix="give True or False")
         with self._opening.alone() as content:
             places = [(number, sorted(of_session))
                       for session, turns in results_of(result)
                       for number, of_session in choose(content.sessions, session, turns).items()]
             content.votes.add(places, useful, content.sessions.moment(now).date())
 
-    def forget(self, session: int | str | None = None, turns: Iterable[int] | None = None, *,
+    def forget(self, session: SessionKey | None = None, turns: Iterable[int] | None = None, *,
                where: Filter | None = None) -> int:
         """Forget a session, by number or name, or some of its turns, and return how many turns went.
 
@@ -328,14 +334,14 @@ class Memory:
                                 for s, turns in rows.iter_rows()})
             return rows
 
-    def backup(self, folder: str | Path) -> None:
+    def backup(self, folder: Place) -> None:
         """Copy the memory to a new or empty folder, whole; questions are answered meanwhile, and additions wait.
 
         The copy holds the sessions, their vectors and the replies of chat models; search indexes are made again.
         """
         self._opening.backup(expand(folder))
 
-    def export(self, file: str | Path) -> int:
+    def export(self, file: Place) -> int:
         """Write all sessions to a new file, one JSON object a line, and return how many there are.
 
         ``import_sessions`` reads it, and so does ``data=custom``. A session without a name has one in the file alone.
@@ -352,12 +358,12 @@ class Memory:
         with self._opening.alone() as content:
             return content.sessions.moment(None).date()
 
-    def get(self, session: int | str) -> Session:
+    def get(self, session: SessionKey) -> Session:
         """Return a session by its number or name, without its forgotten turns."""
         with self._opening.alone() as content:
             return content.get(content.sessions.number(session))
 
-    def list(self, start: int = 0, count: int | None = None, where: Filter | None = None, *,
+    def list(self, start: NotNegative = 0, count: NotNegative | None = None, where: Filter | None = None, *,
              versions: bool = False) -> pl.DataFrame:
         """Return one row per session, or per session that fits (``where`` as in ``search``), in the order of time.
 

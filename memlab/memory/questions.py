@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any, SupportsIndex
+from typing import Annotated, Any
 
 import polars as pl
 
@@ -20,13 +20,14 @@ from memlab.pipeline.slots import PER_SESSION
 from memlab.pipeline.stage import EmptyStage, Stage
 from memlab.pipeline.tables import Tables, add_texts, frame
 from memlab.stages.query.where import Where, narrow
+from memlab.support.clock import FORMS
 from memlab.support.errors import MemlabError
-from memlab.support.text.display import is_number, replace_surrogates
+from memlab.support.text.display import replace_surrogates
 
-When = datetime | date | str | None
+When = Annotated[datetime | date | str, f"write {FORMS}"] | None
 """A day or a moment, also as text; None is the present moment, or unknown."""
 
-Filter = Mapping[str, Any]
+Filter = Annotated[Mapping[str, Any], 'write {"user": "ann"}']
 """A filter as ``Memory.search`` describes it."""
 
 PRUNED: dict[str, Any] = {"session": pl.Int32, "turns": pl.List(pl.Int32)}
@@ -35,7 +36,7 @@ PRUNED: dict[str, Any] = {"session": pl.Int32, "turns": pl.List(pl.Int32)}
 
 @dataclass(frozen=True)
 class Question:
-    """A question as ``Memory.search`` describes it; raises MemlabError for what is none.
+    """A question as ``Memory.search`` describes it; raises MemlabError for a blank one.
 
     vector: of unit length, in place of the text.
     """
@@ -48,13 +49,6 @@ class Question:
     vector: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.text, str):
-            raise MemlabError(f"expected text, got {type(self.text).__name__}", where="question",
-                              fix="give one question as text")
-        if self.k is not None and (not isinstance(self.k, SupportsIndex) or int(self.k) < 1):
-            raise MemlabError(f"{self.k!r:.40} is no number of results", where="k", fix="give 1 or more, or None")
-        if not (self.threshold is None or is_number(self.threshold)):
-            raise MemlabError(f"{self.threshold!r:.40} is no score", where="threshold", fix="give a number, or None")
         if self.vector is None and not self.text.strip():
             raise MemlabError("the question is blank", where="question", fix="write some words")
 

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from datetime import datetime, tzinfo
 from itertools import islice
-from typing import Any, SupportsIndex
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -152,9 +152,6 @@ class WorkingSet:
 
     def number(self, session: int | str) -> int:
         """Return a session's number, given that or its name; raise MemlabError if there is no such session."""
-        if not isinstance(session, str | SupportsIndex):
-            raise MemlabError(f"expected a number or a name, got {type(session).__name__}", where="session",
-                              fix="list() returns the numbers and names of all sessions")
         number = self.names.get(replace_surrogates(session)) if isinstance(session, str) else session.__index__()
         if number is None or number not in self.turns:
             raise MemlabError(f"there is no session {brief(session)}", where="session",

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Annotated
 
 import polars as pl
 
@@ -29,6 +30,7 @@ from memlab.report.console import print_report
 from memlab.report.export import latex
 from memlab.report.markdown import escape, join, summary
 from memlab.report.view_model import ReportView
+from memlab.support.arguments import Place, check_arguments
 from memlab.support.errors import MemlabError, did_you_mean
 from memlab.support.text.display import format_number, html_table, plural
 
@@ -60,6 +62,9 @@ class FinishedRuns(dict[str, ArmRun]):
         table = self.table()
         return html_table(table.columns, [[value if isinstance(value, str) else format_number(value) for value in row]
                                           for row in table.iter_rows()], repr(self)[1:-1])
+
+
+Runs = Annotated[Place | ArmRun | FinishedRuns, "give a folder of runs, or what load returns"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -112,7 +117,8 @@ class ComparedRuns:
         return MarkdownIt("commonmark", {"html": False}).enable("table").render(text)
 
 
-def load(folder: str | Path) -> FinishedRuns:
+@check_arguments
+def load(folder: Place) -> FinishedRuns:
     """Load the finished runs of a folder: ``runs/<experiment>/<data>``, or the folder of one run.
 
     Of several runs of an arm the newest counts. Raises MemlabError if no run is finished there.
@@ -136,7 +142,8 @@ def load(folder: str | Path) -> FinishedRuns:
     return _by_name(found.arms)
 
 
-def compare(*runs: str | Path | ArmRun | FinishedRuns, contrasts: Sequence[Contrast] | None = None, seed: int = 0
+@check_arguments
+def compare(*runs: Runs, contrasts: Sequence[Contrast] | None = None, seed: int = 0
             ) -> ComparedRuns:
     """Compare finished runs, question by question, as a report does, and write nothing.
 
@@ -171,7 +178,7 @@ def _by_name(arms: Iterable[ArmRun]) -> FinishedRuns:
     return FinishedRuns((arm.name, arm) for arm in arms)
 
 
-def _arms(run: str | Path | ArmRun | FinishedRuns) -> list[ArmRun]:
+def _arms(run: Runs) -> list[ArmRun]:
     if isinstance(run, ArmRun):
         return [run]
     return [*(run if isinstance(run, FinishedRuns) else load(run)).values()]

@@ -19,11 +19,12 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Annotated, Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from pydantic import Field
 
 from memlab.models.protocols import (
     Chat,
@@ -44,6 +45,7 @@ from memlab.store.index import Located, SegmentIndex, StoredRows
 from memlab.store.segment import Keys, key_columns
 from memlab.store.token_vectors import BITS, Precision, TokenVectors
 from memlab.store.writer import ArrayWriter, TokenWriter, Writer, model_name
+from memlab.support.arguments import Place, check_arguments
 from memlab.support.paths import expand, store_root
 
 KINDS = ("vectors", "truncated", "pairs", "tokens", "completions")
@@ -90,7 +92,9 @@ class Store:
     shares_results: ClassVar[bool] = True
     caches_indexes: ClassVar[bool] = False
 
-    def __init__(self, root: Path | None = None, *, flush_mb: float = 64, flush_seconds: float = 30) -> None:
+    @check_arguments
+    def __init__(self, root: Place | None = None, *, flush_mb: Annotated[float, Field(gt=0)] = 64,
+                 flush_seconds: Annotated[float, Field(ge=0)] = 30) -> None:
         self.root = expand(root) if root is not None else store_root()
         self.made: Counter[str] = Counter()
         self.found: Counter[str] = Counter()

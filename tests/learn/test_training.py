@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from memlab.learn import training
 from memlab.learn.pairs import TrainingLists, draw
@@ -81,9 +82,11 @@ def test_what_goes_wrong_in_a_training_is_an_error_with_a_remedy(
     monkeypatch.setattr(model, "forward", full)
     with pytest.raises(MemlabError, match=r"(?s)a step does not fit into the memory of cpu.*a smaller batch"):
         training.train_reranker(model, drawn(settings), settings, tmp_path / "c", "mark")
-    settings.trainer["weight_dekay"] = 0.1
-    with pytest.raises(MemlabError, match="trainer: .*weight_dekay"):
+    settings.trainer["eval_strategy"] = "sometimes"
+    with pytest.raises(MemlabError, match="trainer: .*sometimes"):
         trained(settings, tmp_path / "c")
+    with pytest.raises(ValidationError, match="there is no argument 'weight_dekay'; did you mean 'weight_decay'"):
+        TrainingRecipe(out_model=tmp_path, trainer={"weight_dekay": 0.1})
     if not training.torch.cuda.is_available():
         with pytest.raises(MemlabError, match="device=cuda:1, but this process sees no GPU"):
             training.load_reranker(TrainingRecipe(out_model=tmp_path, base=settings.base, device="cuda:1"))

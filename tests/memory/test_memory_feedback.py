@@ -73,7 +73,7 @@ def test_the_technique_needs_no_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("result", "useful", "message"), [
-    ({"session": 0}, True, "expected a result, which has"), ("red", True, "expected a result, which has"),
+    ({"session": 0}, True, "expected a result, which has"), ("red", True, "'red' does not fit"),
     ({"session": 7, "turns": [0]}, True, "there is no session 7")])
 def test_feedback_on_nothing_is_refused(tmp_path: Path, result: Any, useful: Any, message: str) -> None:
     with Memory(tmp_path, pipeline()) as memory:

@@ -179,7 +179,7 @@ def test_a_session_of_which_a_part_is_valid_is_searched_by_that_part(tmp_path: P
 
 WRONG: list[tuple[Any, str]] = [
     (lambda memory: memory.update("dog", NEW), "there is no session 'dog'"),
-    (lambda memory: memory.update("cat", None), "expected a list of messages, got NoneType"),
+    (lambda memory: memory.update("cat", None), "new: None does not fit. Fix: write"),
     (lambda memory: memory.update("cat", NEW, said_on="2023-01-01"), "a Session has its own date"),
     (lambda memory: memory.update("cat", Session("2023-05-20T10:00+02:00", [("user", "Hi")])), "UTC offset"),
     (lambda memory: memory.deprecate("cat", [7]), r"session 0 has no turns \[7\]"),

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, ListConfig, OmegaConf
@@ -32,6 +32,7 @@ from memlab.pipeline.pipeline import Pipeline
 from memlab.pipeline.slots import SLOTS
 from memlab.pipeline.stage import spec, spec_digest
 from memlab.store import Store
+from memlab.support.arguments import Place, check_arguments
 from memlab.support.errors import Faults, MemlabError, MissingFiles, did_you_mean
 from memlab.support.machine import no_collection
 from memlab.support.paths import path_refusal
@@ -327,19 +328,19 @@ def read_one(arguments: Sequence[str], without: Sequence[str] = ()) -> tuple[Arm
     return arms[0], sweep.settings
 
 
-def preset(*arguments: str) -> Pipeline:
+@check_arguments
+def preset(*arguments: Annotated[str, "give words such as 'rank.select.k=5'"]) -> Pipeline:
     """Return the pipeline that arguments of ``memlab run`` describe; raise Faults with all that is wrong with them.
 
     >>> preset("system=plain", "rank.select.k=5").select.k
     5
     """
-    if wrong := [repr(argument) for argument in arguments if not isinstance(argument, str)]:
-        raise Faults([f"expected arguments such as 'rank.select.k=5', given {', '.join(wrong)}"])
     return read_one(arguments, (*OF_RUNS, "data", "store"))[0].pipeline
 
 
-def run_pipeline(pipeline: Pipeline, dataset: Dataset, name: str, *, out: str | Path = "runs",
-                 experiment: str = "python", store: Store | None = None, seed: int = 0) -> Path:
+@check_arguments
+def run_pipeline(pipeline: Pipeline, dataset: Dataset, name: str, *, out: Place = "runs", experiment: str = "python",
+                 store: Store | None = None, seed: int = 0) -> Path:
     """Run a pipeline on a data set as an arm; return its run folder, ``OUT/EXPERIMENT/DATA/NAME-HASH``.
 
     A finished arm is not run again. An adaptive selection is followed by its token-matched baseline, ``NAME.twin``.

@@ -17,12 +17,10 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial, wraps
-from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from memlab.memory.memory import Memory
-from memlab.pipeline.pipeline import Pipeline
-from memlab.store import Store
+from memlab.memory.memory import Memory, NotNegative, OwnStore, Stages
+from memlab.support.arguments import Place
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -43,8 +41,8 @@ class AsyncMemory:
     memory: the memory itself, for what needs no waiting. ``import_sessions`` stands for ``Memory.from_folder``.
     """
 
-    def __init__(self, folder: str | Path, pipeline: Pipeline | None = None, store: Store | None = None,
-                 *, often: int = 5, timezone: str | None = None) -> None:
+    def __init__(self, folder: Place, pipeline: Stages | None = None, store: OwnStore | None = None,
+                 *, often: NotNegative = 5, timezone: str | None = None) -> None:
         self.memory = Memory(folder, pipeline, store, often=often, timezone=timezone)
         self._threads = ThreadPoolExecutor(thread_name_prefix="memory")  # not those of the loop: calls wait in them
 

@@ -54,9 +54,6 @@ class Where:
         >>> Where.read({"user": "ann", "metadata.page": [3, 4], "after": "2023-05-20"}, Clock()).values
         {'user': ('ann',), 'metadata.page': (3, 4)}
         """
-        if not isinstance(where, Mapping):
-            raise MemlabError(f"expected an object, got {type(where).__name__}", where="where",
-                              fix='write {"user": "ann"}')
         values: dict[str, tuple[Plain, ...]] = {}
         days: dict[str, date] = {}
         for key, value in where.items():

@@ -124,9 +124,9 @@ def test_all_questions_take_a_filter(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("where", "message"), [
-    ({"usr": "ann"}, "there is no field 'usr'.*did you mean '?user"), (5, "where: expected an object"),
+    ({"usr": "ann"}, "there is no field 'usr'.*did you mean '?user"), (5, "where: 5 does not fit"),
     ({"role": "bot"}, "there is no role 'bot'"), ({"after": "May"}, "where, after: 'May' is no date"),
-    ({"user": {"a": 1}}, "where, user: .* is no plain value"), ({5: "ann"}, "there is no field 5")])
+    ({"user": {"a": 1}}, "where, user: .* is no plain value"), ({5: "ann"}, "where: 5 does not fit")])
 def test_a_filter_that_cannot_be_met_is_refused(tmp_path: Path, where: Any, message: str) -> None:
     with Memory(tmp_path, lexical()) as memory:
         memory.add_many(sessions(2))
