@@ -16,7 +16,7 @@ from memlab.data.fetch import download
 from memlab.support.errors import MemlabError
 from memlab.support.help_text import Parser
 from memlab.support.terminal import print
-from memlab.support.text.display import sanitise
+from memlab.support.text.display import safe_line
 
 FRIENDSQA = "https://raw.githubusercontent.com/emorynlp/FriendsQA/9ce6c98a6acf13c87d96b6811e4409b5de43bdfe/dat"
 FAIRYTALEQA = ("https://raw.githubusercontent.com/uci-soe/FairytaleQAData/a24ddc17364666b7c13a425b9970c87368b03417/"
@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--base", help="address of the folder that holds the files, such as a mirror")
     options = parser.parse_args(words)
     try:
-        print(f"verified: {sanitise(str(download(FOLDERS[options.name], base=options.base)))}")
+        print(f"verified: {safe_line(str(download(FOLDERS[options.name], base=options.base)))}")
     except MemlabError as fault:
         print(fault, file=sys.stderr)
         return 1

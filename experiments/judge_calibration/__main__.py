@@ -27,7 +27,7 @@ from memlab.support.files import atomic_write
 from memlab.support.help_text import Parser
 from memlab.support.paths import path_argument
 from memlab.support.terminal import print
-from memlab.support.text.display import plural, sanitise
+from memlab.support.text.display import plural, safe_line
 
 
 def as_tables(tables: Tables, answers: Sequence[SyntheticAnswer]) -> Tables:
@@ -109,7 +109,7 @@ def _run(args: argparse.Namespace, fields: dict[str, str]) -> int:
     labels = read_sheet(args.labels).right if args.labels else None
     if args.sheet:
         sampled = random.Random(args.seed).sample(items, min(args.sheet_size, len(items)))  # noqa: S311
-        print(f"{plural(write_sheet(args.sheet, sampled), 'row')} to label: {sanitise(str(args.sheet))}")
+        print(f"{plural(write_sheet(args.sheet, sampled), 'row')} to label: {safe_line(args.sheet)}")
     notes = Notes()
     for name, verdicts in judge_answers(judge, tables, kit, Store(args.store), notes).items():
         summary = calibrate(kit, verdicts, args.seed)
@@ -117,10 +117,10 @@ def _run(args: argparse.Namespace, fields: dict[str, str]) -> int:
             summary["against_people"] = agreement(pair_with_labels(labels, items, verdicts), args.seed)
         warnings = {what: number for what, number, _ in notes.table().iter_rows() if what.startswith(f"judge {name}: ")}
         judges[name] = {"data": args.data, "seed": args.seed, "limit": args.limit, "told": warnings, **summary}
-        print(f"judge {sanitise(name)} on {sanitise(args.data)}, {summary['items']:,} synthetic answers")
-        print("\n".join([*_lines(summary), *(f"  {sanitise(what)}: {number:,}" for what, number in warnings.items())]))
+        print(f"judge {safe_line(name)} on {safe_line(args.data)}, {summary['items']:,} synthetic answers")
+        print("\n".join([*_lines(summary), *(f"  {safe_line(what)}: {number:,}" for what, number in warnings.items())]))
     atomic_write(args.out, json.dumps({"judges": judges}, indent=1) + "\n")
-    print(f"figures: {sanitise(str(args.out))}")
+    print(f"figures: {safe_line(args.out)}")
     return 0
 
 

@@ -21,7 +21,7 @@ from memlab.pipeline.tables import text_hash
 from memlab.stages.judge.cases import Case
 from memlab.support.errors import Faults, MemlabError
 from memlab.support.files import atomic_write
-from memlab.support.text.display import sanitise_lines
+from memlab.support.text.display import safe_text
 
 Share = dict[str, float | int | None]
 """A share in a report: value, low, high (95 %), n; value, low and high are null if n is 0."""
@@ -132,7 +132,7 @@ def safe_cell(text: str) -> str:
     >>> safe_cell("=1+1"), safe_cell(" @cmd"), safe_cell("4 hours")
     ("'=1+1", "' @cmd", '4 hours')
     """
-    cell = sanitise_lines(text)
+    cell = safe_text(text)
     return "'" + cell if cell.lstrip().startswith(_FORMULA) else cell
 
 

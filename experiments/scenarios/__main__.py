@@ -20,7 +20,7 @@ from memlab.support.files import atomic_write
 from memlab.support.help_text import Parser
 from memlab.support.paths import path_argument
 from memlab.support.terminal import print
-from memlab.support.text.display import EMPTY, format_number, one_line
+from memlab.support.text.display import EMPTY, format_number, safe_line
 from scenarios.cases import CATEGORIES, KNOWN, Outcome, Scenario, outcomes, piece_places
 from scenarios.snippets import Snippet, snippet
 
@@ -197,7 +197,7 @@ def print_scenarios(arms: Sequence[System], console: Console | None = None) -> N
         table.add_row(category, *cells)
     console.print(table)
     for number, system in enumerate(arms, 1):
-        console.print(Text(f"{number:2d} {one_line(system.name)}"))
+        console.print(Text(f"{number:2d} {safe_line(system.name)}"))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -211,11 +211,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         page = options.runs / "scenarios.md"
         atomic_write(page, document(arms, broken, max(options.top, 1)))
     except MemlabError as error:
-        print(f"memlab: {one_line(error)}", file=sys.stderr)
+        print(f"memlab: {safe_line(error)}", file=sys.stderr)
         return 1
     print_scenarios(arms)
     for fault in broken:
-        print(f"memlab: left out: {one_line(fault)}", file=sys.stderr)
+        print(f"memlab: left out: {safe_line(fault)}", file=sys.stderr)
     print(f"details: {page}")
     return 0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from memlab.support.text.display import one_line
+from memlab.support.text.display import safe_line
 from memlab.support.text.tokenize import LUCENE_STOP_WORDS
 
 CHARACTERS = 160
@@ -23,7 +23,7 @@ def snippet(text: str, question: str, characters: int = CHARACTERS) -> Snippet:
     >>> snippet("user: My cats sleep.", "Where is the cat?")
     [('user: My ', False), ('cats', True), (' sleep.', False)]
     """
-    line = one_line(text)
+    line = safe_line(text)
     wanted = set(_stems(_WORD.findall(question.lower()))) - set(_stems(LUCENE_STOP_WORDS))
     words = list(_WORD.finditer(line))
     terms = [word.span() for word, stem in zip(words, _stems(w[0].lower() for w in words)) if stem in wanted]

@@ -50,7 +50,7 @@ from memlab.support.help_text import page
 from memlab.support.machine import enough_memory
 from memlab.support.paths import expand
 from memlab.support.terminal import clean_logs, own_words
-from memlab.support.text.display import plural, sanitise, sanitise_lines
+from memlab.support.text.display import plural, safe_line, safe_text
 
 OWN = ("corpus", "now", "memory", "timezone")
 """Words that ``memlab.run`` does not have."""
@@ -122,13 +122,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         _head(result, place)
         (_show_all if command.signals else _show)(result)
     except MemlabError as error:
-        _out.print(f"[red]memlab:[/red] {escape(sanitise_lines(str(error)))}", soft_wrap=True)
+        _out.print(f"[red]memlab:[/red] {escape(safe_text(error))}", soft_wrap=True)
         return 2 if isinstance(error, Faults) else 1
     except KeyboardInterrupt:
         _out.print("\ninterrupted; what models made is kept")
         return 130
     except Exception as error:  # of a model or its server
-        _out.print(f"[red]memlab:[/red] {escape(sanitise_lines(error_message(error)))}", soft_wrap=True)
+        _out.print(f"[red]memlab:[/red] {escape(safe_text(error_message(error)))}", soft_wrap=True)
         return 1
     return 0
 
@@ -151,15 +151,15 @@ def answer(command: AskCommand) -> tuple[SearchResult, str]:
 
 def _head(result: SearchResult, place: str) -> None:
     asked_on = "on no day" if result.asked_on is None else f"as of {result.asked_on:%Y-%m-%d}"
-    _out.print(Text(sanitise(result.question), "bold"))
-    _out.print(Text(f"asked of {sanitise(place)}, {asked_on}", "dim"))
+    _out.print(Text(safe_line(result.question), "bold"))
+    _out.print(Text(f"asked of {safe_line(place)}, {asked_on}", "dim"))
 
 
 def _show(result: SearchResult) -> None:
     """Print the answer and the first results."""
     if result.answer is not None:
         _heading("Answer")
-        _out.print(Text(sanitise_lines(result.answer) or "(blank)"))
+        _out.print(Text(safe_text(result.answer) or "(blank)"))
     found = first_results(result.question, result.results, RESULTS)
     _heading("Found")
     if not found:
@@ -167,7 +167,7 @@ def _show(result: SearchResult) -> None:
     for n, one in enumerate(found, 1):
         copies = f", said {one.copies} times" if one.copies > 1 else ""
         newer = f", newer than {', '.join(str(older + 1) for older in one.older)}, which says nearly the same"
-        _out.print(Text.assemble((f"{n}. ", "dim"), sanitise(one.text, TEXT), "\n   ",
+        _out.print(Text.assemble((f"{n}. ", "dim"), safe_line(one.text, TEXT), "\n   ",
                                  (f"{_day_and_name(one)}{copies}", "dim"), (newer if one.older else "", "bold green")))
     hints = [] if result.answer is not None else [TO_ANSWER]
     hints += [f"{SIGNALS} shows the whole ranking, its scores and the context"] if found else []
@@ -179,7 +179,7 @@ def _show(result: SearchResult) -> None:
 def _day_and_name(one: Shown) -> str:
     """Return the day and the session's name, which in an imported log begins with the day."""
     day = f"{one.days[-1]:%Y-%m-%d}" if one.days else "no date"
-    return sanitise(one.place if one.place.startswith(day) else f"{day}, {one.place}")
+    return safe_line(one.place if one.place.startswith(day) else f"{day}, {one.place}")
 
 
 def _show_all(result: SearchResult) -> None:
@@ -192,13 +192,13 @@ def _show_all(result: SearchResult) -> None:
                    "each text its session's name and its scores by search[/dim]")
     if result.graph:
         _heading("Graph")
-        _out.print(Text(sanitise_lines(result.graph)))
+        _out.print(Text(safe_text(result.graph)))
     _heading(f"Context ({plural(len(result.context), 'item')})")
     for item in result.context:
-        _out.print(Text(_cut(sanitise_lines(item), ITEM) + "\n"))
+        _out.print(Text(_cut(safe_text(item), ITEM) + "\n"))
     if result.answer is not None:
         _heading("Answer")
-        _out.print(Text(sanitise_lines(result.answer) or "(blank)"))
+        _out.print(Text(safe_text(result.answer) or "(blank)"))
 
 
 def _heading(text: str) -> None:
@@ -217,7 +217,7 @@ def _ranking(rows: pl.DataFrame) -> Table:
         table.add_row(
             "*" if row["selected"] else "", str(row["rank"]), f"{row['score']:.3f}",
             "" if row["date"] is None else f"{row['date']:%Y-%m-%d}", _where(row["session"], row["turns"]),
-            Text.assemble(sanitise(line_of(row), TEXT), ("\n" + sanitise(signals), "dim")))
+            Text.assemble(safe_line(line_of(row), TEXT), ("\n" + safe_line(signals), "dim")))
     return table
 
 

@@ -15,7 +15,7 @@ from memlab.support.help_text import Parser
 from memlab.support.machine import enough_memory
 from memlab.support.paths import path_argument
 from memlab.support.terminal import as_flags, print
-from memlab.support.text.display import sanitise
+from memlab.support.text.display import safe_line
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -64,7 +64,7 @@ def _list(options: argparse.Namespace) -> int:  # noqa: ARG001 - every command h
             size = _size(entry.size) if entry.size else "about 2.7 GB"
             place = benchmarks.data_folder() / entry.file
             state = f"here: {place}" if place.exists() else f"not here; memlab data fetch {name}"
-            print(f"{name:<{width}}  {entry.licence}, {size}; {sanitise(state)}")
+            print(f"{name:<{width}}  {entry.licence}, {size}; {safe_line(state)}")
         elif several := benchmarks.FOLDERS.get(name):
             missing = several.missing(benchmarks.data_folder())
             state = f"{missing} not here; memlab data fetch {name}" if missing else "all here"
@@ -83,7 +83,7 @@ def _size(count: int) -> str:
 def _fetch(options: argparse.Namespace) -> int:
     from memlab.data.fetch import fetch
 
-    print(f"verified: {sanitise(str(fetch(options.name, base=options.base)))}")
+    print(f"verified: {safe_line(str(fetch(options.name, base=options.base)))}")
     return 0
 
 
@@ -95,11 +95,11 @@ def _check(options: argparse.Namespace) -> int:
         raise MemlabError("no file or folder is named", fix="memlab data check PATH")
     time_zone(options.timezone, "--timezone")
     finding = inspect(path, options.timezone)
-    print(f"{sanitise(str(path))}: {finding.benchmark}")
+    print(f"{safe_line(path)}: {finding.benchmark}")
     for fact in finding.facts:
-        print(f"  {sanitise(fact)}")
+        print(f"  {safe_line(fact)}")
     for problem in finding.problems:
-        print(f"  problem: {sanitise(problem)}")
+        print(f"  problem: {safe_line(problem)}")
     if not finding.problems:
         print("  no problem found")
     return 1 if finding.problems else 0

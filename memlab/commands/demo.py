@@ -34,7 +34,7 @@ from memlab.support.console import Console
 from memlab.support.errors import Faults, MemlabError
 from memlab.support.help_text import page
 from memlab.support.terminal import print
-from memlab.support.text.display import sanitise
+from memlab.support.text.display import safe_line
 
 EXPERIMENT = "+exp=demo"
 
@@ -126,7 +126,7 @@ def _first_line(row: dict[str, Any]) -> str:
     bare = (re.sub(r"^(\[[^\]]*\]|\s)*(user: )?", "", line) for line in (row["text"] or "").splitlines())
     lines = [line for line in bare if line and not line.startswith("#")]
     line = next((line for line in lines if SUBJECT in line.lower()), lines[0] if lines else "")
-    return sanitise(line) + ("" if row["date"] is None else f" ({row['date']:%Y-%m-%d})")
+    return safe_line(line) + ("" if row["date"] is None else f" ({row['date']:%Y-%m-%d})")
 
 
 def _lead(first: dict[str, Any], other: dict[str, Any]) -> list[str]:

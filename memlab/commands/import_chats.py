@@ -23,7 +23,7 @@ from memlab.support.machine import enough_memory
 from memlab.support.paths import path_argument, text_argument
 from memlab.support.shell import data_path, word
 from memlab.support.terminal import print
-from memlab.support.text.display import plural, sanitise
+from memlab.support.text.display import plural, safe_line
 
 _DATES = {"auto": None, "day-first": DateOrder.DAY_FIRST, "month-first": DateOrder.MONTH_FIRST,
           "year-first": DateOrder.YEAR_FIRST}
@@ -82,12 +82,12 @@ def _import(options: argparse.Namespace) -> None:
     if not sessions:
         raise MemlabError("there is no message in it", where=str(options.path))
     changes = update_folder(folder, settings, sessions, fresh=options.replace)
-    print(f"{sanitise(str(options.path))}: {export.format.title}")
+    print(f"{safe_line(options.path)}: {export.format.title}")
     for line in _facts(export, sessions, settings):
-        print(f"  {sanitise(line)}")
+        print(f"  {safe_line(line)}")
     if whole := whole_export(options.path):
         print(f"  this is one channel; for all of them, with people's names: memlab import {word(str(whole))}")
-    print(f"{_changes_in_words(changes)}: {sanitise(str(folder / SESSIONS))}")
+    print(f"{_changes_in_words(changes)}: {safe_line(folder / SESSIONS)}")
     print(f'next: memlab ask data=custom {data_path(str(folder))} "your question"', secret=True)
 
 

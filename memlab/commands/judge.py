@@ -27,7 +27,7 @@ from memlab.support.files import atomic_write
 from memlab.support.help_text import Parser
 from memlab.support.paths import path_argument
 from memlab.support.terminal import print
-from memlab.support.text.display import sanitise
+from memlab.support.text.display import safe_line
 
 _SHOWN = 5  # ids named before "and n more"
 
@@ -67,18 +67,18 @@ def _run(args: argparse.Namespace, fields: dict[str, str]) -> int:
         verdicts = table.filter(judge=name)
         _report(name, accuracy.accuracy_table(answers, verdicts), len(question_of))
         for remark in accuracy.remarks(verdicts):
-            print(f"  {sanitise(remark)}")
+            print(f"  {safe_line(remark)}")
         _report_unclear(judge, name, verdicts.filter(pl.col("fault").is_null())["reply"].to_list())
         for flag in judge_warnings([name], args.calibration):
-            print(f"  {sanitise(flag)}")
-    print(f"verdicts: {sanitise(str(out))}")
+            print(f"  {safe_line(flag)}")
+    print(f"verdicts: {safe_line(out)}")
     return 0
 
 
 def _report(name: str, rows: list[accuracy.AccuracyRow], questions: int) -> None:
-    print(f"judge {sanitise(name)}")
+    print(f"judge {safe_line(name)}")
     for line in accuracy.format_table(rows):
-        print(f"  {sanitise(line)}")
+        print(f"  {safe_line(line)}")
     print(f"  mean of the types: {accuracy.decimal(accuracy.mean_of_types(rows))}")
     overall = rows[-2]
     if overall.n < questions:
@@ -101,7 +101,7 @@ def _report_unclear(judge: Any, name: str, replies: list[str]) -> None:
 def _warn(what: str, ids: list[str]) -> None:
     if ids:
         more = f", and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
-        print(f"{what} ({len(ids)}): {sanitise(', '.join(ids[:_SHOWN]))}{more}", file=sys.stderr)
+        print(f"{what} ({len(ids)}): {safe_line(', '.join(ids[:_SHOWN]))}{more}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from memlab.support.errors import Faults, MemlabError, did_you_mean
 from memlab.support.machine import enough_memory
 from memlab.support.paths import path_argument
 from memlab.support.terminal import as_flags, print
-from memlab.support.text.display import sanitise_lines
+from memlab.support.text.display import safe_text
 
 _FLAGS = {"data": "--data", "data.path": "--path", "judge": "--judge", "chat": "--chat", "judge_chat": "--chat",
           "chat.": "--chat.", "judge_chat.": "--chat.", "judge.": "--judge.",
@@ -74,7 +74,7 @@ def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None,
         with enough_memory("judge a part of the answers at a time"):
             return work(parser.parse_args(words, argparse.Namespace(judge_fields=judge_fields)), fields)
     except MemlabError as fault:
-        print(sanitise_lines(str(fault)), file=sys.stderr)
+        print(safe_text(fault), file=sys.stderr)
         return 1
 
 

@@ -28,7 +28,7 @@ from memlab.support.machine import enough_memory
 from memlab.support.paths import path_argument
 from memlab.support.shell import data_path
 from memlab.support.terminal import as_flags, print
-from memlab.support.text.display import plural, sanitise, sanitise_lines
+from memlab.support.text.display import plural, safe_line, safe_text
 
 _SOURCE = "Proposals come from what people state in English; ask your own questions about the rest."
 _FLAGS = {"chat": "--chat", "chat.": "--chat."}
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         site = _site(options, fields)
         _serve(site, options)
     except MemlabError as fault:
-        print(sanitise_lines(str(fault)), file=sys.stderr)
+        print(safe_text(fault), file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("\nended before the page was there; no file was changed")
@@ -87,7 +87,7 @@ def _site(options: argparse.Namespace, chat: Mapping[str, str]) -> Site:
     pools = Pools(content.sessions, systems(), store_at(None), options.depth)
     pools.ask(Asked(entry.line.corpus, entry.first) for entry in marking.entries.values())
     statuses = Counter(entry.status for entry in marking.entries.values())
-    print(f"{sanitise(str(folder))}: {plural(len(marking.log), 'turn')} in "
+    print(f"{safe_line(folder)}: {plural(len(marking.log), 'turn')} in "
           f"{plural(len(content.sessions), 'session')}; {plural(statuses['proposed'], 'question')} proposed, "
           f"{statuses['kept']} in {QUESTIONS}")
     source = "" if options.chat or chat else _SOURCE
@@ -106,8 +106,8 @@ def _serve(site: Site, options: argparse.Namespace) -> None:
             server.serve_forever()
         except KeyboardInterrupt:
             marked = sum(bool(line.evidence) for line in site.marking.questions())
-            print(f"\n{plural(marked, 'question')} with evidence in {sanitise(site.about['file'])}"
-                  + (f"; next: {sanitise(site.about['next'])}" if marked else ""), flush=True)
+            print(f"\n{plural(marked, 'question')} with evidence in {safe_line(site.about['file'])}"
+                  + (f"; next: {safe_line(site.about['next'])}" if marked else ""), flush=True)
             if site.pools.waiting:
                 os._exit(0)  # C++ aborts a process that ends while a thread makes vectors; the files are whole
 

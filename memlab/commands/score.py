@@ -31,7 +31,7 @@ from memlab.support.foreign import read_json
 from memlab.support.help_text import Parser
 from memlab.support.machine import enough_memory
 from memlab.support.terminal import print
-from memlab.support.text.display import clean, plural
+from memlab.support.text.display import plural, safe_line, safe_text
 
 STILL_READ = ("extract", "classify")
 """Slots before the selection that a foreign run has: the reader's graph, and classes of questions."""
@@ -57,19 +57,20 @@ def main(argv: Sequence[str] | None = None) -> int:
                        help="the rank column of TREC runs decides, not the scores")
     options, unknown = parser.parse_known_intermixed_args(argv)
     if unknown:
-        parser.error(f"{clean(unknown[0])}: there is no such option; settings have no dashes: data=NAME data.path=FILE")
+        parser.error(f"{safe_line(unknown[0])}: there is no such option; settings have no dashes: "
+                     "data=NAME data.path=FILE")
     settings = [word for word in options.words if "=" in word and not Path(word).exists()]
     files = [Path(word) for word in options.words if word not in settings]
     if not files:
         parser.error("name at least one ranking file")
     if safe(options.experiment) != options.experiment or options.experiment.strip(".") == "":
-        parser.error(f"--experiment {clean(options.experiment)}: expected the name of a folder under runs/")
+        parser.error(f"--experiment {safe_line(options.experiment)}: expected the name of a folder under runs/")
     try:
         settings += [] if any(word.startswith("track=") for word in settings) else ["track=none"]
         reader = partial(read_run, order=options.order)
         return _score(files, reader, settings, options.experiment, options.lint)
     except MemlabError as error:
-        print(f"memlab: {clean(str(error))}", file=sys.stderr)
+        print(f"memlab: {safe_text(error)}", file=sys.stderr)
         return 2 if isinstance(error, Faults) else 1
 
 
@@ -88,15 +89,15 @@ def _score(files: Sequence[Path], reader: Callable[[Path], Run], settings: list[
         own = path.as_posix() if name in twice else name
         run = reader(path)
         arm, ranked, faults = foreign_arm(base, own, run, store)
-        print(f"{clean(own)}: {run.format}, {run.rows.height:,} rows of {ranked.tables['units']['level'][0]}s, "
+        print(f"{safe_line(own)}: {run.format}, {run.rows.height:,} rows of {ranked.tables['units']['level'][0]}s, "
               f"{plural(ranked.tables['ranking']['question'].n_unique(), 'question')}")
         for fault in faults:
-            print(f"  ! {clean(fault)}")
+            print(f"  ! {safe_line(fault)}")
         if not lint:
             _refuse_name_of_an_arm(arm, folder)
             if earlier.get(arm.name, arm.folder().name) != arm.folder().name:
-                print(f"  ! it takes the place of an earlier run named '{clean(arm.name)}' in the report, which stays "
-                      f"in {folder / earlier[arm.name]}; rename the file to show both")
+                print(f"  ! it takes the place of an earlier run named '{safe_line(arm.name)}' in the report, which "
+                      f"stays in {folder / earlier[arm.name]}; rename the file to show both")
             arm.run(store, ranked=ranked)
             scored.append(arm.name)
     if lint:

@@ -22,7 +22,7 @@ from memlab.support.errors import MemlabError, did_you_mean
 from memlab.support.help_text import Parser
 from memlab.support.paths import expand, path_argument
 from memlab.support.terminal import print
-from memlab.support.text.display import sanitise_lines
+from memlab.support.text.display import safe_text
 
 _MODELS = served_names()
 _EPILOG = f"""\
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return commands[words[0]](words[1:]) if words and words[0] in commands else _serve(words)
     except MemlabError as error:
-        _echo(sanitise_lines(str(error)))
+        _echo(safe_text(error))
         return 1
     except _Stopped:
         _echo("stopped")

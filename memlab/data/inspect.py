@@ -23,7 +23,7 @@ from memlab.pipeline.tables import SESSION, Tables, with_text
 from memlab.support.errors import Faults, MemlabError
 from memlab.support.foreign import whole_number
 from memlab.support.paths import nearest
-from memlab.support.text.display import plural, sanitise
+from memlab.support.text.display import plural, safe_line
 
 IMPORT = "memlab import"
 
@@ -156,14 +156,14 @@ def show(tables: Tables, id_or_number: str) -> str:
     gold = tables["gold"].filter(pl.col("question") == question).row(0, named=True)
     answer = "(decline)" if gold["answer"] is None else gold["answer"]
     lines = [
-        f"question {question} ({sanitise(name)}) of corpus {row['corpus']}, asked on {row['asked_on']}",
-        f"  {sanitise(row['text'], WIDTH)}",
-        f"answer: {sanitise(answer, WIDTH)}",
-        f"type: {sanitise(gold['category'])}" + (", to be declined" if gold["abstain"] else "")
+        f"question {question} ({safe_line(name)}) of corpus {row['corpus']}, asked on {row['asked_on']}",
+        f"  {safe_line(row['text'], WIDTH)}",
+        f"answer: {safe_line(answer, WIDTH)}",
+        f"type: {safe_line(gold['category'])}" + (", to be declined" if gold["abstain"] else "")
         + ("" if gold["scored"] else ", not scored in retrieval"),
     ]
     if gold["label_error"] is not None:
-        lines.append(f"label error: {sanitise(gold['label_error'])}")
+        lines.append(f"label error: {safe_line(gold['label_error'])}")
     return "\n".join([*lines, *_evidence(tables, question, row["corpus"])])
 
 
@@ -194,10 +194,10 @@ def _evidence(tables: Tables, question: int, corpus: int) -> list[str]:
     names = dict(sessions.select("session", "name").iter_rows())
     lines = ["evidence:" if rows.height else "evidence: none that can be found"]
     for row in rows.iter_rows(named=True):
-        place = f"  session {row['session']} ({sanitise(names[row['session']])}) of {row['said_on']}"
+        place = f"  session {row['session']} ({safe_line(names[row['session']])}) of {row['said_on']}"
         if row["turn"] is None:
             lines.append(f"{place}: the session as a whole")
         else:
-            lines.append(f"{place}, turn {row['turn']}, {sanitise(row['speaker'] or row['role'])}: "
-                         f"{sanitise(row['text'], WIDTH)}")
+            lines.append(f"{place}, turn {row['turn']}, {safe_line(row['speaker'] or row['role'])}: "
+                         f"{safe_line(row['text'], WIDTH)}")
     return lines

@@ -27,7 +27,7 @@ from memlab.store import Store
 from memlab.support.errors import MemlabError
 from memlab.support.latest import Latest
 from memlab.support.machine import release_freed_memory
-from memlab.support.text.display import plural, sanitise
+from memlab.support.text.display import plural, safe_line
 
 MOST_NAMES, MOST_OF_NAME = 20, 80
 """Names of sessions that a warning shows, and characters of each."""
@@ -218,7 +218,7 @@ class Content:
                 new.append(replace(entry.with_turns(turns), id=self.sessions.next + len(new)))
                 found.append(new[-1].id)
         if left:
-            names = ", ".join(sanitise(name, MOST_OF_NAME) for name in left[:MOST_NAMES])
+            names = ", ".join(safe_line(name, MOST_OF_NAME) for name in left[:MOST_NAMES])
             warnings.warn(f"{plural(len(left), 'session')} left as in the memory, since they were updated there, or "
                           f"have other turns or fields in the file: {names}{', ...' * (len(left) > MOST_NAMES)}. To "
                           "take what the file says: memory.update(name, session)", stacklevel=3)

@@ -17,7 +17,7 @@ from memlab.data.documents.dataset import LOADERS, load, parse
 from memlab.data.fields import check_fields
 from memlab.memory.sessions import Session, Turn
 from memlab.support.errors import MemlabError
-from memlab.support.text.display import sanitise
+from memlab.support.text.display import safe_line
 
 KIND = "document"
 """Kind of the session of a document."""
@@ -45,7 +45,7 @@ def session_of_document(path: Path | None, text: str | None, said_on: datetime |
         document = _document(own, text or "", max_mb) if path is None else _file(path, max_mb)
         said_on = document.said_on if said_on is None else said_on
     except MemlabError as fault:
-        where = sanitise(str(path or own)) + (f", {fault.where}" if fault.where else "")
+        where = safe_line(path or own) + (f", {fault.where}" if fault.where else "")
         raise MemlabError(fault.what, where=where, fix=fault.fix) from fault
     turns = [Turn("user", block.text, own, block.offset, block.page) for block in document.blocks]
     given: Mapping[str, Any] = {"source": own, "kind": KIND, **{k: v for k, v in fields.items() if v is not None}}

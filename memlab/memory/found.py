@@ -9,7 +9,7 @@ import polars as pl
 
 from memlab.pipeline.transcript import TURN_SEPARATOR
 from memlab.stages.read.prompt import HEADER
-from memlab.support.text.display import plural, sanitise
+from memlab.support.text.display import plural, safe_line
 
 WIDTH = 160
 """Characters of a text that are printed."""
@@ -36,7 +36,7 @@ class Found(pl.DataFrame):
 
 def _line(row: Mapping[str, Any]) -> str:
     day = "" if row["date"] is None else f"{row['date']:%Y-%m-%d}"
-    return f"{row['rank']:>3}  {row['score']:6.3f}  {day:10}  {sanitise(line_of(row), WIDTH)}"
+    return f"{row['rank']:>3}  {row['score']:6.3f}  {day:10}  {safe_line(line_of(row), WIDTH)}"
 
 
 def line_of(row: Mapping[str, Any]) -> str:

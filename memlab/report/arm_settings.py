@@ -12,7 +12,7 @@ from memlab.experiment.config.choices import own_choices
 from memlab.experiment.config.instantiate import CONF, choice_settings, with_defaults
 from memlab.experiment.harness.results import ArmRun
 from memlab.pipeline.slots import SLOTS
-from memlab.support.text.display import EMPTY, one_line
+from memlab.support.text.display import EMPTY, safe_line
 
 CONFIGURED = "_target_"
 MARKS = (CONFIGURED, "is")
@@ -190,7 +190,7 @@ def _flat_manifest(arm: ArmRun) -> dict[str, str]:
 
 def commands(arms: Sequence[ArmRun]) -> list[str]:
     """Return the distinct lines that started the arms, in the arms' order; those of jobs have none."""
-    return list(dict.fromkeys(one_line(line) for arm in arms if (line := arm.manifest["command"])))
+    return list(dict.fromkeys(safe_line(line) for arm in arms if (line := arm.manifest["command"])))
 
 
 ELSEWHERE = ("contrasts", "track", "name", "ablate", "out", "store")

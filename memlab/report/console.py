@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from memlab.report import markdown
 from memlab.report.view_model import ReportView
-from memlab.support.text.display import one_line
+from memlab.support.text.display import safe_line
 
 if TYPE_CHECKING:
     from memlab.support.console import Console
@@ -44,8 +44,8 @@ def print_report(view: ReportView, console: Console | None = None, arm: str | No
         elements: ClassVar[dict[str, type[MarkdownElement]]] = {**Markdown.elements, "table_open": FoldedTable}
 
     console, opening = console or Console(), view.opening
-    console.print(Text(one_line(opening.sentence), style="bold green" if opening.winner else "bold yellow"))
+    console.print(Text(safe_line(opening.sentence), style="bold green" if opening.winner else "bold yellow"))
     console.print(Folded(markdown.sure(view)), soft_wrap=False)  # a pipe's console wraps nothing else
     for label, text in opening.act:
-        console.print(Text(f"{label}: ", style="dim").append(one_line(text), style="bold cyan"), soft_wrap=True)
+        console.print(Text(f"{label}: ", style="dim").append(safe_line(text), style="bold cyan"), soft_wrap=True)
     console.print(Folded(markdown.summary(view, arm)), soft_wrap=False)

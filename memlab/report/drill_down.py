@@ -14,7 +14,7 @@ import polars as pl
 
 from memlab.experiment.harness.results import ArmRun
 from memlab.report.sections import packed_reasons
-from memlab.support.text.display import clean, is_number, one_line
+from memlab.support.text.display import is_number, safe_line, safe_text
 
 SHOWN, SIGNALS, CHARACTERS = 20, 8, 320
 """Units per question, signals per unit, characters per text."""
@@ -39,8 +39,8 @@ def drill_down(arms: Sequence[ArmRun], metrics: Sequence[str], most: int | None 
     kept = sorted(heads, key=lambda head: (not head["differs"], head["q"]))[:most]
     entries = [_entry(head, units, texts) | ({"reasons": reasons[head["q"]]} if head["q"] in reasons else {})
                for head in kept]
-    return {"arms": [{"name": one_line(a.name), "oracle": a.oracle} for a in arms], "metrics": list(metrics),
-            "signals": [one_line(s) for s in signals], "texts": list(texts), "features": features,
+    return {"arms": [{"name": safe_line(a.name), "oracle": a.oracle} for a in arms], "metrics": list(metrics),
+            "signals": [safe_line(s) for s in signals], "texts": list(texts), "features": features,
             "questions": sorted(entries, key=lambda entry: entry["q"]), "left_out": len(heads) - len(entries)}
 
 
@@ -50,15 +50,15 @@ def _heads(arms: Sequence[ArmRun], metrics: Sequence[str]) -> list[dict[str, Any
     for i, arm in enumerate(arms):
         for row in arm.questions.iter_rows(named=True):
             head = heads.setdefault(row["question"], {
-                "q": row["question"], "text": one_line(row["text"]), "answer": clean(row["answer"] or "")[:600],
-                "type": one_line(row["category"] or ""), "abstain": bool(row["abstain"]),
-                "scored": bool(row["scored"]), "error": one_line(row["label_error"] or ""),
+                "q": row["question"], "text": safe_line(row["text"]), "answer": safe_text(row["answer"] or "")[:600],
+                "type": safe_line(row["category"] or ""), "abstain": bool(row["abstain"]),
+                "scored": bool(row["scored"]), "error": safe_line(row["label_error"] or ""),
                 "values": [[None] * len(metrics) for _ in arms]})
             head["values"][i] = [round(row[m], 4) if is_number(row.get(m)) else None for m in metrics]
     for i, arm in enumerate(arms):
         for question, text, verdicts in _answers(arm):
             if question in heads:
-                answer = clean(text)[:ANSWER_CHARACTERS]
+                answer = safe_text(text)[:ANSWER_CHARACTERS]
                 heads[question].setdefault("answers", [None] * len(arms))[i] = [answer, verdicts]
     for head in heads.values():
         columns = zip(*head["values"])
@@ -73,7 +73,7 @@ def _answers(arm: ArmRun) -> list[tuple[int, str, str]]:
     verdicts: dict[int, list[str]] = {}
     for row in [] if arm.verdicts is None else arm.verdicts.iter_rows(named=True):
         word = {True: "right", False: "wrong", None: "no verdict"}[row["correct"]]
-        verdicts.setdefault(row["question"], []).append(f"{one_line(row['judge'])}: {word}")
+        verdicts.setdefault(row["question"], []).append(f"{safe_line(row['judge'])}: {word}")
     first = arm.answers.filter(pl.col("sample") == 0)
     return [(question, text or "", ", ".join(verdicts.get(question, [])))
             for question, text in first.select("question", "text").iter_rows()]
@@ -120,5 +120,5 @@ def _entry(head: dict[str, Any], arms: Sequence[tuple[Rows, dict[int, str]]], te
 
 @lru_cache(maxsize=100_000)
 def _trim(text: str) -> str:
-    text = clean(text).strip()
+    text = safe_text(text).strip()
     return text if len(text) <= CHARACTERS else text[: CHARACTERS - 1].rstrip() + "…"

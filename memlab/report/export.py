@@ -8,7 +8,7 @@ import polars as pl
 
 from memlab.report import units
 from memlab.report.view_model import ReportView
-from memlab.support.text.display import EMPTY, one_line
+from memlab.support.text.display import EMPTY, safe_line
 
 _TEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": "$<$", ">": "$>$",
         EMPTY: "--", "−": "$-$", **{sign: f"\\{sign}" for sign in "&%$#_{}"}}
@@ -24,7 +24,7 @@ def csv(view: ReportView) -> str:
         ends = {f"{metric} {end}": cell.ends and cell.ends[i] for metric, cell in zip(view.columns, row.cells)
                 for i, end in enumerate(("low", "high"))}
         values = {name: cell.value for name, cell in zip([*view.columns, "tokens", "K", "seconds"], row.cells)}
-        rows.append({"arm": re.sub(r"^(?=[\s\"']*[=+\-@|＝＋－＠])", "'", one_line(row.name)), **values, **ends,
+        rows.append({"arm": re.sub(r"^(?=[\s\"']*[=+\-@|＝＋－＠])", "'", safe_line(row.name)), **values, **ends,
                      "looks at gold": row.role == "gold"})
     return pl.DataFrame(rows, infer_schema_length=None).write_csv()
 
@@ -46,4 +46,4 @@ def _tex(text: str) -> str:
     >>> print(_tex("best_tokens, 100 %"))
     best\\_tokens, 100 \\%
     """
-    return re.sub(r"[\\~^<>−–&%$#_{}]", lambda match: _TEX[match[0]], one_line(text))
+    return re.sub(r"[\\~^<>−–&%$#_{}]", lambda match: _TEX[match[0]], safe_line(text))

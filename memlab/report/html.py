@@ -17,7 +17,7 @@ from memlab.evaluate.compare import finite
 from memlab.evaluate.verbalise import opponent
 from memlab.report import arm_settings, drill_down, effects, figures, units
 from memlab.report.view_model import ReportView
-from memlab.support.text.display import clean, one_line, replace_surrogates
+from memlab.support.text.display import replace_surrogates, safe_line, safe_text
 
 
 def pack(text: str) -> str:
@@ -63,14 +63,14 @@ def _around(sentence: str, name: str | None) -> tuple[str, str, str]:
     >>> _around("Use best: it is best.", "best"), _around("All are level.", None)
     (('Use ', 'best', ': it is best.'), ('All are level.', '', ''))
     """
-    sentence = one_line(sentence)
-    match = name and re.search(rf"(?<![\w.-]){re.escape(one_line(name))}(?![\w-])", sentence)
+    sentence = safe_line(sentence)
+    match = name and re.search(rf"(?<![\w.-]){re.escape(safe_line(name))}(?![\w-])", sentence)
     return (sentence[:match.start()], match[0], sentence[match.end():]) if match else (sentence, "", "")
 
 
 def _questions(view: ReportView) -> str:
     """Return the packed data of the questions, of fewer of them where all would take more than ``QUESTIONS``."""
-    first, second = (one_line(view.pair.arm), one_line(view.pair.other)) if view.pair else ("", "")
+    first, second = (safe_line(view.pair.arm), safe_line(view.pair.other)) if view.pair else ("", "")
     more = {"first": first, "second": second, "labels": [units.label(metric) for metric in view.columns]}
     most: int | None = None
     while True:
@@ -99,20 +99,20 @@ def _environment() -> Any:
 
     env = Environment(loader=PackageLoader("memlab.report"), autoescape=True, undefined=StrictUndefined,
                       trim_blocks=True, lstrip_blocks=True, finalize=_clean)
-    env.filters.update(line=one_line, breakable=_breakable)
+    env.filters.update(line=safe_line, breakable=_breakable)
     return env
 
 
 def _clean(value: Any) -> Any:
     """Make control characters of a text visible; our own markup passes."""
-    return clean(value) if type(value) is str else value
+    return safe_text(value) if type(value) is str else value
 
 
 def _breakable(name: str) -> Any:
     """Let a name break after its dots, slashes and underscores, and where it is very long anywhere."""
     from markupsafe import Markup
 
-    return Markup("<wbr>").join(re.findall(r"[^._/]{0,24}[._/]?", one_line(name)))
+    return Markup("<wbr>").join(re.findall(r"[^._/]{0,24}[._/]?", safe_line(name)))
 
 
 @cache

@@ -12,13 +12,13 @@ from memlab.report import arm_settings, effects, figures, sections, units
 from memlab.report.arms_table import ALONE, verdict_badges
 from memlab.report.view_model import ContrastRow, ReportView
 from memlab.support.text.display import (
-    clean,
     format_count,
     format_duration,
     format_interval,
     format_number,
-    one_line,
     plural,
+    safe_line,
+    safe_text,
 )
 
 LISTED = 25
@@ -36,7 +36,7 @@ def escape(text: object) -> str:
     >>> escape("an_arm")
     'an_arm'
     """
-    safe = one_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    safe = safe_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"([\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_]))", r"\\\1", safe)  # an underscore inside a word is safe
 
 
@@ -46,7 +46,7 @@ def code(text: object) -> str:
     >>> code("session/recall_all@5")
     '`session/recall_all@5`'
     """
-    return "`" + one_line(text).replace("`", "'").replace("|", "¦") + "`"
+    return "`" + safe_line(text).replace("`", "'").replace("|", "¦") + "`"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], numbers_from: int = 1) -> str:
@@ -146,7 +146,7 @@ def _code_block(text: str) -> str:
     >>> _code_block("memlab ask")
     '```\\nmemlab ask\\n```'
     """
-    lines = [clean(line) for line in text.splitlines()]
+    lines = [safe_text(line) for line in text.splitlines()]
     fence = "`" * max(3, 1 + max((len(run) for line in lines for run in re.findall("`+", line)), default=0))
     return "\n".join([fence, *lines, fence])
 

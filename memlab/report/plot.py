@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from html import escape
 from itertools import pairwise
 
-from memlab.support.text.display import one_line
+from memlab.support.text.display import safe_line
 
 Point = tuple[float, float]
 Box = tuple[float, float, float, float]
@@ -245,12 +245,12 @@ def _overlap(one: Box, two: Box) -> bool:
 
 
 def _short(name: str) -> str:
-    name = one_line(name)
+    name = safe_line(name)
     return name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"
 
 
 def _safe(text: str) -> str:
-    return escape(one_line(text))
+    return escape(safe_line(text))
 
 
 def _fill(name: str, alone: str) -> str:

@@ -14,7 +14,7 @@ from memlab.evaluate.compare import Comparison
 from memlab.evaluate.evidence import STEPS, VIEWS
 from memlab.experiment.harness.results import ArmRun
 from memlab.report import units
-from memlab.support.text.display import format_number, is_number, one_line
+from memlab.support.text.display import format_number, is_number, safe_line
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ WHY = ("Under the view any, evidence counts as shown when any piece of it is, un
 def attribution_tables(arms: Sequence[ArmRun]) -> list[PlainTable]:
     """Tabulate how far evidence got, the causes, and those by type of question, of each arm with an attribution."""
     return [table for arm in arms if arm.attribution is not None for view in VIEWS
-            for table in _cause_tables(f"{one_line(arm.name)}, {view} evidence", arm.attribution.filter(
+            for table in _cause_tables(f"{safe_line(arm.name)}, {view} evidence", arm.attribution.filter(
                 pl.col("view") == view).join(arm.questions.select("question", "category"), on="question", how="left"))]
 
 
@@ -61,7 +61,7 @@ def _cause_tables(heading: str, rows: pl.DataFrame) -> list[PlainTable]:
     if len(kinds) > 1:
         tables.append(PlainTable(
             f"{heading}: wrong answers by question type",
-            ("cause", *(f"{one_line(kind)} (n = {n})" for kind, n in kinds)),
+            ("cause", *(f"{safe_line(kind)} (n = {n})" for kind, n in kinds)),
             tuple((c, *(str(by_kind[c, kind]) for kind, _ in kinds)) for c in CAUSES if wrong[c])))
     return tables
 
@@ -151,9 +151,9 @@ def importance_tables(arms: Sequence[ArmRun]) -> list[PlainTable]:
     """Tabulate the importances that manifests hold; arms with the same ones share a table."""
     names: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for arm in arms:
-        rows = tuple((one_line(row["feature"]), f"{100 * row['share']:.1f} %") for row in arm.manifest["importances"])
+        rows = tuple((safe_line(row["feature"]), f"{100 * row['share']:.1f} %") for row in arm.manifest["importances"])
         if rows:
-            names.setdefault(rows, []).append(one_line(arm.name))
+            names.setdefault(rows, []).append(safe_line(arm.name))
     return [PlainTable(", ".join(having), ("feature", "share of the gain"), rows) for rows, having in names.items()]
 
 
@@ -185,7 +185,7 @@ def _reasons(arm: ArmRun, features: dict[str, int]) -> dict[int, list[Any]]:
         if feature is None:
             reason[5] = _short(contribution)
         else:
-            number = features.setdefault(one_line(feature), len(features))
+            number = features.setdefault(safe_line(feature), len(features))
             reason[4].append([number, *map(_short, (value, other, contribution))])
     return found
 

@@ -18,7 +18,7 @@ from memlab.report.view_model import ReportView
 from memlab.support.errors import MemlabError
 from memlab.support.files import write_json
 from memlab.support.foreign import read_json
-from memlab.support.text.display import one_line, plural
+from memlab.support.text.display import plural, safe_line
 
 FILE = "wandb_report.json"
 """Lies beside report.html with the id of its W&B Report; delete it to publish a new one."""
@@ -42,7 +42,7 @@ def publish(folder: Path, view: ReportView, entity: str, project: str) -> str:
     except MemlabError:
         raise
     except Exception as error:  # whatever the client raises: connection, login, permission, a server's refusal
-        raise MemlabError(f"the W&B Report was not published ({type(error).__name__}: {one_line(error)[:300]})",
+        raise MemlabError(f"the W&B Report was not published ({type(error).__name__}: {safe_line(error)[:300]})",
                           where=str(folder), fix="check wandb login, the entity and the project; the local report is "
                           "complete") from error
     write_json(folder / FILE, {"entity": entity, "project": project, "id": report.id, "url": report.url})
@@ -64,7 +64,7 @@ def build_report(api: Any, view: ReportView, entity: str, project: str) -> Any:
             blocks += [api.H2(name), *([api.MarkdownBlock(text)] if text else [])]
         if panels:
             blocks.append(api.PanelGrid(runsets=[_runs(api, arms, entity, project, metrics)], panels=panels))
-    title = f"{one_line(comparison['experiment'])} on {one_line(comparison['data'])}"[:TITLE]
+    title = f"{safe_line(comparison['experiment'])} on {safe_line(comparison['data'])}"[:TITLE]
     summary = f"memlab: {plural(len(comparison['arms']), 'arm')}, {plural(comparison['questions'], 'question')}"
     return api.Report(entity=entity, project=project, title=title, description=summary, blocks=blocks, width="fluid")
 
@@ -99,7 +99,7 @@ def _tokens(api: Any, metrics: Sequence[str]) -> list[Any]:
 
 
 def _title(text: str) -> str:
-    return one_line(text)[:TITLE]
+    return safe_line(text)[:TITLE]
 
 
 def _place(api: Any, at: int, beside: int) -> Any:

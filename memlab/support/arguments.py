@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import ConfigDict, Field, ValidationError, validate_call
 
 from memlab.support.errors import MemlabError
-from memlab.support.text.display import sanitise
+from memlab.support.text.display import safe_line
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -93,4 +93,4 @@ def _refusal(function: Callable[..., Any], error: ValidationError) -> MemlabErro
     expected += ["None"] if type(None) in get_args(hint) else []
     fix = advice[0] if advice else f"give {', or '.join(dict.fromkeys(expected))}"
     where = function.__qualname__.removesuffix(".__init__")
-    return MemlabError(f"{sanitise(repr(faults[0]['input']), 60)} does not fit", where=f"{where}, {place}", fix=fix)
+    return MemlabError(f"{safe_line(repr(faults[0]['input']), 60)} does not fit", where=f"{where}, {place}", fix=fix)

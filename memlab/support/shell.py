@@ -7,7 +7,7 @@ import shlex
 import sys
 
 from memlab.support.terminal import encodable
-from memlab.support.text.display import sanitise
+from memlab.support.text.display import safe_line
 
 _PLAIN = re.compile(r"(?!(?:true|false|null|nan|inf)\Z)(?:\.{0,2}/|[a-z_])[\w./:@-]*", re.ASCII | re.IGNORECASE)
 _BEFORE_MARK = re.compile(r'(?<!\\)(\\*)("|\$\{|\Z)')
@@ -46,7 +46,7 @@ def word(text: str) -> str:
     >>> print(word("my chats"), word("a\nb"), word("it's\x1b"))
     'my chats' $'a\x0ab' $'it\'s\x1b'
     """
-    shown = encodable(sanitise(text), getattr(sys.stdout, "encoding", None))
+    shown = encodable(safe_line(text), getattr(sys.stdout, "encoding", None))
     if shown == text:
         return shlex.quote(text)
     return f"$'{''.join(map(_escaped, text))}'"

@@ -19,7 +19,7 @@ from typing import TextIO
 from memlab.support.errors import Faults
 from memlab.support.pipe import end_output
 from memlab.support.redaction import redact
-from memlab.support.text.display import sanitise_lines
+from memlab.support.text.display import safe_text
 
 
 def as_flags(words: Iterable[str], flags: Mapping[str, str]) -> list[str]:
@@ -71,7 +71,7 @@ def printable(text: str) -> str:
     >>> printable("a\x1b]0;title\x07\nhttp://me:pw@host")
     'a\\x1b]0;title\\x07\nhttp://***@host'
     """
-    return sanitise_lines(redact(text, prose=True))
+    return safe_text(redact(text, prose=True))
 
 
 def encodable(text: str, encoding: str | None) -> str:
@@ -93,7 +93,7 @@ def print(*values: object, sep: str = " ", end: str = "\n", file: TextIO | None 
     """
     text = sep.join(map(str, values))
     out = file or sys.stdout
-    safe = sanitise_lines(text) if secret else printable(text)
+    safe = safe_text(text) if secret else printable(text)
     try:
         builtins.print(encodable(safe, getattr(out, "encoding", None)), end=end, file=out, flush=flush)
     except BrokenPipeError:

@@ -30,10 +30,10 @@ def watch() -> None:
             _say("\ninterrupted; finished work is kept")
             os._exit(INTERRUPTED)
         from memlab.support.errors import MemlabError, disk_fault
-        from memlab.support.text.display import sanitise
+        from memlab.support.text.display import safe_text
 
         if fault := error if isinstance(error, MemlabError) else disk_fault(error):
-            _say(f"memlab: {sanitise(str(fault))}")
+            _say(f"memlab: {safe_text(fault)}")
             return
         before(kind, error, trace)
 

@@ -50,7 +50,7 @@ DATED = 5000
 """Letters of a text in which dates are looked for: each date takes a millisecond."""
 
 READERS: dict[str, Callable[[str], Any]] = {
-    "redact": redact, "shown": printable, "sanitise_lines": display.sanitise_lines, "clean": display.clean,
+    "redact": redact, "shown": printable, "safe_text": display.safe_text, "safe_line": display.safe_line,
     "without_items": transcript.without_items, "fence": lambda text: transcript.fence({"a": text}),
     "normalise_locomo": normalise.normalise_locomo, "answer_tokens": normalise.answer_tokens,
     "normalise_vote": normalise.normalise_vote, "accepted_answers": normalise.accepted_answers,

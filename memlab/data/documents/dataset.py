@@ -41,7 +41,7 @@ from memlab.support.clock import Clock, order
 from memlab.support.errors import Faults, MemlabError
 from memlab.support.foreign import MOST_BYTES, read_bytes
 from memlab.support.machine import package_version
-from memlab.support.text.display import replace_surrogates, sanitise
+from memlab.support.text.display import replace_surrogates, safe_line
 
 LOADERS: dict[str, Callable[[bytes], Document]] = {
     ".md": blocks.markdown, ".markdown": blocks.markdown, ".txt": blocks.text,
@@ -153,7 +153,7 @@ def read_documents(folder: Path, max_mb: float) -> tuple[dict[str, Document], li
                 raise MemlabError("it is a link to a file outside the folder", fix="put a copy in its place")
             documents[name] = load(path, max_mb)
         except MemlabError as fault:
-            faults.append(f"{sanitise(name)}: {fault}")
+            faults.append(f"{safe_line(name)}: {fault}")
     if not documents and not faults:
         faults.append(f"{folder}: there is no document in it; known endings: {', '.join(LOADERS)}")
     return documents, faults

@@ -13,7 +13,7 @@ import polars as pl
 from memlab.data.jsonl import Evidence, Moment, SessionLine, TurnLine
 from memlab.stages.search.bm25 import BM25
 from memlab.stages.search.postings import Corpus, lucene_idf
-from memlab.support.text.display import clean, one_line
+from memlab.support.text.display import safe_line, safe_text
 from memlab.support.text.tokenize import LUCENE_STOP_WORDS, count, normalise, words
 
 NEAR = 400
@@ -102,8 +102,8 @@ class Log:
     def shown(self, place: TurnPlace, *, near: bool = True) -> dict[str, Any]:
         """Return a turn for the page, with its copies and the turns before and after it."""
         session, turn, copies = self.sessions[place.session], self[place], self.copies(place)
-        return {"session": session.session, "turn": place.turn, "title": one_line(session.session),
-                "said_on": day(session.said_on), "speaker": one_line(turn.speaker or turn.role),
+        return {"session": session.session, "turn": place.turn, "title": safe_line(session.session),
+                "said_on": day(session.said_on), "speaker": safe_line(turn.speaker or turn.role),
                 "text": _cut(turn.text, LONGEST),
                 "copies": [{"session": self.sessions[copy.session].session, "turn": copy.turn,
                             "said_on": day(self.sessions[copy.session].said_on)} for copy in copies],
@@ -114,7 +114,7 @@ class Log:
         if not 0 <= number < len(self.sessions[place.session].turns):
             return None
         turn = self[TurnPlace(place.session, number)]
-        return {"speaker": one_line(turn.speaker or turn.role), "text": _cut(turn.text, NEAR)}
+        return {"speaker": safe_line(turn.speaker or turn.role), "text": _cut(turn.text, NEAR)}
 
 
 def day(moment: Moment) -> str:
@@ -129,7 +129,7 @@ def day(moment: Moment) -> str:
 
 
 def _cut(text: str, most: int) -> str:
-    return clean(text if len(text) <= most else f"{text[:most]}… ({len(text):,} characters)")
+    return safe_text(text if len(text) <= most else f"{text[:most]}… ({len(text):,} characters)")
 
 
 def _tokens(texts: pl.Series) -> pl.DataFrame:

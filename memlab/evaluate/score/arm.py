@@ -24,7 +24,7 @@ from memlab.pipeline.tables import SCHEMAS, SESSION, Tables, as_of, frame
 from memlab.stages.rank.units import session_units, turn_units, with_ranks
 from memlab.store import Store
 from memlab.support.errors import MemlabError
-from memlab.support.text.display import clean
+from memlab.support.text.display import safe_line
 
 Level = Literal["session", "turn"]
 
@@ -213,7 +213,7 @@ def foreign_arm(base: Arm, name: str, run: Run, store: Store) -> tuple[Arm, Rank
         "boost", "rerank", "fuse", "rollup").replace(score=ForeignRun(digest=digest, level=matched.level))
     pipeline = pipeline.without("window")
     arm = replace(base, name=name, pipeline=pipeline, settings={**base.settings, "foreign_run": digest},
-                  notes=tuple(clean(f"{name}: {fault}") for fault in matched.faults))
+                  notes=tuple(safe_line(f"{name}: {fault}") for fault in matched.faults))
     return arm, Ranked(_tables(arm, data, matched, store), {}, Counter()), matched.faults
 
 

@@ -30,7 +30,7 @@ from memlab.experiment.config import choices, plugins
 from memlab.support.errors import MemlabError, did_you_mean
 from memlab.support.paths import refusal_message, shipped_path
 from memlab.support.redaction import remember
-from memlab.support.text.display import sanitise
+from memlab.support.text.display import safe_line
 
 
 def _env(key: str, *default: str | None) -> str | None:
@@ -127,7 +127,7 @@ def _words_of(fault: Any) -> str:
         about = (type(given).__doc__ or "").partition("\n")[0].rstrip(".")
         return (f"{type(given).__name__} cannot serve as {fault['ctx']['class']} ({about}). Fix: another choice here, "
                 "or none for the stage that needs it")
-    value_shown = "" if kind == "missing" else f" (given: {sanitise(repr(given), 80)})"
+    value_shown = "" if kind == "missing" else f" (given: {safe_line(repr(given), 80)})"
     return f"{fault['msg'].removeprefix('Value error, ')}{value_shown}"
 
 

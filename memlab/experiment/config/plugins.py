@@ -25,7 +25,7 @@ from typing import Any
 from memlab.pipeline.stage import classes_of
 from memlab.support.errors import MemlabError, did_you_mean
 from memlab.support.paths import shipped_path
-from memlab.support.text.display import sanitise
+from memlab.support.text.display import safe_line
 
 GROUP = "memlab.techniques"
 """Group of the entry points by which installed packages offer plug-ins."""
@@ -154,7 +154,7 @@ def _import(module: str) -> ModuleType:
 
 def one_line(error: BaseException) -> str:
     """Return the type and the message of an error of foreign code in one line."""
-    return sanitise(f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": "), 300)
+    return safe_line(f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": "), 300)
 
 
 def source_digest(place: Path) -> str:

@@ -22,7 +22,7 @@ from memlab.pipeline.stage import stage
 from memlab.support.files import write_json
 from memlab.support.foreign import read_json
 from memlab.support.redaction import redact, redact_tree
-from memlab.support.text.display import clean
+from memlab.support.text.display import safe_text
 
 
 @stage
@@ -73,7 +73,7 @@ def tables(wandb: Any, arm: ArmRun, texts: bool = False) -> dict[str, Any]:
     """
     about = [column for column in ABOUT if texts or column not in TEXTS]
     questions = arm.questions.head(ROWS).select(*about, *headline(arm.questions.columns))
-    cells = [[clean(v)[:CHARACTERS] if isinstance(v, str) else v for v in row] for row in questions.iter_rows()]
+    cells = [[safe_text(v)[:CHARACTERS] if isinstance(v, str) else v for v in row] for row in questions.iter_rows()]
     # mixed types are allowed because inferring a type for every cell takes the client a second per arm; the name must
     # not be a metric's, since the summary has both ("questions" is in metrics.json)
     out = {"per question": wandb.Table(columns=questions.columns, data=cells, allow_mixed_types=True)}
@@ -86,7 +86,7 @@ def tables(wandb: Any, arm: ArmRun, texts: bool = False) -> dict[str, Any]:
     for metric in ("selected/session/recall_all", "session/recall_all@5"):
         kinds = arm.questions.filter(pl.col("scored"))["category"].drop_nulls().unique().sort()
         values = {kind: arm.metrics.get(f"type={kind}/{metric}") for kind in kinds}
-        bars = [[clean(kind), value] for kind, value in values.items() if value is not None]
+        bars = [[safe_text(kind), value] for kind, value in values.items() if value is not None]
         if bars:
             table = wandb.Table(columns=["type", metric], data=bars)
             out["by type"] = wandb.plot.bar(table, "type", metric, title=f"{metric} by type")

@@ -45,7 +45,7 @@ from memlab.pipeline.stage import LocalPath, Names, stage
 from memlab.support.errors import MemlabError, error_message
 from memlab.support.files import make_folder
 from memlab.support.paths import expand
-from memlab.support.text.display import one_line
+from memlab.support.text.display import safe_line
 
 OUTPUTS = {
     "ranking": ("ranking.parquet", "context.parquet", "questions.parquet", "ids.parquet", "run.trec", "metrics.json",
@@ -212,12 +212,12 @@ class WandbTrack:
         experiment, data = place.parent.parent.name, place.parent.name
         root = self.dir or place.parents[2]
         marks = ["oracle"] if arm and arm.oracle else ["failed"] if record.failed else []
-        tags = [one_line(t)[:TAG] for t in dict.fromkeys([*self.tags, experiment, data, *marks])]
+        tags = [safe_line(t)[:TAG] for t in dict.fromkeys([*self.tags, experiment, data, *marks])]
         name = arm.name if arm else place.name.rpartition("-")[0] or place.name
         notes = f"{name}: {experiment} on {data}" if arm else failure_tail(record.folder, texts=self.texts)
         make_folder(root / "wandb")  # where the client may not write, it takes the folder of temporary files
         run = wandb.init(
-            mode=self.mode, project=self.project, entity=self.entity, id=run_id(place), name=one_line(name)[:NAME],
+            mode=self.mode, project=self.project, entity=self.entity, id=run_id(place), name=safe_line(name)[:NAME],
             job_type="arm", group=(self.group or experiment)[:NAME], tags=tags, dir=str(root), notes=notes,
             config=config(arm) if arm else {"manifest": {"arm": name, "experiment": experiment}},
             resume="allow" if self.mode == "online" else None, reinit="create_new", settings=_settings(wandb))

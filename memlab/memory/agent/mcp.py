@@ -38,7 +38,7 @@ from memlab.support.errors import Faults, MemlabError
 from memlab.support.help_text import page
 from memlab.support.paths import expand
 from memlab.support.terminal import clean_logs, own_words, print
-from memlab.support.text.display import plural, sanitise_lines
+from memlab.support.text.display import plural, safe_text
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
@@ -201,7 +201,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             signal.signal(signal.SIGINT, lambda *_: os._exit(130))
             server.run("stdio")
     except MemlabError as error:
-        print(f"memlab: {sanitise_lines(str(error))}", file=sys.stderr)
+        print(f"memlab: {safe_text(error)}", file=sys.stderr)
         return 2 if isinstance(error, Faults) else 1
     except KeyboardInterrupt:
         return 130

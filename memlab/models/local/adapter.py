@@ -26,7 +26,7 @@ from memlab.support.errors import MemlabError
 from memlab.support.files import atomic_write, read_errors
 from memlab.support.foreign import load_json, read_bytes, read_json
 from memlab.support.paths import PACKAGE, expand
-from memlab.support.text.display import sanitise
+from memlab.support.text.display import safe_line
 
 PROJECTION = "projection"
 """Name of a linear map (dimensions, width) of token vectors in an update."""
@@ -163,7 +163,7 @@ def _check(tensors: Mapping[str, Floats], file: Path, fix: str) -> None:
     """Raise MemlabError unless all arrays are finite, and each is a map, a vector's change or one of two factors."""
     for name in tensors:
         if fault := _fault(name, tensors):
-            raise MemlabError(sanitise(f"{name[:120]} {fault}"), where=str(file), fix=fix)
+            raise MemlabError(safe_line(f"{name[:120]} {fault}"), where=str(file), fix=fix)
 
 
 def _fault(name: str, tensors: Mapping[str, Floats]) -> str:
@@ -220,7 +220,7 @@ def apply_update(model: Any, file: Path, *, digest: str | None = None, width: in
     if projection is not None and width not in (None, projection.shape[1]):
         faults.append(f"{PROJECTION} maps {projection.shape[1]} numbers a token, and this model gives {width}")
     if faults:
-        raise MemlabError(sanitise(faults[0], 240), where=str(file),
+        raise MemlabError(safe_line(faults[0], 240), where=str(file),
                           fix="give an update of this model, or another model")
     with torch.no_grad():
         for name, change in changes.items():

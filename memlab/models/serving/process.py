@@ -15,7 +15,7 @@ import psutil
 
 from memlab.models.serving.servers import LOOPBACK
 from memlab.support.errors import MemlabError
-from memlab.support.text.display import sanitise
+from memlab.support.text.display import safe_line
 
 _PREFIX = re.compile(r"^(\(\w[\w-]* pid=\d+\) )?((INFO|WARNING|ERROR) [\d-]+ [\d:]+ )?(\[[\w.]+:\d+\] )?")
 _RAISED = re.compile(r"^([\w.]*(Error|Exception|Interrupt)): (?!Engine core initialization failed)")
@@ -90,7 +90,7 @@ def tail(log: Path, size: int = 200_000) -> list[str]:
     except OSError:
         return []
     lines = (_PREFIX.sub("", line.rsplit("\r", 1)[-1].rstrip().expandtabs(2)) for line in text.split("\n"))
-    return [sanitise(line, 300) for line in lines if line.strip()]
+    return [safe_line(line, 300) for line in lines if line.strip()]
 
 
 def last_lines(log: Path) -> str:

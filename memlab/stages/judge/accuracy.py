@@ -12,7 +12,7 @@ import polars as pl
 from memlab.evaluate.statistics import wilson
 from memlab.pipeline.tables import Tables
 from memlab.support.errors import MemlabError
-from memlab.support.text.display import format_number, is_number, one_line
+from memlab.support.text.display import format_number, is_number, safe_line
 
 CALIBRATION_FILE = "calibration.json"
 """The file in the root of the runs that ``memlab experiment judge_calibration`` writes by default."""
@@ -64,9 +64,9 @@ def judge_warnings(judges: Iterable[str], path: Path) -> list[str]:
     try:
         calibrated = read_judges(path)
     except MemlabError as error:
-        calibrated, warnings = {}, [f"FLAGGED: {one_line(str(error))}."] if judges else []
+        calibrated, warnings = {}, [f"FLAGGED: {safe_line(error)}."] if judges else []
     for judge in judges:
-        figures, name = calibrated.get(judge, {}), one_line(judge)
+        figures, name = calibrated.get(judge, {}), safe_line(judge)
         specificity, sensitivity = (_share(figures.get(key)) for key in ("specificity", "sensitivity"))
         if judge in OWN_WORDS:
             warnings.append(f"Judge {name}: {OWN_WORDS[judge]} rules in memlab's own words; its accuracies cannot be "
@@ -77,7 +77,7 @@ def judge_warnings(judges: Iterable[str], path: Path) -> list[str]:
         elif needs_warning(specificity):
             warnings.append(f"FLAGGED: the judge {name} calls {format_number(1 - specificity)} of synthetic wrong "
                             f"answers right (specificity {format_number(specificity)} on "
-                            f"{one_line(str(figures.get('data', '')))}, at least {MIN_SPECIFICITY:g} is wanted): "
+                            f"{safe_line(str(figures.get('data', '')))}, at least {MIN_SPECIFICITY:g} is wanted): "
                             f"accuracies by it are {bias(specificity, sensitivity)}.")
     return warnings
 
@@ -100,7 +100,7 @@ def read_judges(path: Path) -> dict[str, dict[str, Any]]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise MemlabError(f"the calibration of judges cannot be read ({one_line(error)[:120]})", where=path.name,
+        raise MemlabError(f"the calibration of judges cannot be read ({safe_line(error)[:120]})", where=path.name,
                           fix=f"repair {path.name}, or move it away and calibrate again") from error
     return judges
 

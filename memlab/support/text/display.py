@@ -10,6 +10,7 @@ from html import escape
 from typing import Any, TypeGuard
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_BLANKS = re.compile(r"\s+")
 
 
 def replace_surrogates(text: str, replacement: str = "?") -> str:
@@ -39,66 +40,45 @@ def printable_line(text: str) -> str:
 
 _JOINERS = "\u200c\u200d"
 _UNSAFE = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}  # controls, invisible formats (text direction), surrogates, separators
+_KEPT = {*_JOINERS, "\n", "\t"}
 
 EMPTY = "–"
 """Stands where there is no number."""
 
 
-def sanitise(text: str, width: int | None = None) -> str:
-    r"""Escape every invisible character except spaces; cut to ``width`` characters if given.
+def visible(char: str) -> str:
+    r"""Return a character, or its escape if nobody would see it.
 
-    A benchmark's text must not steer the terminal.
-
-    >>> sanitise("a\x1b[31mred\u202e\nb")
-    'a\\x1b[31mred\\u202e\\nb'
-    >>> sanitise("a long text", width=6)
-    'a lon…'
+    >>> visible("a"), visible("\x1b")
+    ('a', '\\x1b')
     """
-    if width is not None and len(text) > width:
-        text = text[: width - 1] + "…"
-    return "".join(c if unicodedata.category(c) not in _UNSAFE else ascii(c)[1:-1] for c in text)
+    return ascii(char)[1:-1] if unicodedata.category(char) in _UNSAFE else char
 
 
-def sanitise_lines(text: str) -> str:
-    r"""Sanitise each line of a text, and keep its line breaks.
+def safe_text(text: object) -> str:
+    r"""Escape what nobody would see, for all that people read; line breaks, tabs and joiners of letters stay.
 
-    >>> sanitise_lines("one\ntwo\x07")
-    'one\ntwo\\x07'
-    """
-    return "\n".join(sanitise(line) for line in text.split("\n"))
+    A benchmark's text must not steer a terminal, and an override must not reverse the rest of a line.
 
-
-def clean(text: object) -> str:
-    """Make control characters visible, for reports that people read; letters of every script stay as they are.
-
-    Benchmarks contain pasted terminal output and direction marks: an escape sequence must not colour a console,
-    an override must not reverse the rest of a line.
-
-    >>> clean("red \\x1b[31m, reversed \\u202e, two\\nlines")
-    'red ⟨U+001B⟩[31m, reversed ⟨U+202E⟩, two\\nlines'
+    >>> safe_text("a\x1b[31mred\u202e\nb")
+    'a\\x1b[31mred\\u202e\nb'
     """
     raw = str(text)
-    if raw.replace("\n", "").replace("\t", "").isprintable():  # nearly every text; the loop is slow
+    if raw.isprintable():  # most texts; the loop is slow
         return raw
-    return "".join(c if c.isprintable() or c in "\n\t" else _visible(c) for c in raw)
+    return "".join(c if c in _KEPT else visible(c) for c in raw)
 
 
-def _visible(char: str) -> str:
-    kind = unicodedata.category(char)
-    if kind in ("Zs", "Zl", "Zp"):
-        return " "
-    if kind == "Cf" and unicodedata.bidirectional(char) in ("BN", "ON"):
-        return char if char in _JOINERS else ""  # the rest shows nothing
-    return f"⟨U+{ord(char):04X}⟩" if kind in ("Cf", "Cc") else "\ufffd"
+def safe_line(text: object, width: int | None = None) -> str:
+    r"""Return a text in one line, as ``safe_text`` makes it, cut to ``width`` characters if given.
 
-
-def one_line(text: object) -> str:
-    """Clean a text and put it on one line.
-
-    >>> one_line("a\\n  b")
-    'a b'
+    >>> safe_line("a\n  b\x07"), safe_line("my  chats")
+    ('a b\\x07', 'my  chats')
+    >>> safe_line("a long text", width=6)
+    'a lon…'
     """
-    return " ".join(clean(text).split())
+    line = _BLANKS.sub(lambda run: run[0] if set(run[0]) == {" "} else " ", str(text)).strip()
+    return safe_text(line if width is None or len(line) <= width else f"{line[:width - 1]}…")
 
 
 def is_number(value: Any) -> TypeGuard[float]:
@@ -220,4 +200,4 @@ def paragraphs(texts: Iterable[str]) -> str:
 
 
 def _safe(text: object) -> str:
-    return escape(one_line(text))
+    return escape(safe_line(text))

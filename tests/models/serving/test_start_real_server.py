@@ -20,7 +20,7 @@ import openai
 import psutil
 import pytest
 
-from memlab.support.text.display import sanitise_lines
+from memlab.support.text.display import safe_text
 
 pytestmark = [
     pytest.mark.slow,
@@ -54,7 +54,7 @@ class Serving:
         assert self.process.stdout is not None
         self.line = self.process.stdout.readline().strip()
         if not self.line:
-            pytest.fail(sanitise_lines(self.process.communicate()[1]))
+            pytest.fail(safe_text(self.process.communicate()[1]))
         said = dict(word.split("=", 1) for word in self.line.split())
         self.url = next(value for name, value in said.items() if name.endswith(".url"))
         self.file = next(f for f in (home / "serving").glob("*.json") if json.loads(f.read_text())["url"] == self.url)
