@@ -35,6 +35,9 @@ MODULE_COMMAND = re.compile(r"(?<!\.venv/bin/)python3? -m memlab\.(?!experiment\
                             r"[a-z]+")
 """A command by its module: it is ``memlab COMMAND`` everywhere but in the README's first command."""
 
+INNER_IMPORT = re.compile(r" *(from|import) memlab\.")
+"""An import that a move inside memlab would break."""
+
 QUESTION_WORDS = ("What", "How", "Which", "Where", "Who", "Whether")
 
 
@@ -104,13 +107,15 @@ def commands() -> Iterator[str]:
 
 
 def spelling() -> Iterator[str]:
-    """Yield lines that print a command as a module."""
+    """Yield lines that print a command as a module, and lines of pages that import an inner module of memlab."""
     texts = (*ROOT.glob("docs/**/*.md"), *ROOT.glob("experiments/**/*.*"), *ROOT.glob("slurm/*"), README,
              *ROOT.glob("conf/**/*.yaml"), *PACKAGE.rglob("*.py"))
     for file in sorted(one for one in texts if one.suffix in (".md", ".py", ".sbatch", ".sh", ".yaml")):
         for number, line in enumerate(text_of(file).splitlines(), 1):
             if MODULE_COMMAND.search(line):
                 yield f"{inside(file)}:{number}: write memlab COMMAND, not python -m memlab.COMMAND"
+            if file.suffix == ".md" and INNER_IMPORT.match(line):
+                yield f"{inside(file)}:{number}: pages import from memlab alone (memlab/__init__.py)"
 
 
 def docstrings() -> Iterator[str]:

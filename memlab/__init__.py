@@ -1,7 +1,7 @@
 """memlab finds out what makes retrieval for long-term conversational memory work.
 
-The public names are imported on first use: ``from memlab import Memory, AsyncMemory, Session, Pipeline, Store``,
-``Synthetic``, ``compare``, ``load``, ``preset``, ``run_pipeline`` and ``search_texts``.
+The public names are imported on first use, as in ``from memlab import Memory, Session``: scripts, notebooks and
+plug-ins need no inner module for them.
 """
 
 from __future__ import annotations
@@ -12,24 +12,54 @@ from typing import TYPE_CHECKING, Any
 from memlab.support import uncaught
 
 if TYPE_CHECKING:
+    from memlab.data.benchmarks import Builder
+    from memlab.data.dataset import GroupBy
+    from memlab.data.readers import sha256
     from memlab.data.synthetic.dataset import Synthetic
+    from memlab.evaluate.summary import averages, per_question
     from memlab.experiment.harness.sweep import preset, run_pipeline
     from memlab.memory.agent.async_memory import AsyncMemory
     from memlab.memory.memory import Memory, search_texts
     from memlab.memory.sessions import Session, Turn
+    from memlab.models.local.embedder import SentenceEmbedder
     from memlab.pipeline.pipeline import Pipeline
+    from memlab.pipeline.stage import LocalPath, stage
+    from memlab.pipeline.tables import Tables, with_text
+    from memlab.pipeline.transcript import NOTE, fence
     from memlab.report.notebook import compare, load
+    from memlab.stages.judge.cases import NO_GOLD, Case, RuleJudge, Verdict
+    from memlab.stages.judge.rules import abstains
+    from memlab.stages.rank.rerank import PoolReranker, passages_of
+    from memlab.stages.rank.score import Score
+    from memlab.stages.rank.select import Budget, Fixed
+    from memlab.stages.search.bm25 import BM25
+    from memlab.stages.search.dense import Dense
+    from memlab.stages.search.hits import HitsBuilder, pools
+    from memlab.stages.write.chunk import RoundChunker
     from memlab.store.store import Store
+    from memlab.support.errors import MemlabError
 
 __version__ = "0.1.0"
-__all__ = ["AsyncMemory", "Memory", "Pipeline", "Session", "Store", "Synthetic", "Turn", "__version__", "compare",
-           "load", "preset", "run_pipeline", "search_texts"]
+__all__ = ["BM25", "NOTE", "NO_GOLD", "AsyncMemory", "Budget", "Builder", "Case", "Dense", "Fixed", "GroupBy",
+           "HitsBuilder", "LocalPath", "MemlabError", "Memory", "Pipeline", "PoolReranker", "RoundChunker", "RuleJudge",
+           "Score", "SentenceEmbedder", "Session", "Store", "Synthetic", "Tables", "Turn", "Verdict", "__version__",
+           "abstains", "averages", "compare", "fence", "load", "passages_of", "per_question", "pools", "preset",
+           "run_pipeline", "search_texts", "sha256", "stage", "with_text"]
 
-_PLACES = {"AsyncMemory": "memlab.memory.agent.async_memory", "Memory": "memlab.memory.memory",
-           "Pipeline": "memlab.pipeline.pipeline", "Session": "memlab.memory.sessions", "Store": "memlab.store.store",
-           "Synthetic": "memlab.data.synthetic.dataset", "search_texts": "memlab.memory.memory",
-           "Turn": "memlab.memory.sessions", "compare": "memlab.report.notebook", "load": "memlab.report.notebook",
-           "preset": "memlab.experiment.harness.sweep", "run_pipeline": "memlab.experiment.harness.sweep"}
+_NAMES = {"memlab.data.benchmarks": "Builder", "memlab.data.dataset": "GroupBy", "memlab.data.readers": "sha256",
+          "memlab.data.synthetic.dataset": "Synthetic", "memlab.evaluate.summary": "averages per_question",
+          "memlab.experiment.harness.sweep": "preset run_pipeline", "memlab.memory.agent.async_memory": "AsyncMemory",
+          "memlab.memory.memory": "Memory search_texts", "memlab.memory.sessions": "Session Turn",
+          "memlab.models.local.embedder": "SentenceEmbedder", "memlab.pipeline.pipeline": "Pipeline",
+          "memlab.pipeline.stage": "LocalPath stage", "memlab.pipeline.tables": "Tables with_text",
+          "memlab.pipeline.transcript": "NOTE fence", "memlab.report.notebook": "compare load",
+          "memlab.stages.judge.cases": "NO_GOLD Case RuleJudge Verdict", "memlab.stages.judge.rules": "abstains",
+          "memlab.stages.rank.rerank": "PoolReranker passages_of", "memlab.stages.rank.score": "Score",
+          "memlab.stages.rank.select": "Budget Fixed", "memlab.stages.search.bm25": "BM25",
+          "memlab.stages.search.dense": "Dense", "memlab.stages.search.hits": "HitsBuilder pools",
+          "memlab.stages.write.chunk": "RoundChunker", "memlab.store.store": "Store",
+          "memlab.support.errors": "MemlabError"}
+_PLACES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 
 if uncaught.is_command():  # before the libraries of a command are imported, which takes seconds

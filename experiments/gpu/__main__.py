@@ -112,10 +112,10 @@ def examine(device: str, sizes: speed.Sizes) -> Iterator[Row]:
         if not rates:
             return
         measures: list[tuple[str, Callable[[], Row]]] = [
-            ("encoding turns", partial(speed.encoding, encoder, device, sizes, rates[0], False)),
-            ("encoding sessions", partial(speed.encoding, encoder, device, sizes, rates[0], True)),
+            ("encoding turns", partial(speed.time_encoding, encoder, device, sizes, rates[0], False)),
+            ("encoding sessions", partial(speed.time_encoding, encoder, device, sizes, rates[0], True)),
             ("FlagEmbedding's encoder", partial(speed.flag_rate, "encoder", encoder, device, sizes)),
-            ("reranking", partial(speed.reranking, reranker, device, sizes, rates[0])),
+            ("reranking", partial(speed.time_reranking, reranker, device, sizes, rates[0])),
             ("FlagEmbedding's reranker", partial(speed.flag_rate, "reranker", reranker, device, sizes)),
             ("late interaction", partial(speed.late_interaction, device, sizes, rates[0])),
             ("exact search", partial(speed.exact_search, device, sizes, rates[0]))]

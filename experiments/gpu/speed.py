@@ -175,7 +175,7 @@ def rerank(folder: Path, device: str, questions: Sequence[str], turns: Sequence[
     return Work(len(pairs), lengths[0][pairs[:, 0]] + lengths[1][pairs[:, 1]] + 3, taken, working)
 
 
-def encoding(folder: Path, device: str, sizes: Sizes, rates: Rates, whole_sessions: bool) -> Row:
+def time_encoding(folder: Path, device: str, sizes: Sizes, rates: Rates, whole_sessions: bool) -> Row:
     """Compare memlab's encoder with sentence-transformers on the same texts."""
     from sentence_transformers import SentenceTransformer
 
@@ -188,7 +188,7 @@ def encoding(folder: Path, device: str, sizes: Sizes, rates: Rates, whole_sessio
     return _work_row(sizes, name, work, "texts/s", rates, other, "embedder.token_budget=131072")
 
 
-def reranking(folder: Path, device: str, sizes: Sizes, rates: Rates) -> Row:
+def time_reranking(folder: Path, device: str, sizes: Sizes, rates: Rates) -> Row:
     """Compare memlab's cross-encoder with sentence-transformers on the same pairs."""
     from sentence_transformers import CrossEncoder
 

@@ -47,7 +47,7 @@ class World:
     fold: np.ndarray
     kept: np.ndarray
 
-    def scored(self, fits: Fits | None) -> pl.DataFrame:
+    def score(self, fits: Fits | None) -> pl.DataFrame:
         """Return the metrics of each question by these fits; by weights alone without fits."""
         ranking = self.tables["ranking"]
         if fits is not None:
@@ -97,10 +97,10 @@ def main(words: list[str]) -> None:
     """Print the metrics of each fit on each data set, and its differences from `best`."""
     worlds = [world(own) for own in split(words)]
     for tested in worlds:
-        best = tested.scored(None)
+        best = tested.score(None)
         print(f"{tested.name}, best: " + ", ".join(f"{metric} {best[metric].mean():.3f}" for metric in METRICS))
         for name, fits in fits_of(tested, worlds):
-            mine = tested.scored(fits)
+            mine = tested.score(fits)
             rows = [measure(Contrast(name, "best", metric), mine, best, alpha=0.05, seed=0) for metric in METRICS]
             for row, p in zip(rows, holm([1.0 if row["p"] is None else row["p"] for row in rows])):
                 print(f"  {name}, {row['metric']}: {mine[row['metric']].mean():.3f}, {100 * row['difference']:+.1f} "

@@ -116,9 +116,9 @@ def retrieval(comparison: Comparison | None = None) -> PlainTable:
     rows = []
     for row in figures()["retrieval"]:
         here = (_of_run(comparison, row["arms"], row["metric"]) if comparison
-                else _printed(row["metric"], row["here"]) if "here" in row else EMPTY)
+                else _cell(row["metric"], row["here"]) if "here" in row else EMPTY)
         rows.append((f"{row['author']}, {row['figure']}", _comparable(comparison, row),
-                     _printed(row["metric"], row["value"]), here))
+                     _cell(row["metric"], row["value"]), here))
     return PlainTable("Retrieval, as printed by the authors",
                       ("figure", "comparable", "printed", "this run" if comparison else "here"), tuple(rows),
                       "" if comparison else f"Here: {figures()['here_on']}.", 2)
@@ -191,7 +191,7 @@ def _percent(value: Any) -> str:
     return f"{value:.{2 if round(value, 1) != round(value, 2) else 1}f}" if is_number(value) else EMPTY
 
 
-def _printed(metric: str, value: float) -> str:
+def _cell(metric: str, value: float) -> str:
     return f"{value:.1f} %" if units.is_share(metric) else f"{value:.3f}"
 
 

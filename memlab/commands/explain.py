@@ -155,16 +155,16 @@ def _about(choice: str) -> list[str]:
 
 def _class_of(choice: str) -> Any:
     """Return the class that a choice names, or ``object``."""
-    target = _stated(choice).get("_target_")
+    target = _statement(choice).get("_target_")
     return target and find_class(str(target), "", []) or object
 
 
-def _stated(choice: str) -> dict[str, Any]:
+def _statement(choice: str) -> dict[str, Any]:
     """Return what a choice states, with what the choices in its list of defaults state."""
     own = dict(choice_settings(choice))
     slot = choice.rpartition("/")[0]
     listed = own.pop("defaults", []) if slot.partition("/")[0] not in GLOBAL else []
-    bases = [_stated(f"{slot}/{entry}") for entry in listed if f"{slot}/{entry}" in all_choices(CONF)]
+    bases = [_statement(f"{slot}/{entry}") for entry in listed if f"{slot}/{entry}" in all_choices(CONF)]
     merged: Any = OmegaConf.to_container(OmegaConf.merge(*bases, own))
     return dict(merged)
 
@@ -178,7 +178,7 @@ def _technique_page(slot: str, name: str) -> str:
         return "\n".join(lines)
     if stated := [f"  {line}".rstrip() for line in body(choice, entry) if not line.startswith("_target_:")]:
         lines += ["", "It sets:", "", *stated]
-    if "_target_" in _stated(choice):
+    if "_target_" in _statement(choice):
         lines += ["", *([str(one) for one in settings(slot, name)] or ["It has no settings."])]
     return "\n".join(lines)
 
@@ -209,7 +209,7 @@ def settings(slot: str, name: str) -> list[Setting]:
 
 def bare_settings(choice: str) -> list[Setting]:
     """Return all settings of a technique without their reasons, which are read from source."""
-    return [*_flat(with_defaults(_stated(choice)), choice.rpartition("/")[0].replace("/", "."))]
+    return [*_flat(with_defaults(_statement(choice)), choice.rpartition("/")[0].replace("/", "."))]
 
 
 def _flat(node: Mapping[str, Any], place: str) -> Iterator[Setting]:

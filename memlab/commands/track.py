@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from memlab.experiment.track.record import find_records
-from memlab.experiment.track.wandb import WandbTrack, missing_key, pending, sync
+from memlab.experiment.track.wandb import WandbTrack, missing_key, pending_records, sync
 from memlab.support.help_text import Parser
 from memlab.support.paths import no_runs, path_argument
 from memlab.support.terminal import clean_logs, print
@@ -57,7 +57,7 @@ def _sync(words: Sequence[str]) -> int:
     if not options.runs.is_dir():
         print(f"memlab: {no_runs(options.runs)}", file=sys.stderr)
         return 1
-    records, start, sent = pending(options.runs), time.perf_counter(), 0
+    records, start, sent = pending_records(options.runs), time.perf_counter(), 0
     if records and (missing := missing_key()):
         print(f"memlab: {missing}", file=sys.stderr)
         return 1

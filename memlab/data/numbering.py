@@ -79,7 +79,7 @@ class Numbering:
     def hide(self, tables: Tables) -> Tables:
         """Return the tables with these numbers, their rows in the order of the digests."""
         return tables.updated({name: changed for name, table in tables.items()
-                               if (changed := self._hidden(name, table)) is not table})
+                               if (changed := self._hide(name, table)) is not table})
 
     def show(self, tables: Tables, hidden: Tables, original: Tables) -> Tables:
         """Return the tables with their own numbers; a table that is still ``hidden`` becomes its ``original``."""
@@ -95,7 +95,7 @@ class Numbering:
         key = next((column for column in ("question", "corpus") if column in table.columns), None)
         return _sort(table, key) if key else table
 
-    def _hidden(self, name: str, table: pl.DataFrame) -> pl.DataFrame:
+    def _hide(self, name: str, table: pl.DataFrame) -> pl.DataFrame:
         if name == "texts":
             return _sort(table, "text_id")
         table = renumber(table, "corpus", self.corpora)

@@ -230,11 +230,11 @@ def _against(leader: str, others: Sequence[str], frames: Mapping[str, pl.DataFra
         for other in others]
     adjusted = holm([1.0 if row["p"] is None else row["p"] for row in rows])
     return [{"arm": row["arm"], "difference": row["difference"] or 0.0, "low": row["low"], "high": row["high"],
-             "p": None if row["p"] is None else p, "needed": needed(row, ALPHA / max(len(others), 1))}
+             "p": None if row["p"] is None else p, "needed": more_questions(row, ALPHA / max(len(others), 1))}
             for row, p in zip(rows, adjusted)]
 
 
-def needed(row: ContrastResult, alpha: float) -> int | None:
+def more_questions(row: ContrastResult, alpha: float) -> int | None:
     """Return how many more questions would show the difference that was seen in 80 % of runs, at its spread.
 
     None where no difference was seen, or nothing can be tested.

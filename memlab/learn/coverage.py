@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from memlab.learn import fits
-from memlab.learn.fits import Depth, LogisticFit, Matrix, SavedFit, evidence_keys, fit_regression, stacked
+from memlab.learn.fits import Depth, LogisticFit, Matrix, SavedFit, evidence_keys, fit_regression, stack
 from memlab.learn.folds import CrossFitted, EvidenceLevel, scored_evidence, smallest_k
 from memlab.pipeline.question_types import FALLBACK, first_of
 from memlab.pipeline.stage import stage
@@ -251,8 +251,8 @@ class LearnedK:
 def fit_tables(*parts: Tables, depth: int = 100, l2: float = 1.0) -> CoverageModel:
     """Fit on all questions of finished runs, by turns where these rank turns, to apply the fit to another benchmark."""
     level: EvidenceLevel = "turn" if any(tables["units"]["level"].eq("turn").any() for tables in parts) else "session"
-    shape = stacked([features(tables["ranking"], tables["units"], tables["classes"], depth) for tables in parts])
-    needed = stacked([labels(tables, level) for tables in parts])
+    shape = stack([features(tables["ranking"], tables["units"], tables["classes"], depth) for tables in parts])
+    needed = stack([labels(tables, level) for tables in parts])
     learnt = [key for tables in parts for key in evidence_keys(tables)["key"]]
     return fit(shape, needed, level, depth, l2, learnt)
 

@@ -167,7 +167,7 @@ def evidence_keys(tables: Tables) -> pl.DataFrame:
         lambda text: text_hash(text)[:12], pl.String).alias("key"))
 
 
-def stacked(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
+def stack(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
     """Return the rows of several data sets, whose questions get numbers of their own."""
     return pl.concat(part.with_columns(pl.col("question").cast(pl.Int64) + (i << 32)) for i, part in enumerate(parts))
 

@@ -54,7 +54,7 @@ class CrossFitWeight(CrossFitted):
         words, vectors = (_lane(name, signals.columns[2:]) for name in LANES)
         scaled = signals.with_columns(normalise(words, "zscore").alias("words"),
                                       normalise(vectors, "zscore").alias("vectors"))
-        chosen = self._chosen(tables, units, scaled)
+        chosen = self._choose(tables, units, scaled)
         weight = pl.col("weight")
         scored = scaled.join(chosen, on="question", how="left", maintain_order="left").with_columns(
             (weight * pl.col("words") + (1 - weight) * pl.col("vectors")).alias("score"))
@@ -63,7 +63,7 @@ class CrossFitWeight(CrossFitted):
             notes.add(part.height, chosen.height, f"questions ranked with a weight of {value:.2f} for words")
         return Tables(units=units, ranking=rank_units(scored.drop("words", "vectors", "weight")), notes=notes.table())
 
-    def _chosen(self, tables: Tables, units: pl.DataFrame, scaled: pl.DataFrame) -> pl.DataFrame:
+    def _choose(self, tables: Tables, units: pl.DataFrame, scaled: pl.DataFrame) -> pl.DataFrame:
         """Return (question, weight): for each question the best weight on the other folds."""
         weights = np.append(np.arange(0, 1, self.step), 1.0).round(DIGITS)
         fold_of = self.fold_of(tables)

@@ -20,7 +20,7 @@ import polars as pl
 from pydantic import Field, model_validator
 
 from memlab.learn import fits
-from memlab.learn.fits import Depth, Matrix, Regression, SavedFit, Values, evidence_keys, stacked
+from memlab.learn.fits import Depth, Matrix, Regression, SavedFit, Values, evidence_keys, stack
 from memlab.learn.folds import CrossFitted, evidence_units, fold_numbers, scored_evidence
 from memlab.learn.probability_model import READS, Blend, ModelName, ProbabilityModel, features, fit, fit_blend, load
 from memlab.learn.ranker.cross_fit import without
@@ -326,7 +326,7 @@ def fit_tables(*parts: Tables, depth: int = 200, l2: float = L2) -> ProbabilityM
             CrossFitted().fold_of(tables), on="question", how="left", maintain_order="left")
         rows.append(known)
         matrix.append(of_part[known["row"].to_numpy()])
-    ranked, x = stacked(rows), np.vstack(matrix)
+    ranked, x = stack(rows), np.vstack(matrix)
     held, fold = ranked["held"].to_numpy(), ranked["fold"].to_numpy()
     probability = np.empty(len(held))
     for part in np.unique(fold):

@@ -28,7 +28,7 @@ def choose(sessions: WorkingSet, session: int | str | None = None, turns: Iterab
     wanted = Where.read(where, sessions.clock())
     found: dict[int, set[int]] = {}
     left_out = set() if replaced else sessions.replaced()
-    for number, turn in sessions.matching(wanted).select("session", "turn").iter_rows():
+    for number, turn in sessions.turns_that_fit(wanted).select("session", "turn").iter_rows():
         if number in left_out:
             continue
         found.setdefault(number, set()).update(() if turn is None else (turn,))

@@ -87,7 +87,7 @@ class Content:
                 self.store.forget_indexes()
         self.sessions.tables()
 
-    def filtered(self, tables: Tables, where: Where) -> Tables:
+    def filter_tables(self, tables: Tables, where: Where) -> Tables:
         """Return the rows of a question's tables that pass a filter."""
         def make() -> Tables:
             rows = narrow(tables, self.sessions.fit(where)[tables["sessions"]["session"].to_numpy()], where)
@@ -143,7 +143,7 @@ class Content:
                 if not self._is_version(session, entry):
                     raise MemlabError(f"there is a session '{name}' with other words or fields", where="session, name",
                                       fix="replace it by update, forget it first, or give this one another name")
-            elif unique and (same := said.get(said_digest(session), self.sessions.saying(session))) is not None:
+            elif unique and (same := said.get(said_digest(session), self.sessions.find_words(session))) is not None:
                 numbers.append(same)
                 continue
             else:

@@ -375,7 +375,7 @@ class Memory:
         with self._opening.alone(prepared=True) as content:
             rows = content.sessions.sessions()
             if wanted := Where.read_any(where, content.sessions.clock()):
-                fitting = content.sessions.matching(wanted)
+                fitting = content.sessions.turns_that_fit(wanted)
                 rows = rows.filter(pl.col("session").is_in(fitting["session"].implode()))
             if not versions:
                 rows = rows.filter(pl.col("newer").is_null())
@@ -386,7 +386,7 @@ class Memory:
         with self._opening.alone(prepared=bool(where)) as content:
             found = set(content.sessions.turns)
             if wanted := Where.read_any(where, content.sessions.clock()):
-                found = {*content.sessions.matching(wanted)["session"]}
+                found = {*content.sessions.turns_that_fit(wanted)["session"]}
             return len(found - content.sessions.replaced())
 
     def __len__(self) -> int:

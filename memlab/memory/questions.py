@@ -80,7 +80,7 @@ class Questions:
         """
         tables = self._tables(content, question.text, question.now, ended)
         if wanted := Where.read_any(question.where, content.sessions.clock()):
-            tables, pipeline = content.filtered(tables, wanted), with_exact_search(pipeline)
+            tables, pipeline = content.filter_tables(tables, wanted), with_exact_search(pipeline)
         _, places = content.sessions.tables()
         pipeline = with_record(pipeline.replace(prune=self._pruning(content, tables)), content.votes, content.accesses,
                                places)

@@ -65,7 +65,7 @@ def results(tables: Tables, pipeline: Pipeline, k: int | None = None,
     return (
         rows.join(unit_bodies(rows.select("unit", *SESSION, "turns", "level"), tables, value).select("unit", "body"),
                   on="unit", how="left", maintain_order="left")
-        .join(_said_by(rows, tables["turns"]), on="unit", how="left", maintain_order="left")
+        .join(_speakers(rows, tables["turns"]), on="unit", how="left", maintain_order="left")
         .join(tables["sessions"].rename({"said_on": "date"}), on=SESSION, how="left", maintain_order="left")
         .with_columns(names, pl.when(of_one).then(words).otherwise("body").alias("text"),
                       pl.when(of_one).then("speaker").alias("speaker"),
@@ -74,7 +74,7 @@ def results(tables: Tables, pipeline: Pipeline, k: int | None = None,
     )
 
 
-def _said_by(units: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
+def _speakers(units: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     """Return (unit, role, speaker): the one role of its turns, or null, and the name or role of the first speaker."""
     place = [*SESSION, "turn"]
     members = units.select("unit", *SESSION, pl.col("turns").alias("turn")).explode("turn")

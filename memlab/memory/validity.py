@@ -48,7 +48,7 @@ class Validity:
         with self._lock:
             if self._latest is None or self._latest[0] is not whole or self._latest[1] != gone:
                 left = {number: self._sessions.ended[number].without(turns) for number, turns in gone.items()}
-                tables = arrange(self._sessions.shortened(left, store), places) if gone else whole
+                tables = arrange(self._sessions.shorten(left, store), places) if gone else whole
                 tables.digest(PLACED)  # cached with the tables, for all questions
                 self._latest = whole, gone, tables
             return self._latest[2]

@@ -19,7 +19,7 @@ from memlab.memory.session_tables import chronological, concat, encode, without,
 from memlab.memory.sessions import Entry, Session, said_digest
 from memlab.pipeline.pipeline import Pipeline
 from memlab.pipeline.tables import PLACED, Tables
-from memlab.stages.query.where import Where, fitting
+from memlab.stages.query.where import Where, fits
 from memlab.store import Store
 from memlab.support.clock import Clock
 from memlab.support.errors import MemlabError, did_you_mean
@@ -81,7 +81,7 @@ class WorkingSet:
 
     def forget(self, left: Mapping[int, Entry | None]) -> None:
         """Replace some sessions by their remaining turns, None for none; if this raises, nothing has changed."""
-        self._base, self._additions, self._chronological = self.shortened(left, self._store), [], None
+        self._base, self._additions, self._chronological = self.shorten(left, self._store), [], None
         self.names, self.origins = ({name: number for name, number in known.items() if number not in left}
                                     for known in (self.names, self.origins))
         self._said = {said: others for said, numbers in self._said.items()
@@ -92,7 +92,7 @@ class WorkingSet:
             if entry:
                 self._enter(entry)
 
-    def shortened(self, left: Mapping[int, Entry | None], store: Store) -> Tables:
+    def shorten(self, left: Mapping[int, Entry | None], store: Store) -> Tables:
         """Return the tables of all sessions, some of them replaced by their remaining turns, under their numbers."""
         after = without(self._all(), left)
         written = [*filter(None, left.values())]
@@ -159,7 +159,7 @@ class WorkingSet:
                               else "list() returns the numbers and names of all sessions")
         return number
 
-    def saying(self, session: Session) -> int | None:
+    def find_words(self, session: Session) -> int | None:
         """Return the first session that says the same for the same user, agent, room, source and kind, if any."""
         return next(iter(self._said.get(said_digest(session), ())), None)
 
@@ -172,9 +172,9 @@ class WorkingSet:
     def fit(self, where: Where) -> NDArray[np.bool_]:
         """Return which sessions, in the order of time, have one of the values of each field of a filter, (n,)."""
         _, places = self.tables()
-        return fitting([self._fields.get(number, {}) for number in places["session"]], where)
+        return fits([self._fields.get(number, {}) for number in places["session"]], where)
 
-    def matching(self, where: Where) -> pl.DataFrame:
+    def turns_that_fit(self, where: Where) -> pl.DataFrame:
         """Return (session, position, turn), the turns that fit in the order of time; position is the session's there.
 
         Unless the filter has a role, a session without turns has a row too, with a turn of null.

@@ -49,7 +49,7 @@ def _use(arm: ArmRun) -> Commands:
 def _ask(arm: ArmRun, data: Sequence[str], words: Sequence[str]) -> Commands:
     """Return the command that asks a question; of what is fitted on labels, also those that save its fit and load it.
 
-    What the manifest records of this is described in ``memlab.experiment.harness.manifest.asking``.
+    What the manifest records of this is described in ``memlab.experiment.harness.manifest.ways_to_ask``.
     """
     question, asking = _short_question(arm), arm.manifest.get("asking") or {"ready": False, "training": []}
     if not question:

@@ -145,7 +145,7 @@ def arm_rows(comparison: Comparison, opening: Opening, columns: Sequence[str]) -
     unchanged = {n["arm"]: n["comparator"] for n in comparison["noop"] if is_alarming(n)}
     top, tiers, last = _best_values(comparison, columns), _tiers(comparison), 0
     rows: list[ArmRow] = []
-    for name in _ordered(comparison, opening, columns[:1]):
+    for name in _order(comparison, opening, columns[:1]):
         arm = comparison["arms"][name]
         system = not (arm["oracle"] or arm["tainted"])
         cells = [_cell(comparison, name, metric, top.get(metric) if system else None) for metric in columns]
@@ -171,7 +171,7 @@ def _cell(comparison: Comparison, name: str, metric: str, top: float | None) -> 
                 value, top == value, None if low is None or high is None else (low, high))
 
 
-def _ordered(comparison: Comparison, opening: Opening, metric: Sequence[str]) -> list[str]:
+def _order(comparison: Comparison, opening: Opening, metric: Sequence[str]) -> list[str]:
     def key(name: str) -> tuple[bool, bool, int, float, float]:
         arm = comparison["arms"][name]
         value = max((arm["metrics"][name]["value"] for name in metric if name in arm["metrics"]), default=-math.inf)

@@ -10,7 +10,16 @@ from memlab.evaluate.compare import Comparison
 from memlab.evaluate.contrast import ContrastResult
 from memlab.evaluate.evidence import PREFIX
 from memlab.evaluate.verbalise import finding, interval, opponent, p_value
-from memlab.evaluate.verdict import MARGIN, Recommendation, Rival, RuleVerdict, Standing, is_level, needed, winner
+from memlab.evaluate.verdict import (
+    MARGIN,
+    Recommendation,
+    Rival,
+    RuleVerdict,
+    Standing,
+    is_level,
+    more_questions,
+    winner,
+)
 from memlab.experiment.config.choices import all_choices
 from memlab.experiment.config.comments import first_sentence
 from memlab.experiment.config.instantiate import CONF
@@ -107,7 +116,7 @@ def _preference(found: Recommendation, behind: Rival) -> tuple[str, list[str]]:
                 f"{behind['arm']}.", [sure])
     better = f"{equal}it is shown to be better than {_and_more(behind['arm'], rest - 1)}"
     return (f"Use {best['arm']}: {'; '.join([better, *_groups(best['arm'], tied)])}.",
-            [f"It {finds}.", sure, *_tied_words(tied), *_settled_by(found)])
+            [f"It {finds}.", sure, *_tied_words(tied), *_ways_to_settle(found)])
 
 
 def _groups(best: str, tied: Sequence[Rival]) -> list[str]:
@@ -140,7 +149,7 @@ def _tie(found: Recommendation) -> tuple[str, list[str]]:
     if all(place["value"] == best["value"] for place in found["ranking"]):
         words += ", with the same value"
     return f"No winner on {n}: {words}.", [f"To copy: {best['arm']}; it {_does(found['metric'], best['value'])}.",
-                                           *_tied_words(rivals), *_settled_by(found)]
+                                           *_tied_words(rivals), *_ways_to_settle(found)]
 
 
 def _by_level(rivals: Sequence[Rival]) -> tuple[list[Rival], list[Rival]]:
@@ -201,7 +210,7 @@ def _shown_contrasts(found: Recommendation, contrasts: Sequence[ContrastResult])
             "one metric; the verdict names the best of all afterwards, so it corrects over more."] if shown else []
 
 
-def _settled_by(found: Standing) -> list[str]:
+def _ways_to_settle(found: Standing) -> list[str]:
     """Return what would tell the best arm from those of which it is open whether it is ahead."""
     hardest = sorted(_by_level(found["tied"])[1], key=lambda rival: rival["needed"] or 0)[-1:]
     return [_settle(found["groups"], found["questions"], one["needed"], one["difference"], one["arm"])
@@ -239,8 +248,8 @@ def _rules_words(rules: RuleVerdict, comparison: Comparison) -> tuple[str, list[
     if rules.also:
         sure.append(f"Also shown to beat what it is compared with: {', '.join(rules.also)}.")
     if not rules.wins:
-        sure.append(_settle(near["groups"] or 0, near["n"], needed(near, .05 / max(len(comparison["contrasts"]), 1)),
-                            near["difference"] or 0.0, other))
+        more = more_questions(near, .05 / max(len(comparison["contrasts"]), 1))
+        sure.append(_settle(near["groups"] or 0, near["n"], more, near["difference"] or 0.0, other))
     return sentence, sure
 
 

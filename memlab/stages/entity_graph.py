@@ -86,12 +86,12 @@ class Graph:
             self._node(link.source)
             self._node(link.target)
 
-    def named_in(self, text: str) -> list[str]:
+    def names_in(self, text: str) -> list[str]:
         """Return the entities that a text names, full names before words of names, in the order of the text.
 
         >>> people = pl.DataFrame({"name": ["Ann Lee", "Lee"], "kind": ["person"] * 2, "summary": ["", ""]})
         >>> links = pl.DataFrame(schema=["source", "relation", "target", "said_on"])
-        >>> Graph(people, links).named_in("Where did LEE meet Ann?")
+        >>> Graph(people, links).names_in("Where did LEE meet Ann?")
         ['lee', 'ann lee']
         """
         words = _words(text)
@@ -103,7 +103,7 @@ class Graph:
 
     def distances(self, text: str, hops: int) -> dict[str, int]:
         """Return the entities within ``hops`` relationships of those that a text names, with their distance."""
-        distances = dict.fromkeys(self.named_in(text), 0)
+        distances = dict.fromkeys(self.names_in(text), 0)
         front = list(distances)
         for hop in range(1, hops + 1):
             reached = dict.fromkeys(other for key in front for other, _ in self._edges.get(key, ())
@@ -119,7 +119,7 @@ class Graph:
         The summaries of an entity are joined and cut at ``chars``. A name that is only the end of a relationship is
         walked through, and not listed.
         """
-        seen = dict.fromkeys(self.named_in(text))
+        seen = dict.fromkeys(self.names_in(text))
         links: dict[Relationship, None] = {}
         front: Sequence[str] = list(seen)
         for _ in range(hops):

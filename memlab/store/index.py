@@ -130,7 +130,7 @@ class SegmentIndex:
         """
         part = _Part.of([(self._add(arrays), arrays[0])])
         while self._parts and len(self._parts[-1].order) <= 2 * len(part.order):
-            part = self._parts.pop().followed_by(part)
+            part = self._parts.pop().join(part)
         self._parts.append(part)
         if self._own and self._merge_small():
             self._reindex()
@@ -298,7 +298,7 @@ class _Part:
         return cls(by[at], whole[at], np.repeat([number for number, _ in keys], lengths)[at],
                    np.concatenate([np.arange(length) for length in lengths])[at])
 
-    def followed_by(self, other: _Part) -> _Part:
+    def join(self, other: _Part) -> _Part:
         """Return one part with both; of equal keys those of this one count."""
         order = np.concatenate([self.order, other.order])
         at = np.argsort(order, kind="stable")

@@ -28,10 +28,10 @@ def page(text: str | None, width: int | None = None) -> str:
     width = min(MOST, width or shutil.get_terminal_size().columns)
     lines = inspect.cleandoc(text or "").replace("`", "").split("\n")
     parts = ((fixed, "\n".join(some)) for fixed, some in groupby(lines, lambda line: line[:1] in ("", " ")))
-    return "\n".join(part if fixed else _filled(part, width) for fixed, part in parts)
+    return "\n".join(part if fixed else _fill(part, width) for fixed, part in parts)
 
 
-def _filled(text: str, width: int) -> str:
+def _fill(text: str, width: int) -> str:
     return textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
 
 
@@ -42,7 +42,7 @@ class _PageFormatter(argparse.HelpFormatter):
         return page(text, width)
 
     def _split_lines(self, text: str, width: int) -> list[str]:
-        return _filled(" ".join(text.split()), width).split("\n")
+        return _fill(" ".join(text.split()), width).split("\n")
 
 
 class Parser(argparse.ArgumentParser):

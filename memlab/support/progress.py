@@ -63,7 +63,7 @@ class Pace:
         if self._first is None:
             self._first = self.done, self.seconds
 
-    def left(self) -> float | None:
+    def seconds_left(self) -> float | None:
         """Return the seconds that the rest will take; None when all is done, or while that is a guess."""
         first_cost, first_seconds = self._first or (0.0, 0.0)
         done, seconds = self.done - first_cost, self.seconds - first_seconds
@@ -77,7 +77,7 @@ class Pace:
 
         With a time left the rate is that of the rest, since the first units may be the costly ones.
         """
-        left = self.left()
+        left = self.seconds_left()
         units, seconds = (self.units, self.seconds) if left is None else (self.total - self.units, left)
         rate = units / seconds if seconds > 0 else 0.0
         return ", ".join(filter(None, [

@@ -49,10 +49,10 @@ def word(text: str) -> str:
     shown = encodable(safe_line(text), getattr(sys.stdout, "encoding", None))
     if shown == text:
         return shlex.quote(text)
-    return f"$'{''.join(map(_escaped, text))}'"
+    return f"$'{''.join(map(_escape, text))}'"
 
 
-def _escaped(letter: str) -> str:
+def _escape(letter: str) -> str:
     if letter in "\\'":
         return f"\\{letter}"
     if letter.isascii() and letter.isprintable():

@@ -14,7 +14,7 @@ from memlab.evaluate.compare import ArmResult, compare
 from memlab.experiment.config.choices import own_choices
 from memlab.experiment.config.instantiate import CONF
 from memlab.experiment.harness.arm import Arm
-from memlab.experiment.harness.manifest import asking
+from memlab.experiment.harness.manifest import ways_to_ask
 from memlab.experiment.harness.results import ArmRun
 from memlab.experiment.harness.sweep import OF_RUNS, preset, read
 from memlab.learn.command import read_arm, split
@@ -40,7 +40,7 @@ def run(name: str, *overrides: str, how: dict[str, Any] = READY, oracle: bool = 
 
 
 def recorded(arm: Arm) -> ArmRun:
-    return run(arm.name, *arm.overrides, how=asking(arm.pipeline, ()), oracle=arm.pipeline.uses_oracle())
+    return run(arm.name, *arm.overrides, how=ways_to_ask(arm.pipeline, ()), oracle=arm.pipeline.uses_oracle())
 
 
 def offered(*arms: ArmRun, **more: Any) -> dict[str, str]:
@@ -147,8 +147,8 @@ def test_the_lines_of_a_real_report_run_as_printed(
 
 def test_no_line_asks_with_the_shipped_fit_where_that_is_of_other_rankings() -> None:
     pipeline = preset("rank/select=marginal")
-    other = asking(pipeline, ["dense:turn", "walks", "units of level turn"])
-    assert (asking(pipeline, ())["ready"], other["ready"], len(other["training"])) == (True, False, 1)
+    other = ways_to_ask(pipeline, ["dense:turn", "walks", "units of level turn"])
+    assert (ways_to_ask(pipeline, ())["ready"], other["ready"], len(other["training"])) == (True, False, 1)
     assert [*offered(run("marginal", how=other))][2:] == ["fit it on these labels", "ask with that fit"]
 
 

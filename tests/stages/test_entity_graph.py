@@ -68,13 +68,13 @@ def test_nothing_of_a_later_day_is_known() -> None:
     ("To bo or not", ["bo"]), ("Club of Lee in Oslo", ["oslo", "ski club", "ann lee"]), ("", []),
     ("\u5965\u65af\u9646\u5728\u54ea\u91cc", [])])
 def test_names_in_a_question(question: str, named: list[str]) -> None:
-    assert known(None).named_in(question) == named
+    assert known(None).names_in(question) == named
 
 
 def test_words_that_every_question_has_name_nobody() -> None:
     people = [(0, "The Who", "organization", ""), (0, "What", "object", ""), (0, "The Shining", "object", "")]
-    assert known(None, people).named_in("What is the film? Who made it?") == []
-    assert known(None, people).named_in("When did I see Shining?") == ["the shining"]
+    assert known(None, people).names_in("What is the film? Who made it?") == []
+    assert known(None, people).names_in("When did I see Shining?") == ["the shining"]
 
 
 def test_caps() -> None:
@@ -101,5 +101,5 @@ def test_a_graph_of_a_day_is_that_of_its_sessions_alone(ties: list[tuple], day: 
 
 def test_a_name_is_found_in_a_sentence_without_spaces() -> None:
     graph = known(None, [(0, "\u4e0a\u6d77", "location", "")], [])
-    assert graph.named_in("\u6211\u4f4f\u5728\u4e0a\u6d77") == ["\u4e0a\u6d77"]
-    assert graph.named_in("\u6d77\u4e0a") == []
+    assert graph.names_in("\u6211\u4f4f\u5728\u4e0a\u6d77") == ["\u4e0a\u6d77"]
+    assert graph.names_in("\u6d77\u4e0a") == []

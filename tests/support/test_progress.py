@@ -33,20 +33,20 @@ def test_time_left_goes_by_cost(clock: list[float]) -> None:
     pace = Pace(10, cost=100.0)
     clock[0] = 8.0
     pace.step(1, 40.0)  # the longest text
-    assert pace.left() == pytest.approx(8.0 * 60 / 40)
+    assert pace.seconds_left() == pytest.approx(8.0 * 60 / 40)
     clock[0] = 20.0
     pace.step(9, 60.0)
-    assert pace.left() is None
+    assert pace.seconds_left() is None
 
 
 def test_the_loading_of_a_model_is_left_out_of_the_pace(clock: list[float]) -> None:
     pace = Pace(100, loads=True)
     clock[0] = 30.0
     pace.step(10)
-    assert pace.left() is None  # nothing to go by: a part of the 30 s was the model
+    assert pace.seconds_left() is None  # nothing to go by: a part of the 30 s was the model
     clock[0] = 32.0
     pace.step(10)
-    assert pace.left() == pytest.approx(80 * 2.0 / 10)
+    assert pace.seconds_left() == pytest.approx(80 * 2.0 / 10)
 
 
 class Terminal(io.StringIO):

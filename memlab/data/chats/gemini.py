@@ -58,7 +58,7 @@ class Gemini:
 
     def matches(self, file: ExportFile) -> bool:
         """Return whether the file holds activities of Gemini, or is another file of it in Takeout."""
-        if _left_out(file):
+        if _omission(file):
             return True
         if file.ending == PAGE:
             return is_activity_page(file.content)
@@ -69,7 +69,7 @@ class Gemini:
         activities: list[Activity] = []
         others: list[str] = []
         for file in filter(self.matches, files):
-            if what := _left_out(file):
+            if what := _omission(file):
                 tally.add(what)
                 others.append(file.name)
             else:
@@ -104,10 +104,10 @@ def _activities(file: ExportFile, tally: Tally) -> Iterator[Activity]:
         answers = [to_text(text_of(item.get("html"))) for item in objects_of(entry.get("safeHtmlItem"))]
         answers = [answer for answer in dict.fromkeys([*answers, said.get("Response", "")]) if answer]
         yield Activity(said.get("Request") or text_of(entry["title"]), said_on(entry), "\n\n".join(answers),
-                       _chats(entry), tuple(_attached(entry)))
+                       _chats(entry), tuple(_attachments(entry)))
 
 
-def _attached(entry: dict[str, Any]) -> Iterator[str]:
+def _attachments(entry: dict[str, Any]) -> Iterator[str]:
     """Name the files of an activity as the export names them."""
     files = entry.get("attachedFiles")
     names = [text_of(object_of(file).get("name") if isinstance(file, dict) else file)
@@ -185,7 +185,7 @@ def without_label(title: str, labels: Iterable[str]) -> str | None:
     return None
 
 
-def _left_out(file: ExportFile) -> str:
+def _omission(file: ExportFile) -> str:
     """Return what a file of Gemini is that holds no activities; "" for any other file."""
     if file.ending == PAGE:
         return _SETTINGS.get(file.stem, "")

@@ -72,14 +72,14 @@ def _message(response: dict[str, Any], tally: Tally) -> ChatMessage | None:
         tally.add("thoughts of the assistant left out", bool(text_of(response.get("thinking_trace"))) + len(traces))
         tally.add("results of tools left out",
                   len(objects_of(response.get("steps"))) + len(objects_of(response.get("web_search_results"))))
-    lines = [text, *_named("image", response.get("generated_image_urls")),
-             *_named("file", response.get("file_attachments"))]
+    lines = [text, *_names("image", response.get("generated_image_urls")),
+             *_names("file", response.get("file_attachments"))]
     spoken = "\n".join(filter(None, lines))
     tally.add("messages without text left out", not spoken)
     return ChatMessage("user" if role == "user" else "assistant", spoken, None, said_on(response)) if spoken else None
 
 
-def _named(kind: str, names: object) -> list[str]:
+def _names(kind: str, names: object) -> list[str]:
     """Name pictures by the last step of their address, and files by their id: their names are not in the export."""
     return [placeholder(kind, text_of(name).rsplit("/", 1)[-1].partition("?")[0])
             for name in (names if isinstance(names, list) else []) if text_of(name)]

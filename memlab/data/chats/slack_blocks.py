@@ -90,7 +90,7 @@ class Cards:
         elif kind in ("table", "data_table"):
             lines = [*self.blocks(block.get("caption")), *self._rows(block.get("rows"))]
         elif kind in ("image", "video", "file"):
-            lines = self._named(kind, block)
+            lines = self._names(kind, block)
         else:
             lines = self._parts(block)
         self._tally.add("blocks without a text left out", not lines and kind not in _EMPTY, kind=kind)
@@ -106,7 +106,7 @@ class Cards:
         return lines + [line for key, value in block.items() if key not in _ORDER and key not in _APART
                         and isinstance(value, dict | list) for line in self.blocks(_objects(value))]
 
-    def _named(self, kind: str, block: dict[str, Any]) -> list[str]:
+    def _names(self, kind: str, block: dict[str, Any]) -> list[str]:
         if kind == "file" and object_of(block.get("file")):
             return _lines(file_text(object_of(block.get("file"))))
         names = [*self.blocks(block.get("title")), *self.blocks(block.get("alt_text"))]
@@ -160,7 +160,7 @@ class Cards:
         body = "\n".join(filter(None, lines))
         body = with_lines(body, [*self.blocks(holder.get("blocks")), *self.blocks(holder.get("preview"))])
         body = with_lines(body, [line for entry in objects_of(holder.get("message_blocks"))
-                            for line in self._forwarded(object_of(entry.get("message")))])
+                            for line in self._forwarded_texts(object_of(entry.get("message")))])
         rest = [file_text(file) for file in objects_of(holder.get("files"))]
         rest += [placeholder("image")] * bool(text_of(holder.get("image_url")))
         self._tally.add("buttons and menus of cards left out", len(objects_of(holder.get("actions"))))
@@ -170,7 +170,7 @@ class Cards:
             shown = [fallback]
         return _lines("\n".join([*shown, people.plain(holder.get("footer"))]))
 
-    def _forwarded(self, message: dict[str, Any]) -> list[str]:
+    def _forwarded_texts(self, message: dict[str, Any]) -> list[str]:
         return [*_lines(same(self._people.plain(message.get("text")), self.blocks(message.get("blocks")))),
                 *self.attachments(message.get("attachments")), *map(file_text, objects_of(message.get("files")))]
 

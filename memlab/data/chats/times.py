@@ -88,17 +88,17 @@ def read_time(value: object, depth: int = 3) -> date | datetime | None:
         try:
             number = float(text)
         except ValueError:
-            return _written(text)
+            return _read_text(text)
         for unit in _UNITS:
             if _FIRST <= number / unit < _END:
                 return _EPOCH + timedelta(seconds=int(number / unit))
         digits = f"{number:.0f}"
         if digits.startswith("20") and len(digits) in (8, 12, 14):
-            return _written(f"{digits[:8]}T{digits[8:]}".removesuffix("T"))
+            return _read_text(f"{digits[:8]}T{digits[8:]}".removesuffix("T"))
     return None
 
 
-def _written(text: str) -> date | datetime | None:
+def _read_text(text: str) -> date | datetime | None:
     """Return the date or time that ISO 8601, RFC 2822, or a mixture such as 2024-03-01 09:40:00 +0000 writes."""
     if len(text) > _LONGEST:
         return None

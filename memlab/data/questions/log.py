@@ -76,7 +76,7 @@ class Log:
         """Return the turns of the corpus in which the same person says the same, this one among them."""
         return self._copies.get(place, [place])
 
-    def merged(self, places: Iterable[TurnPlace]) -> list[TurnPlace]:
+    def without_copies(self, places: Iterable[TurnPlace]) -> list[TurnPlace]:
         """Return the first copy of each turn, in the order given."""
         return list(dict.fromkeys(self.copies(place)[0] for place in places))
 
@@ -96,10 +96,10 @@ class Log:
         literal = normalise(pl.Series([" ".join(text.split())]))[0]
         held = self._lower.str.contains(literal, literal=True).to_numpy() if literal else np.zeros(n, bool)
         parts = np.flatnonzero(held & own & (scores == 0))
-        found = self.merged(self._places[row] for row in np.concatenate([ranked, parts]))
+        found = self.without_copies(self._places[row] for row in np.concatenate([ranked, parts]))
         return found[:most], len(found)
 
-    def shown(self, place: TurnPlace, *, near: bool = True) -> dict[str, Any]:
+    def describe(self, place: TurnPlace, *, near: bool = True) -> dict[str, Any]:
         """Return a turn for the page, with its copies and the turns before and after it."""
         session, turn, copies = self.sessions[place.session], self[place], self.copies(place)
         return {"session": session.session, "turn": place.turn, "title": safe_line(session.session),

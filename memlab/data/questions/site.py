@@ -96,7 +96,7 @@ class Site:
             case "GET", "search":
                 corpus = self._entry(fields).line.corpus
                 places, count = self.log.search(corpus, fields.get("text", "")[:SEARCHED], FOUND)
-                return as_json(200, {"turns": [self.log.shown(place) for place in places], "count": count})
+                return as_json(200, {"turns": [self.log.describe(place) for place in places], "count": count})
             case "POST", "change":
                 return as_json(200, self._question(self.marking.change(Change.model_validate_json(body))))
             case "POST", "add":
@@ -128,19 +128,19 @@ class Site:
         marked = {TurnPlace(log.number(line.corpus, one.session), one.turn) for one in line.evidence
                   if one.turn is not None and (line.corpus, one.session) in log}
         source = set() if entry.source is None else {entry.source}
-        places = log.merged(sorted({*log.search(line.corpus, asked.text, self.pools.depth)[0], *self.pools.of(asked),
-                                    *marked, *source}))
+        found, _ = log.search(line.corpus, asked.text, self.pools.depth)
+        places = log.without_copies(sorted({*found, *self.pools.of(asked), *marked, *source}))
         return {"name": line.question, "corpus": line.corpus, "status": entry.status, "revision": entry.revision,
                 "text": line.text, "answer": line.answer or "", "source": self._source(entry),
                 "evidence": [one.model_dump() for one in line.evidence],
-                "candidates": [{**log.shown(place), "source": not source.isdisjoint(log.copies(place))}
+                "candidates": [{**log.describe(place), "source": not source.isdisjoint(log.copies(place))}
                                for place in sorted(places)]}
 
     def _source(self, entry: MarkedQuestion) -> dict[str, str] | None:
         """Return the turn that a question was proposed from, or the beginning of a long one."""
         if entry.source is None:
             return None
-        shown = self.log.shown(entry.source, near=False)
+        shown = self.log.describe(entry.source, near=False)
         return {**{name: shown[name] for name in ("speaker", "said_on", "title")},
                 "text": shorten(shown["text"], EXCERPT)}
 

@@ -220,7 +220,7 @@ def _run_here(sweep: Sweep, out: Console) -> None:
             shards.remove_parts(arm)
         if one := costs.get((arm.name, arm.dataset.name)):
             pace.step(1, one.weight())
-            if (left := pace.left()) and left >= WORTH_SAYING:
+            if (left := pace.seconds_left()) and left >= WORTH_SAYING:
                 out.print(f"    [dim]arm {number + 1} of {len(sweep.arms)} is done, at most about {clock(left)} "
                           "left[/dim]")
 

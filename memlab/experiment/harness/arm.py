@@ -212,7 +212,7 @@ class Arm:
             "pipeline": spec(self.pipeline), "tokens": self.pipeline.tokens.name,
             "models": {slot: models for slot, stage in self.pipeline.stages() if (models := origins(stage))},
             "oracle": self.pipeline.uses_oracle(), "tainted": self.pipeline.tainted() or fitted > 0,
-            "asking": manifest.asking(self.pipeline, kind_of(tables)), "fitted": any(map(learns, stages)),
+            "asking": manifest.ways_to_ask(self.pipeline, kind_of(tables)), "fitted": any(map(learns, stages)),
             "looks_at_gold": self.pipeline.looks_at_gold(),
             "truncated": truncated_share(self.pipeline, tables, store), "constant_k": _constant_k(tables),
             "reliability": bins, "calibration_error": calibration_error(bins), "importances": importances(tables),

@@ -39,7 +39,7 @@ class FitOfRankings(Protocol):
         """Return the fit of rankings of a kind; raise MemlabError if there is none."""
 
 
-def asking(pipeline: Pipeline, kind: Collection[str]) -> dict[str, Any]:
+def ways_to_ask(pipeline: Pipeline, kind: Collection[str]) -> dict[str, Any]:
     """Return how questions without labels are asked of a pipeline whose rankings are of this kind.
 
     ``ready`` says that it answers them as it is, or with a fit that memlab ships. ``training`` has, for each stage that

@@ -180,10 +180,10 @@ def finished_arms(folder: Path, order: Iterable[str] = (), exact: Mapping[str, s
             broken.append(str(error))
     last = last or {}
     exact = exact or _unchanged(folder, readable, last)
-    wanted = {_data(arm) for arm in _meant(readable, order, {*exact.values(), *last.values()})}
+    wanted = {_data(arm) for arm in _arms_in_question(readable, order, {*exact.values(), *last.values()})}
     others = [arm for arm in readable if wanted and _data(arm) not in wanted]
     same = [arm for arm in readable if arm not in others]
-    newest = {arm.name: arm for arm in sorted(same, key=_written)
+    newest = {arm.name: arm for arm in sorted(same, key=_write_time)
               if exact.get(arm.name, arm.folder.name) == arm.folder.name}
     older = [arm.folder for arm in same if newest.get(arm.name) is not arm]
     place = {name: i for i, name in enumerate(order)}
@@ -207,14 +207,14 @@ def _unchanged(folder: Path, arms: Sequence[ArmRun], last: Mapping[str, str]) ->
             if name not in newer and (folder / place / "manifest.json").is_file()}
 
 
-def _meant(arms: Sequence[ArmRun], order: Sequence[str], folders: Container[str]) -> list[ArmRun]:
+def _arms_in_question(arms: Sequence[ArmRun], order: Sequence[str], folders: Container[str]) -> list[ArmRun]:
     """Return the runs whose data settings count: those in these folders, else by name, else of the last command."""
     if exact := [arm for arm in arms if arm.folder.name in folders]:
         return exact
-    latest = {arm.name: arm for arm in sorted(arms, key=_written)}
+    latest = {arm.name: arm for arm in sorted(arms, key=_write_time)}
     if named := [latest[name] for name in order if name in latest]:
         return named
-    newest = max(arms, key=_written, default=None)
+    newest = max(arms, key=_write_time, default=None)
     return [arm for arm in latest.values() if newest and arm.manifest["command"] == newest.manifest["command"]]
 
 
@@ -222,7 +222,7 @@ def _data(arm: ArmRun) -> str:
     return json.dumps(arm.manifest["data"], sort_keys=True, default=str)
 
 
-def _written(arm: ArmRun) -> float:
+def _write_time(arm: ArmRun) -> float:
     """Return when the run ended by its manifest, else when the file was written, in seconds since 1970."""
     try:
         return datetime.fromisoformat(arm.manifest["finished"]).timestamp()

@@ -130,7 +130,7 @@ def read(arguments: Sequence[str], multirun: bool = False, without: Sequence[str
         arms = [arm for arm in arms if arm.name not in unchanged]
         faults += _duplicates(arms, unready)
     if not faults and "plan" not in without:
-        omitted = _omitted(contrasts, arms, {*left_out}, base, faults)
+        omitted = _omissions(contrasts, arms, {*left_out}, base, faults)
         left_out |= {contrasts[i].claim: "contrasts of arms that these arguments leave out" for i in omitted}
         kept = [i for i in range(len(contrasts)) if i not in omitted]
         contrasts = [contrasts[i] for i in kept]
@@ -180,7 +180,7 @@ def _contrasts(base: DictConfig, faults: list[str]) -> list[Contrast]:
     return contrasts
 
 
-def _omitted(contrasts: Sequence[Contrast], arms: Sequence[Arm], left_out: set[str], base: DictConfig,
+def _omissions(contrasts: Sequence[Contrast], arms: Sequence[Arm], left_out: set[str], base: DictConfig,
              faults: list[str]) -> set[int]:
     """Return the numbers of the contrasts of arms that neither these arguments run nor an earlier line has finished.
 

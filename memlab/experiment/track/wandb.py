@@ -274,7 +274,7 @@ def missing_key() -> str | None:
     return "there is no W&B account here, and nothing was sent. Fix: wandb login, or export WANDB_API_KEY=..."
 
 
-def pending(root: Path) -> list[PublishRecord]:
+def pending_records(root: Path) -> list[PublishRecord]:
     """Return the arms under a folder that were published offline and are not on a server yet."""
     return [record for record in find_records(root) if record.read_marker().get("mode") == "offline"]
 

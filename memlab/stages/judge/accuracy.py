@@ -161,7 +161,7 @@ judge's max_tokens (judge.max_tokens), or let its model think less (judge_chat.r
 
 def arm_remarks(arm: str, verdicts: pl.DataFrame, judges: Iterable[str]) -> list[str]:
     """Return the ``remarks`` of some judges of an arm, each with the names of both."""
-    return [f"{arm}, judge {one_line(judge)}: {remark}" for judge in judges
+    return [f"{arm}, judge {safe_line(judge)}: {remark}" for judge in judges
             for remark in remarks(verdicts.filter(judge=judge))]
 
 

@@ -16,7 +16,7 @@ from pydantic import model_validator
 from memlab.data.numbering import renumber
 from memlab.pipeline.stage import stage
 from memlab.pipeline.tables import PLACED, SESSION, Tables, empty
-from memlab.stages.query.where import Where, fitting, narrow
+from memlab.stages.query.where import Where, fits, narrow
 from memlab.store import Store
 from memlab.support.clock import Clock
 from memlab.support.errors import MemlabError
@@ -113,7 +113,7 @@ def _fields_of(fields: pl.DataFrame) -> Mapping[tuple[int, int], Any]:
 def _select(tables: Tables, where: Where, known: Mapping[tuple[int, int], Any]) -> Tables:
     """Return the tables of the sessions and turns that fit."""
     fields = [known.get(place, {}) for place in tables["sessions"].select(SESSION).iter_rows()]
-    return narrow(tables, fitting(fields, where), where).only(PLACED)
+    return narrow(tables, fits(fields, where), where).only(PLACED)
 
 
 def undo(tables: Tables, data: Tables) -> Tables:

@@ -89,7 +89,7 @@ class Where:
         return pl.lit(True) if self.roles is None else pl.col("role").is_in(list(self.roles))
 
 
-def fitting(fields: Sequence[Mapping[str, Any]], where: Where) -> NDArray[np.bool_]:
+def fits(fields: Sequence[Mapping[str, Any]], where: Where) -> NDArray[np.bool_]:
     """Return which sessions have one of the values of each field of a filter, (n,); True is not 1.
 
     fields: of each session its name, its fields and ``metadata``, as far as it has them.

@@ -96,13 +96,13 @@ class Boost(Scorer):
         for place, names in (("weights", weights), ("fill", fill), ("factors", self.factors), ("floors", self.floors)):
             check_names(f"rank/boost, {place}", names, available)
 
-        def matching(names: Iterable[str]) -> set[str]:
+        def match(names: Iterable[str]) -> set[str]:
             return {s for s in available if any(fits(name, s) for name in names)}
 
-        limited = matching([*self.factors, *self.floors])
-        weighted = matching(weights) if weights else {FIRST, *({s.name for s in self.signals} - limited)}
+        limited = match([*self.factors, *self.floors])
+        weighted = match(weights) if weights else {FIRST, *({s.name for s in self.signals} - limited)}
         used = [s for s in available if s in weighted | limited]
-        unweighted = {s: 0.0 for s in used if s not in weighted | matching(self.factors)}
+        unweighted = {s: 0.0 for s in used if s not in weighted | match(self.factors)}
         normaliser = self.normaliser
         if isinstance(normaliser, dict):
             normaliser = {name: value for name, value in normaliser.items() if name not in missing}

@@ -57,14 +57,14 @@ class Approximate:
     def parameters(self, faiss: Any, wanted: int, selector: Any) -> Any:
         """Return FAISS's parameters of a search for this many vectors among those that ``selector`` admits."""
 
-    def built_from(self) -> dict[str, Any]:
+    def build_settings(self) -> dict[str, Any]:
         """Return all that the index itself depends on, as opposed to the search in it."""
         return {"is": type(self).__name__, "seed": self.seed, "build_threads": self.build_threads or 1,
                 **{name: getattr(self, name) for name in self.build_fields}}
 
     def identity(self) -> dict[str, Any]:
         """Return all that can change the result; devices and threads of the search do not."""
-        return {**self.built_from(), "exact_below": self.exact_below, "refine": self.refine,
+        return {**self.build_settings(), "exact_below": self.exact_below, "refine": self.refine,
                 **{name: getattr(self, name) for name in self.search_fields}}
 
     def open(self, vectors: Vectors, folder: Path | None) -> Searcher:
@@ -77,7 +77,7 @@ class Approximate:
             return exact
         faiss = faiss_gpu.load_faiss("search.dense.index")
         gpu = self._gpus(faiss)
-        key = {**self.built_from(), "faiss": faiss.__version__, **({"built_on": "gpu"} if gpu else {})}
+        key = {**self.build_settings(), "faiss": faiss.__version__, **({"built_on": "gpu"} if gpu else {})}
         path = folder / f"{digest(vectors, key)}.faiss" if folder else None
         index = read_index(faiss, path) if path else None
         if index is None:

@@ -72,7 +72,7 @@ class Iterate:
                                                         ).iter_rows():
             found[question][memory] = score
         total: Scores = defaultdict(dict)
-        asked: dict[int, list[str]] = {question: [] for question in self._chosen(tables)}
+        asked: dict[int, list[str]] = {question: [] for question in self._choose(tables)}
         open_questions = list(asked)
         for _ in range(self.rounds):
             new = self._ask(tables, store, open_questions, asked, found, notes)
@@ -90,7 +90,7 @@ class Iterate:
             hits.add_by_kind(self.name, first[question], scores, kinds, self.depth)
         return Tables(hits=hits.frame(), notes=notes.table())
 
-    def _chosen(self, tables: Tables) -> list[int]:
+    def _choose(self, tables: Tables) -> list[int]:
         """Return the questions of the classes."""
         classes = first_of(tables["classes"])
         kinds = {question: classes.get(question, "") for question in tables["queries"]["question"].unique().sort()}

@@ -108,7 +108,7 @@ def _entities(graph: Graph, memory: int, text: str, found: dict[tuple[int, int],
     """Return the entities that a memory names; each is looked up once per graph."""
     at = (id(graph), memory)
     if at not in found:
-        found[at] = graph.named_in(text)
+        found[at] = graph.names_in(text)
     return found[at]
 
 

@@ -150,7 +150,7 @@ class Corpus:
         postings.sort_indices()
         return cls(postings, lengths[rows])
 
-    def holding(self, term: int, visible: int) -> tuple[Ints, Ints]:
+    def texts_with(self, term: int, visible: int) -> tuple[Ints, Ints]:
         """Return which of the first ``visible`` memories hold a term, ascending, and how often: (m,), (m,)."""
         start, end = self.postings.indptr[term:term + 2]
         texts, times = self.postings.indices[start:end], self.postings.data[start:end]
@@ -182,7 +182,7 @@ class Corpus:
         norm = 1 - b + b * lengths / (lengths.mean() if lengths.any() else 1.0)
         total = np.zeros(visible)
         for term, times in zip(query.indices, query.data):
-            texts, counts = self.holding(term, visible)
+            texts, counts = self.texts_with(term, visible)
             if len(texts):
                 tf = counts.astype(np.float64)
                 total[texts] += times * idf(visible, len(texts)) * (tf * most / (tf + k1 * norm[texts]))

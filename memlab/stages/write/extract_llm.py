@@ -133,7 +133,7 @@ class LLMExtract(Extractor):
         transcripts = [self._transcript(talk, part, room) for talk, part in parts]
         notes.warn(sum(cut for _, cut in transcripts), len(parts),
                    "parts of sessions hold one turn that was cut to the model's window")
-        replies = store.completions(self._limited(), [
+        replies = store.completions(self._limit(), [
             Prompt((Message("system", f"{INSTRUCTION}\n{NOTE}"), Message("user", fence_data({"CONVERSATION": turns}))),
                    schema=SCHEMA, max_tokens=self.max_tokens) for turns, _ in transcripts], notes)
         parsed = [parse_reply(reply) for reply in replies]
@@ -145,7 +145,7 @@ class LLMExtract(Extractor):
                          for (value, _), (talk, part) in zip(parsed, parts)])
         return [_merge([next(extracts) for _ in own]) for own in parts_of]
 
-    def _limited(self) -> Chat:
+    def _limit(self) -> Chat:
         """Return the chat model with ``at_once`` requests at a time at most."""
         if self.at_once is None or not isinstance(self.chat, ChatSettings):
             return self.chat

@@ -24,7 +24,7 @@ def test_copies_are_what_the_same_person_says_in_the_same_corpus() -> None:
     assert LOG.copies(TurnPlace(1, 1)) == [TurnPlace(0, 0), TurnPlace(1, 1)]
     assert LOG.copies(TurnPlace(2, 0)) == [TurnPlace(2, 0)]
     assert LOG.copies(TurnPlace(1, 2)) == [TurnPlace(1, 2)]  # "Yes." says nothing by itself
-    assert LOG.merged([TurnPlace(1, 1), TurnPlace(1, 0), TurnPlace(0, 0)]) == [TurnPlace(0, 0), TurnPlace(1, 0)]
+    assert LOG.without_copies([TurnPlace(1, 1), TurnPlace(1, 0), TurnPlace(0, 0)]) == [TurnPlace(0, 0), TurnPlace(1, 0)]
 
 
 def test_search_ranks_words_before_parts_of_words_in_one_corpus() -> None:

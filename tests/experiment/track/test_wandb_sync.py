@@ -8,7 +8,7 @@ import pytest
 
 from memlab.commands.track import main
 from memlab.experiment.track.record import MARKER
-from memlab.experiment.track.wandb import PATIENCE, missing_key, pending, sync
+from memlab.experiment.track.wandb import PATIENCE, missing_key, pending_records, sync
 
 pytestmark = pytest.mark.slow
 
@@ -41,8 +41,8 @@ def test_what_was_published_offline_is_sent_once_with_its_lineage(
 
 def test_a_sync_that_was_cut_off_goes_on_where_it_stopped(runs: Path, server: Any) -> None:
     assert main([str(runs)]) == 0
-    assert next(sync(pending(runs)))[1] is not None
-    assert len(pending(runs)) == 2
+    assert next(sync(pending_records(runs)))[1] is not None
+    assert len(pending_records(runs)) == 2
     assert main(["sync", str(runs)]) == 0
     assert len(server.runs) == len(server.named("RunResumeStatus")) == 3
 

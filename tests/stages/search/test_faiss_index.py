@@ -154,8 +154,8 @@ def test_a_faiss_without_its_libraries_is_named(tmp_path: Path, monkeypatch: pyt
 def test_identity_holds_what_changes_results_only(index: Approximate) -> None:
     assert isinstance(index, Index)
     assert {"device", "threads"}.isdisjoint(spec(index))
-    assert index.built_from()["build_threads"] == 1  # a graph built by several threads differs from run to run
+    assert index.build_settings()["build_threads"] == 1  # a graph built by several threads differs from run to run
     assert dataclasses.replace(index, device="cpu", threads=2).identity() == index.identity()
     changed = dataclasses.replace(index, refine=9)
     assert changed.identity() != index.identity()
-    assert changed.built_from() == index.built_from()
+    assert changed.build_settings() == index.build_settings()
