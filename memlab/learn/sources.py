@@ -18,7 +18,8 @@ from typing import Any
 import polars as pl
 
 from memlab.data.dataset import GroupBy
-from memlab.data.questions.facts import StatedFact, facts_of
+from memlab.data.questions.clauses import StatedFact
+from memlab.data.questions.facts import facts_of
 from memlab.experiment.harness.arm import load
 from memlab.learn.command import read_arm
 from memlab.learn.pairs import NEEDED, Fold, draw_examples, examples, read_examples, split, write_examples
