@@ -253,11 +253,11 @@ class ByProbability:
         """Tables of the probability: a saved fit reads no gold."""
         return self.probability.reads
 
-    def _rule(self) -> MeanBudget | EachBudget | TopP:
+    def _rule(self) -> MeanBudget | TopP:
         """Return the rule for a ranking that has the estimates."""
         raise NotImplementedError
 
-    def variations(self) -> Iterator[MeanBudget] | Iterator[EachBudget] | Iterator[TopP]:
+    def variations(self) -> Iterator[MeanBudget] | Iterator[TopP]:
         """Yield the rule with other budgets or shares, for a ranking that it has selected from."""
         return self._rule().variations()
 
@@ -281,7 +281,7 @@ class Marginal(ByProbability):
     shown: Literal["threshold", "budget"] = "threshold"
     min_k: Count = 1  # with shown=budget the first is always shown
 
-    def _rule(self) -> MeanBudget | EachBudget:
+    def _rule(self) -> MeanBudget:
         return MeanBudget(tokens=self.tokens) if self.shown == "threshold" else EachBudget(tokens=self.tokens)
 
     def run(self, tables: Tables, store: Store) -> Tables:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields, replace
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 import polars as pl
@@ -227,12 +227,11 @@ class MeanBudget:
     reads: ClassVar = ("ranking",)
     writes: ClassVar = ("ranking",)
 
-    tokens: Count = 500  # mean over questions, by the pipeline's token counter
+    tokens: Count = 500  # mean over questions, or of each, by the pipeline's token counter
 
-    def variations(self) -> Iterator[MeanBudget]:
+    def variations(self) -> Iterator[Self]:
         """Yield the rule at each of ``BUDGETS``."""
-        for tokens in BUDGETS:
-            yield replace(self, tokens=tokens)
+        return (replace(self, tokens=tokens) for tokens in BUDGETS)
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the ranking with ``selected``."""
@@ -245,21 +244,11 @@ class MeanBudget:
 
 
 @stage
-class EachBudget:
+class EachBudget(MeanBudget):
     """Select units in order of ``value`` while they fit into ``tokens`` per question; the first is always shown.
 
     A unit that does not fit is skipped; equal values go by rank.
     """
-
-    reads: ClassVar = ("ranking",)
-    writes: ClassVar = ("ranking",)
-
-    tokens: Count = 500  # of every question, by the pipeline's token counter
-
-    def variations(self) -> Iterator[EachBudget]:
-        """Yield the rule at each of ``BUDGETS``."""
-        for tokens in BUDGETS:
-            yield replace(self, tokens=tokens)
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the ranking with ``selected``."""
