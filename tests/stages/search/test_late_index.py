@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -14,54 +13,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.models.protocols import Floats, Ints, Role
-from memlab.pipeline.tables import Tables, frame, text_hash, texts_frame
+from memlab.pipeline.tables import Tables
 from memlab.stages.search import late_index
 from memlab.stages.search.late_index import LateIndex
 from memlab.stages.search.late_interaction import WeightedLate
 from memlab.store import Store
 from tests.examples import fewer
+from tests.stages.search import late_worlds
+from tests.stages.search.late_worlds import FixedVectors
 
 WORDS = [f"w{i}" for i in range(40)]
 ALL = {"exact_below": 0, "candidates": 1000, "probes": 1000}
 
 
-class Words:
+class Words(FixedVectors):
     """Each word has a fixed unit vector."""
 
-    query_tokens = 4
-    table = np.random.default_rng(0).standard_normal((len(WORDS), 8)).astype(np.float32)
-    table /= np.linalg.norm(table, axis=1, keepdims=True)
-
-    def identity(self) -> dict[str, Any]:
-        return {"is": "Words"}
-
-    def token_ids(self, texts: Sequence[str]) -> list[Ints]:
-        return [np.array([WORDS.index(w) for w in t.split()], np.int64) for t in texts]
-
-    def token_identity(self, role: Role) -> dict[str, Any]:
-        return self.identity()
-
-    def token_vectors(self, texts: Sequence[str], role: Role) -> Iterator[tuple[Ints, list[Ints], list[Floats]]]:
-        rows = self.token_ids(texts)
-        yield np.arange(len(texts)), rows, [self.table[ids] for ids in rows]
+    def __init__(self) -> None:
+        vectors = np.random.default_rng(0).standard_normal((len(WORDS), 8)).astype(np.float32)
+        super().__init__(WORDS, vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
 
 
 def world(memories: list[tuple[int, str]], questions: list[tuple[str, int | None]]) -> Tables:
     """Memories (session, key), session n said on day n, and questions (text, the day they are asked on)."""
-    n, day = len(memories), datetime(2023, 1, 1)
-    when = [None if d is None else day + timedelta(d) for _, d in questions]
-    return Tables(
-        texts=texts_frame([*(k for _, k in memories), *(q for q, _ in questions)]),
-        memories=frame("memories", {
-            "memory": list(range(n)), "corpus": [0] * n, "session": [s for s, _ in memories], "turns": [[0]] * n,
-            "kind": ["turn"] * n, "key_id": [text_hash(k) for _, k in memories],
-            "value_id": [text_hash(k) for _, k in memories],
-            "said_on": [day + timedelta(s) for s, _ in memories]}),
-        questions=frame("questions", {"question": list(range(len(questions))), "corpus": [0] * len(questions),
-                                      "text_id": [text_hash(q) for q, _ in questions], "asked_on": when}),
-        queries=frame("queries", {"query": list(range(len(questions))), "question": list(range(len(questions))),
-                                  "kind": ["original"] * len(questions), "weight": [1.0] * len(questions),
-                                  "text_id": [text_hash(q) for q, _ in questions]}))
+    return late_worlds.world([(session, key, session) for session, key in memories], questions)
 
 
 texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join)
@@ -113,9 +88,6 @@ def test_a_share_of_the_memories_that_a_query_sees_are_candidates(monkeypatch: p
 
 class NoisyWords(Words):
     """Each word of each text has a vector of its own, near that of the word."""
-
-    def identity(self) -> dict[str, Any]:
-        return {"is": "NoisyWords"}
 
     def token_vectors(self, texts: Sequence[str], role: Role) -> Iterator[tuple[Ints, list[Ints], list[Floats]]]:
         for positions, rows, matrices in super().token_vectors(texts, role):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,54 +11,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.models.protocols import Floats, Ints, Role
 from memlab.pipeline.stage import spec
-from memlab.pipeline.tables import Tables, frame, text_hash, texts_frame
+from memlab.pipeline.tables import Tables
 from memlab.stages.search.late_index import LateIndex
 from memlab.stages.search.late_interaction import WeightedLate, idf_weights
 from memlab.store import Store
+from tests.stages.search.late_worlds import FixedVectors, world
 from tests.token_words import TokenWords
 
 WORDS = ["the", "cat", "sat", "dog", "ran"]
 
 
-class Exact:
-    """A word matches a passage with 1 where the passage holds it, else with 0."""
-
-    query_tokens = 4
-
-    def identity(self) -> dict[str, Any]:
-        return {"is": "Exact"}
-
-    def token_ids(self, texts: Sequence[str]) -> list[Ints]:
-        return [np.array([WORDS.index(w) for w in t.split()], np.int64) for t in texts]
-
-    def token_identity(self, role: Role) -> dict[str, Any]:
-        return self.identity()
-
-    def token_vectors(self, texts: Sequence[str], role: Role) -> Iterator[tuple[Ints, list[Ints], list[Floats]]]:
-        rows = self.token_ids(texts)
-        yield np.arange(len(texts)), rows, [np.eye(len(WORDS), dtype=np.float32)[ids] for ids in rows]
-
-
-def world(keys: list[tuple[int, str, int]], question: str, asked_day: int = 28) -> Tables:
-    """Memories (session, key, day of May 2023) of one corpus, and one question."""
-    n = len(keys)
-    return Tables(
-        texts=texts_frame([*(k for _, k, _ in keys), question]),
-        memories=frame("memories", {
-            "memory": list(range(n)), "corpus": [0] * n, "session": [s for s, _, _ in keys], "turns": [[0]] * n,
-            "kind": ["turn"] * n, "key_id": [text_hash(k) for _, k, _ in keys],
-            "value_id": [text_hash(k) for _, k, _ in keys],
-            "said_on": [datetime(2023, 5, d) for _, _, d in keys]}),
-        questions=frame("questions", {"question": [0], "corpus": [0], "text_id": [text_hash(question)],
-                                      "asked_on": [datetime(2023, 5, asked_day)]}),
-        queries=frame("queries", {"query": [0], "question": [0], "kind": ["original"], "text_id": [text_hash(question)],
-                                  "weight": [1.0]}))
+EXACT = FixedVectors(WORDS, np.eye(len(WORDS), dtype=np.float32))
+"""A word matches a passage with 1 where the passage holds it, else with 0."""
 
 
 def scores(tables: Tables, tmp_path: Any, **fields: Any) -> dict[str, dict[int, float]]:
-    hits = WeightedLate(matcher=Exact(), **fields).run(tables, Store(tmp_path))["hits"]
+    hits = WeightedLate(matcher=EXACT, **fields).run(tables, Store(tmp_path))["hits"]
     found: dict[str, dict[int, float]] = {}
     for lane, memory, score in hits.select("lane", "memory", "score").iter_rows():
         found.setdefault(lane, {})[memory] = score
@@ -68,7 +35,7 @@ def scores(tables: Tables, tmp_path: Any, **fields: Any) -> dict[str, dict[int, 
 
 
 def test_rare_words_weigh_by_their_idf_among_visible_memories(tmp_path):
-    tables = world([(0, "the cat", 1), (0, "the dog", 1), (1, "the sat", 2)], "the cat")
+    tables = world([(0, "the cat", 1), (0, "the dog", 1), (1, "the sat", 2)], [("the cat", 28)])
     idf = np.log1p((3 - np.array([3.0, 1.0]) + 0.5) / (np.array([3.0, 1.0]) + 0.5))
     the, cat = idf / idf.sum()
     found = scores(tables, tmp_path)
@@ -76,14 +43,14 @@ def test_rare_words_weigh_by_their_idf_among_visible_memories(tmp_path):
 
 
 def test_a_session_adds_the_best_answers_to_each_word_of_all_its_memories(tmp_path):
-    tables = world([(0, "cat", 1), (0, "sat", 1), (1, "cat", 2), (1, "cat dog", 2)], "cat sat")
+    tables = world([(0, "cat", 1), (0, "sat", 1), (1, "cat", 2), (1, "cat dog", 2)], [("cat sat", 28)])
     found = scores(tables, tmp_path, weighting="uniform")
     assert found["late:turn"] == pytest.approx({0: 0.5, 1: 0.5, 2: 0.5, 3: 0.5})
     assert found["late_session:turn"] == pytest.approx({0: 1.0, 1: 1.0, 2: 0.5, 3: 0.5})
 
 
 def test_a_window_reaches_its_neighbours_and_no_further(tmp_path):
-    tables = world([(0, "cat", 1), (0, "dog", 1), (0, "sat", 1)], "cat sat")
+    tables = world([(0, "cat", 1), (0, "dog", 1), (0, "sat", 1)], [("cat sat", 28)])
     found = scores(tables, tmp_path, weighting="uniform", window=1, sessions=False)
     assert found["late_window:turn"] == pytest.approx({0: 0.5, 1: 1.0, 2: 0.5})
     assert set(scores(tables, tmp_path, window=0, sessions=False)) == {"late:turn"}
@@ -91,13 +58,13 @@ def test_a_window_reaches_its_neighbours_and_no_further(tmp_path):
 
 def test_a_later_day_is_neither_found_nor_counted(tmp_path):
     past = [(0, "the cat", 1), (1, "the dog", 2)]
-    alone = scores(world(past, "the cat", asked_day=3), tmp_path / "a")
-    followed = scores(world([*past, (2, "cat cat ran", 4)], "the cat", asked_day=3), tmp_path / "b")
+    alone = scores(world(past, [("the cat", 3)]), tmp_path / "a")
+    followed = scores(world([*past, (2, "cat cat ran", 4)], [("the cat", 3)]), tmp_path / "b")
     assert alone == followed
 
 
 def test_of_a_long_question_the_first_tokens_count(tmp_path):
-    found = scores(world([(0, "ran", 1), (0, "the", 1)], "the cat sat dog ran"), tmp_path, weighting="uniform")
+    found = scores(world([(0, "ran", 1), (0, "the", 1)], [("the cat sat dog ran", 28)]), tmp_path, weighting="uniform")
     assert found["late:turn"] == pytest.approx({0: 0.0, 1: 0.25})
 
 
@@ -126,7 +93,7 @@ def test_token_vectors_of_large_encoders_are_kept_in_half_the_bytes(kind: type[W
     late = kind(matcher=matcher)
     assert late.number_format() == kept
     assert kind(matcher=matcher, precision="int8").number_format() == "int8"
-    tables, store = world([(0, "the cat sat", 1), (0, "the dog ran", 2)], "cat"), Store(tmp_path)
+    tables, store = world([(0, "the cat sat", 1), (0, "the dog ran", 2)], [("cat", 28)]), Store(tmp_path)
     late.run(tables, store)
     missing = {precision: len(store.missing_tokens(matcher, tables["texts"][:2], "document", precision))
                for precision in ("fp32", "fp16")}
