@@ -19,15 +19,7 @@ from pydantic import Field
 
 from memlab.learn.cross_fit_rerank import FILE
 from memlab.learn.recipe import finished_record, sources_of, train_command
-from memlab.models.local.adapter import (
-    PROJECTION,
-    UPDATE,
-    change_of,
-    changed_weights,
-    low_rank,
-    read_update,
-    write_update,
-)
+from memlab.models.local import adapter
 from memlab.pipeline.stage import LocalPath, spec_digest, stage
 from memlab.support.errors import Faults, MemlabError
 from memlab.support.files import atomic_dir, write_json
@@ -51,8 +43,8 @@ def merge(recipe: MergeRecipe) -> dict[str, Any]:
     changes: dict[str, NDArray[Any]] = {}
     merged, sources, bases = [], [], set()
     for file, factor in recipe.updates.items():
-        card, tensors = read_update(file)
-        if PROJECTION in tensors:
+        card, tensors = adapter.read_update(file)
+        if adapter.PROJECTION in tensors:
             raise MemlabError("maps token vectors to fewer numbers, and maps cannot be added", where=str(file),
                               fix="an update that was trained without dimensions")
         bases.add(card.base)
@@ -61,17 +53,17 @@ def merge(recipe: MergeRecipe) -> dict[str, Any]:
                               fix="merge updates of one base")
         merged.append({"update": card.digest, "factor": factor})
         sources += sources_of(file)
-        for name in changed_weights(tensors):
-            change = factor * change_of(tensors, name, np.float64)
+        for name in adapter.changed_weights(tensors):
+            change = factor * adapter.change_of(tensors, name, np.float64)
             changes[name] = changes[name] + change if name in changes else change
     mark = spec_digest({"merged": merged, "rank": recipe.rank})
     if finished := finished_record(recipe.out_model, mark):
         return finished
     before = {name: np.zeros_like(change) for name, change in changes.items()}
-    update = low_rank(before, changes, recipe.rank, "smaller factors")
+    update = adapter.low_rank(before, changes, recipe.rank, "smaller factors")
     with atomic_dir(recipe.out_model) as temporary:
-        digest = write_update(temporary / UPDATE, update,
-                              {"base": bases.pop(), "rank": recipe.rank, "dimensions": None})
+        digest = adapter.write_update(temporary / adapter.UPDATE, update,
+                                      {"base": bases.pop(), "rank": recipe.rank, "dimensions": None})
         record = {"format": "memlab-merged-1", "mark": mark, "recipe": {"rank": recipe.rank}, "sources": sources,
                   "merged": merged, "update": digest}
         write_json(temporary / FILE, record)
@@ -88,4 +80,4 @@ def _run(recipe: MergeRecipe, words: list[str]) -> str:
     if words:
         raise Faults([f"{words[0]}: merging has no such setting"])
     merge(recipe)
-    return f"{recipe.out_model / UPDATE}: {len(recipe.updates)} updates in one of rank {recipe.rank}"
+    return f"{recipe.out_model / adapter.UPDATE}: {len(recipe.updates)} updates in one of rank {recipe.rank}"

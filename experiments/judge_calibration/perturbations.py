@@ -10,15 +10,7 @@ from typing import NamedTuple
 import polars as pl
 
 from memlab.pipeline.tables import Tables, with_text
-from memlab.support.text.normalise import (
-    COUNT_WORDS,
-    NUMBER_WORDS,
-    accepted_answers,
-    answer_tokens,
-    locomo_stems,
-    normalise_locomo,
-    number_in_words,
-)
+from memlab.support.text import normalise
 from memlab.support.text.temporal.calendar import MONTHS, WEEKDAYS
 
 _LONGEST = 15  # words; a longer answer may stay right when one detail changes
@@ -27,7 +19,7 @@ _FACT = re.compile(
     rf"(?P<month>\b(?:{'|'.join(MONTHS)})\b)"
     rf"|(?P<day>\b(?:{'|'.join(WEEKDAYS)})\b)"
     r"|(?P<number>(?<![\w.:])\d{1,3}(?:,\d{3})+|(?<![\w.:])\d+)(?P<tail>\.\d+)?(?P<ordinal>(?:st|nd|rd|th)\b)?"
-    rf"|(?P<words>\b(?:{COUNT_WORDS})\b)", re.IGNORECASE)
+    rf"|(?P<words>\b(?:{normalise.COUNT_WORDS})\b)", re.IGNORECASE)
 _NAME = re.compile(r"\b[A-Z][\w'&-]*(?:\s+(?:of\s+|the\s+)?[A-Z][\w'&-]*)*")
 _NO_NAME = frozenset({*MONTHS, *WEEKDAYS, "I", "The", "A", "An", "You", "He", "She", "They", "We", "It", "In", "On",
                       "At", "My", "Your", "Yes", "No", "Likely", "Her", "His", "Their"})
@@ -80,7 +72,7 @@ def perturb(answer: str, draw: random.Random, others: Sequence[str] = (), alone:
         if now is None:
             continue
         text = answer[:start] + now + answer[end:]
-        if normalise_locomo(text) != normalise_locomo(answer):
+        if normalise.normalise_locomo(text) != normalise.normalise_locomo(answer):
             return Perturbation(text, answer[start:end], now)
     return None
 
@@ -90,8 +82,8 @@ def _other_fact(match: re.Match[str], answer: str, draw: random.Random) -> str |
         if was := match[kind]:
             return _match_case(was, draw.choice([name for name in known if name.lower() != was.lower()]))
     if match["words"]:
-        new = (NUMBER_WORDS[match["words"].lower()] + draw.randint(2, 5)) % 100
-        return _match_case(match["words"], number_in_words(new))
+        new = (normalise.NUMBER_WORDS[match["words"].lower()] + draw.randint(2, 5)) % 100
+        return _match_case(match["words"], normalise.number_in_words(new))
     digits = match["number"]
     number = int(digits.replace(",", ""))
     has_month = re.compile("|".join(MONTHS), re.IGNORECASE).search(answer) is not None
@@ -108,8 +100,8 @@ def _other_fact(match: re.Match[str], answer: str, draw: random.Random) -> str |
 
 
 def _other_name(name: str, draw: random.Random, others: Sequence[str]) -> str | None:
-    mine = set(normalise_locomo(name).split())
-    usable = [other for other in others if not mine & set(normalise_locomo(other).split())]
+    mine = set(normalise.normalise_locomo(name).split())
+    usable = [other for other in others if not mine & set(normalise.normalise_locomo(other).split())]
     return draw.choice(usable) if usable else None
 
 
@@ -142,7 +134,7 @@ _DATE = re.compile(
     rf"|(?P<month2>{_MONTH})\s+(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?)\b(?:,?\s+(?P<year>\d{{4}})\b)?(?!\d)")
 _TIME = re.compile(rf"{_MONTH}|\b\d{{4}}\b")
 _DIGITS = re.compile(r"(?<![\w$€£.,:/+-])\d{1,2}(?![\w%.,:/+-]|\.\d)")
-_COUNT = re.compile(rf"\b(?:{COUNT_WORDS})\b", re.IGNORECASE)
+_COUNT = re.compile(rf"\b(?:{normalise.COUNT_WORDS})\b", re.IGNORECASE)
 
 
 def is_polar(answer: str) -> bool:
@@ -151,7 +143,7 @@ def is_polar(answer: str) -> bool:
     >>> is_polar("Likely no"), is_polar("Sweden")
     (True, False)
     """
-    return bool(_POLAR & set(normalise_locomo(answer).split()[:1]))
+    return bool(_POLAR & set(normalise.normalise_locomo(answer).split()[:1]))
 
 
 def list_items(answer: str) -> list[str]:
@@ -167,7 +159,7 @@ def list_items(answer: str) -> list[str]:
     parts = [part.strip() for part in re.split(r",\s+and\s+|,\s+|(?<!\s)\s+and\s+", answer)]
     if len(parts) < 2 or any(not p or len(p.split()) > 4 or _CLAUSE & set(p.lower().split()) for p in parts):
         return []
-    distinct = {normalise_locomo(part) for part in parts}
+    distinct = {normalise.normalise_locomo(part) for part in parts}
     return parts if len(distinct) == len(parts) and "" not in distinct else []
 
 
@@ -186,13 +178,13 @@ def renumber(answer: str) -> str | None:
     >>> renumber("4 hours"), renumber("twenty-one days"), renumber("$4"), renumber("May 4, 2023")
     ('four hours', '21 days', None, None)
     """
-    answer = accepted_answers(answer)[0]
+    answer = normalise.accepted_answers(answer)[0]
     if any(month in answer for month in MONTHS):
         return None
     if match := _DIGITS.search(answer):
-        return answer[:match.start()] + number_in_words(int(match[0])) + answer[match.end():]
+        return answer[:match.start()] + normalise.number_in_words(int(match[0])) + answer[match.end():]
     if match := _COUNT.search(answer):
-        return answer[:match.start()] + str(NUMBER_WORDS[match[0].lower()]) + answer[match.end():]
+        return answer[:match.start()] + str(normalise.NUMBER_WORDS[match[0].lower()]) + answer[match.end():]
     return None
 
 
@@ -204,7 +196,7 @@ def reformat_date(answer: str) -> str | None:
     >>> reformat_date("on June 3rd"), reformat_date("in June 2023")
     ('on the 3rd of June', None)
     """
-    answer = accepted_answers(answer)[0]
+    answer = normalise.accepted_answers(answer)[0]
     match = _DATE.search(answer)
     if match is None:
         return None
@@ -233,7 +225,7 @@ def reorder(answer: str) -> str | None:
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _DOLLARS = re.compile(r"\$(\d[\d,]*\d|\d)")
 _REACH = 3  # the unit of a number is one of this many words after it
-_STOP = frozenset(locomo_stems(
+_STOP = frozenset(normalise.locomo_stems(
     "of do does did have has i my me in on for with now so far total currently how many much"))
 
 
@@ -268,7 +260,7 @@ def outdated_values(tables: Tables) -> dict[int, str]:
 
 
 def _earlier_value(question: str, answer: str, old: list[str], new: list[str]) -> str | None:
-    numbers = [word for word in answer_tokens(answer) if _NUMBER.fullmatch(word)]
+    numbers = [word for word in normalise.answer_tokens(answer) if _NUMBER.fullmatch(word)]
     if len(numbers) != 1:
         return None
     if "$" in answer:
@@ -278,7 +270,7 @@ def _earlier_value(question: str, answer: str, old: list[str], new: list[str]) -
     values = _numbers_with_unit(old, units) - set(numbers) - _numbers_with_unit(new, units)
     if len(values) != 1:
         return None
-    rest = " ".join(word for word in answer.split() if not any(n in answer_tokens(word) for n in numbers))
+    rest = " ".join(word for word in answer.split() if not any(n in normalise.answer_tokens(word) for n in numbers))
     return f"{values.pop()} {rest}".strip()
 
 
@@ -288,8 +280,8 @@ def _dollars(texts: list[str]) -> set[str]:
 
 def _units(text: str) -> set[str]:
     """Return the first two words that can name a unit."""
-    words = [w for w in locomo_stems(text) if not w.isdigit() and w not in _STOP
-             and answer_tokens(w) and not answer_tokens(w)[0].isdigit()]
+    words = [w for w in normalise.locomo_stems(text) if not w.isdigit() and w not in _STOP
+             and normalise.answer_tokens(w) and not normalise.answer_tokens(w)[0].isdigit()]
     return set(words[:2])
 
 
@@ -297,8 +289,8 @@ def _numbers_with_unit(texts: list[str], units: set[str]) -> set[str]:
     """Return the numbers that one of the units follows closely."""
     numbers = set()
     for text in texts:
-        words = answer_tokens(text)
+        words = normalise.answer_tokens(text)
         for at, word in enumerate(words):
-            if _NUMBER.fullmatch(word) and units & set(locomo_stems(" ".join(words[at + 1:at + 1 + _REACH]))):
+            if _NUMBER.fullmatch(word) and units & set(normalise.locomo_stems(" ".join(words[at + 1:at + 1 + _REACH]))):
                 numbers.add(word)
     return numbers

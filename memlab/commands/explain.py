@@ -16,17 +16,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import yaml
 from omegaconf import OmegaConf
 
+from memlab.experiment.config import comments
 from memlab.experiment.config.choices import GLOBAL, all_choices
-from memlab.experiment.config.comments import (
-    BESIDE,
-    Described,
-    body,
-    comment,
-    first_sentence,
-    reasons,
-    run_settings,
-    slot_lines,
-)
 from memlab.experiment.config.instantiate import CONF, choice_settings, find_class, options, with_defaults
 from memlab.experiment.config.overrides import groups, read_overrides
 from memlab.experiment.config.plugins import GROUP, NO_CHECKOUT, experiments, plugin_entry_points
@@ -71,9 +62,9 @@ def overview() -> str:
     offers = ", ".join(sorted(plugin_entry_points())) or f"none (no package has an entry point in {GROUP})"
     return "\n\n".join((
         "Slots of a run, with their default (memlab run SLOT=TECHNIQUE):",
-        _lines([*slot_lines(), *BESIDE]),
+        _lines([*comments.slot_lines(), *comments.BESIDE]),
         "Settings of a run (memlab run SETTING=VALUE):",
-        _lines(run_settings()),
+        _lines(comments.run_settings()),
         f"Plug-ins of installed packages (plugins=[NAME]): {offers}",
         f"Plug-ins of memlab's experiments (plugins=[NAME]): {', '.join(experiments()) or f'none ({NO_CHECKOUT})'}",
         "memlab explain SLOT lists its techniques, memlab explain SLOT/TECHNIQUE its settings."))
@@ -88,7 +79,7 @@ def explain(name: str) -> str:
         return _slot_page(slot)
     if slot and rest in options(slot):
         return _technique_page(slot, rest)
-    default = next((line.default for line in slot_lines() if line.name == slot), "")
+    default = next((line.default for line in comments.slot_lines() if line.name == slot), "")
     place = f"{slot.replace('/', '.')}.{rest}."
     rows = settings(slot, default) if default in options(slot) else []
     if entries := [row for row in rows if f"{row.place}.".startswith(place)]:
@@ -96,8 +87,9 @@ def explain(name: str) -> str:
                           *map(str, entries)))
     if slot:
         raise MemlabError(f"{slot} has no technique '{rest}'", fix=did_you_mean(rest, options(slot)))
-    below = [*(line for line in (*slot_lines(), *BESIDE) if line.name.startswith(f"{name.replace('.', '/')}/")),
-             *(line for line in run_settings() if f"{line.name}.".startswith(f"{name}."))]
+    slots, group = (*comments.slot_lines(), *comments.BESIDE), f"{name.replace('.', '/')}/"
+    below = [*(line for line in slots if line.name.startswith(group)),
+             *(line for line in comments.run_settings() if f"{line.name}.".startswith(f"{name}."))]
     if below:
         return _lines(below)
     raise _unknown(name)
@@ -121,7 +113,7 @@ def _unknown(name: str) -> MemlabError:
     slots = sorted(choice for choice in known if choice.rpartition("/")[2] == last and "/" in choice)
     if slots:
         return MemlabError(f"there is no slot '{name}'", fix=f"memlab explain {' or '.join(slots[:5])}")
-    names = [line.name for line in (*slot_lines(), *BESIDE, *run_settings())]
+    names = [line.name for line in (*comments.slot_lines(), *comments.BESIDE, *comments.run_settings())]
     return MemlabError(f"there is no slot '{name}'", fix=did_you_mean(name.replace(".", "/"), names))
 
 
@@ -134,7 +126,8 @@ def _lines(rows: Sequence[tuple[str, str, str]]) -> str:
 
 def _slot_page(slot: str) -> str:
     """Return the techniques of a slot, each with the first sentence about it."""
-    about = next((line for line in (*slot_lines(), *BESIDE) if line.name == slot), Described(slot, "", ""))
+    lines = (*comments.slot_lines(), *comments.BESIDE)
+    about = next((line for line in lines if line.name == slot), comments.Described(slot, "", ""))
     head = f"{slot}: {about.text}" if about.text else slot
     default = f" (default: {about.default})" if about.default in options(slot) else ""
     example = options(slot)[0]
@@ -144,13 +137,14 @@ def _slot_page(slot: str) -> str:
 
 def _first(slot: str, name: str) -> str:
     choice = f"{slot}/{name}"
-    return first_sentence(_about(choice)) or first_sentence((_class_of(choice).__doc__ or "").strip().splitlines())
+    docstring = (_class_of(choice).__doc__ or "").strip().splitlines()
+    return comments.first_sentence(_about(choice)) or comments.first_sentence(docstring)
 
 
 def _about(choice: str) -> list[str]:
     """Return the comment of a choice: the technique ``none`` needs none."""
     entry = all_choices(CONF)[choice]
-    return [NONE] if entry.path == CONF / "config.yaml" else comment(choice, entry)
+    return [NONE] if entry.path == CONF / "config.yaml" else comments.comment(choice, entry)
 
 
 def _class_of(choice: str) -> Any:
@@ -176,7 +170,7 @@ def _technique_page(slot: str, name: str) -> str:
     lines = [f"{prefix}{slot}={name}", "", *(f"  {line}".rstrip() for line in _about(choice))]
     if lines[-1].strip() == NONE:
         return "\n".join(lines)
-    if stated := [f"  {line}".rstrip() for line in body(choice, entry) if not line.startswith("_target_:")]:
+    if stated := [f"  {line}".rstrip() for line in comments.body(choice, entry) if not line.startswith("_target_:")]:
         lines += ["", "It sets:", "", *stated]
     if "_target_" in _statement(choice):
         lines += ["", *([str(one) for one in settings(slot, name)] or ["It has no settings."])]
@@ -203,7 +197,7 @@ class Setting:
 
 def settings(slot: str, name: str) -> list[Setting]:
     """Return all settings of a technique, with the comments of their classes as reasons."""
-    return [dataclasses.replace(one, reason=reasons(one.owner).get(one.place.rpartition(".")[2], ""))
+    return [dataclasses.replace(one, reason=comments.reasons(one.owner).get(one.place.rpartition(".")[2], ""))
             for one in bare_settings(f"{slot}/{name}")]
 
 

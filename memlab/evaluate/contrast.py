@@ -12,15 +12,7 @@ from typing import Literal, NotRequired, TypedDict, cast
 import numpy as np
 import polars as pl
 
-from memlab.evaluate.statistics import (
-    GroupedMean,
-    Values,
-    group_sums,
-    grouped_mean,
-    sign_flip,
-    smallest_detectable,
-    t_power,
-)
+from memlab.evaluate import statistics
 from memlab.evaluate.summary import COSTS, view
 from memlab.support.errors import MemlabError, did_you_mean
 
@@ -159,8 +151,8 @@ def measure(contrast: Contrast, arm: pl.DataFrame, comparator: pl.DataFrame, *, 
     gains = differences * (1 if contrast.direction == "greater" else -1)
     row |= {"n": len(gains), "wins": int((gains > 0).sum()), "losses": int((gains < 0).sum()),
             "ties": int((gains == 0).sum())}
-    sums, effect = group_sums(gains, groups), grouped_mean(differences, groups)
-    flipped = sign_flip(sums, seed) if len(sums) > 1 else None
+    sums, effect = statistics.group_sums(gains, groups), statistics.grouped_mean(differences, groups)
+    flipped = statistics.sign_flip(sums, seed) if len(sums) > 1 else None
     row |= {"groups": len(sums), "differing": int((sums != 0).sum()), "agree": int((sums > 0).sum())}
     row |= _test(effect, flipped)
     if declared:
@@ -171,7 +163,8 @@ def measure(contrast: Contrast, arm: pl.DataFrame, comparator: pl.DataFrame, *, 
     return row
 
 
-def paired_values(arm: pl.DataFrame, comparator: pl.DataFrame, metric: str) -> tuple[Values, Values, np.ndarray] | None:
+def paired_values(arm: pl.DataFrame, comparator: pl.DataFrame, metric: str
+                  ) -> tuple[statistics.Values, statistics.Values, np.ndarray] | None:
     """Return both arms' values and the groups (n,) of the questions that define the metric in both, or None."""
     (one, column), (two, _) = view(arm, metric), view(comparator, metric)
     if column not in one.columns or column not in two.columns:
@@ -183,7 +176,7 @@ def paired_values(arm: pl.DataFrame, comparator: pl.DataFrame, metric: str) -> t
     return both[column].to_numpy(), both["other"].to_numpy(), both["group"].to_numpy()
 
 
-def _test(effect: GroupedMean, flipped: float | None) -> Effect:
+def _test(effect: statistics.GroupedMean, flipped: float | None) -> Effect:
     p, interval = effect.p, effect.interval()
     if p is None and flipped is not None:  # the same difference in every question leaves t nothing to go by
         p, interval = flipped, (effect.value, effect.value) if flipped <= ALPHA else None
@@ -192,8 +185,8 @@ def _test(effect: GroupedMean, flipped: float | None) -> Effect:
             "p_sign_flip": flipped, "df": effect.df}
 
 
-def _plan(effect: GroupedMean, planned: float | None, alpha: float) -> Effect:
+def _plan(effect: statistics.GroupedMean, planned: float | None, alpha: float) -> Effect:
     if not effect.error or effect.df is None:  # no spread to plan with
         return {}
-    return {"smallest_detectable": smallest_detectable(effect.error, effect.df, alpha),
-            "power": None if planned is None else t_power(planned, effect.error, effect.df, alpha)}
+    return {"smallest_detectable": statistics.smallest_detectable(effect.error, effect.df, alpha),
+            "power": None if planned is None else statistics.t_power(planned, effect.error, effect.df, alpha)}

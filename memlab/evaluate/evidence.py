@@ -9,28 +9,16 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from memlab.evaluate.retrieval import (
-    Level,
-    Ranks,
-    as_columns,
-    holders,
-    matrix,
-    recall,
-    recall_all,
-    recall_any,
-    scored_evidence,
-    unit_ranks,
-    with_corpus,
-)
+from memlab.evaluate import retrieval
 from memlab.evaluate.statistics import Values
 from memlab.pipeline.tables import SESSION, Tables, with_text
 from memlab.pipeline.transcript import TURN_SEPARATOR, render_turns
 
 
-def within(ranks: Ranks, k: float, prefix: str) -> dict[str, Values]:
+def within(ranks: retrieval.Ranks, k: float, prefix: str) -> dict[str, Values]:
     """Return any, all and the share of the evidence up to rank k, as ``{prefix}/recall_any`` ...; (q, g) -> (q,)."""
-    return {f"{prefix}/recall_any": recall_any(ranks, k), f"{prefix}/recall_all": recall_all(ranks, k),
-            f"{prefix}/recall": recall(ranks, k)}
+    measures = (retrieval.recall_any, retrieval.recall_all, retrieval.recall)
+    return {f"{prefix}/{measure.__name__}": measure(ranks, k) for measure in measures}
 
 
 def selection(tables: Tables) -> pl.DataFrame:
@@ -42,13 +30,14 @@ def selection(tables: Tables) -> pl.DataFrame:
     * ``context/tokens``: tokens in the context, after packing, which a token budget may have cut;
     * ``context/evidence_share``: share of those tokens in units that hold evidence, null for an empty context.
     """
-    questions, units, evidence = tables["questions"]["question"], tables["units"], scored_evidence(tables)
+    questions, units, evidence = tables["questions"]["question"], tables["units"], retrieval.scored_evidence(tables)
     chosen = tables["ranking"].filter("selected").with_columns(pl.lit(1).alias("rank"))  # in or out, no order
-    columns = within(matrix(unit_ranks(chosen, units, evidence, "session"), questions), 1, "selected/session")
-    if evidence["turn"].is_not_null().any():
-        columns |= within(matrix(unit_ranks(chosen, units, evidence, "turn"), questions), 1, "selected/turn")
-    return as_columns(questions, columns).join(cost(tables, chosen, evidence), on="question", how="left",
-                                               maintain_order="left")
+    columns: dict[str, Values] = {}
+    for level in _levels(evidence):
+        ranks = retrieval.matrix(retrieval.unit_ranks(chosen, units, evidence, level), questions)
+        columns |= within(ranks, 1, f"selected/{level}")
+    return retrieval.as_columns(questions, columns).join(cost(tables, chosen, evidence), on="question", how="left",
+                                                         maintain_order="left")
 
 
 BUDGETS = (300, 1000, 3000)
@@ -65,19 +54,22 @@ def within_tokens(tables: Tables, budgets: Iterable[int] = BUDGETS) -> pl.DataFr
     The first unit that does not fit ends the head, so that an arm of long units may show nothing. Only ``question`` for
     a ranking without tokens.
     """
-    questions, ranking, evidence = tables["questions"]["question"], tables["ranking"], scored_evidence(tables)
+    questions, ranking, evidence = tables["questions"]["question"], tables["ranking"], retrieval.scored_evidence(tables)
     columns: dict[str, Values] = {}
     if "tokens" in ranking.columns:
         spent = pl.col("tokens").fill_null(float("inf")).cum_sum().over("question")  # below the measured ranks: no end
         heads = ranking.sort("question", "rank").with_columns(spent.alias("rank"))
-        levels: tuple[Level, ...] = ("session", "turn") if evidence["turn"].is_not_null().any() else ("session",)
-        for level in levels:
-            needed = matrix(unit_ranks(heads, tables["units"], evidence, level), questions)
-            columns |= {within_metric(budget, level): recall_all(needed, budget) for budget in budgets}
-    return as_columns(questions, columns)
+        for level in _levels(evidence):
+            needed = retrieval.matrix(retrieval.unit_ranks(heads, tables["units"], evidence, level), questions)
+            columns |= {within_metric(budget, level): retrieval.recall_all(needed, budget) for budget in budgets}
+    return retrieval.as_columns(questions, columns)
 
 
-def within_metric(budget: int, level: Level) -> str:
+def _levels(evidence: pl.DataFrame) -> tuple[retrieval.Level, ...]:
+    return ("session", "turn") if evidence["turn"].is_not_null().any() else ("session",)
+
+
+def within_metric(budget: int, level: retrieval.Level) -> str:
     """Return the name of a column of ``within_tokens``."""
     return f"within_{budget}/{level}/recall_all"
 
@@ -88,7 +80,7 @@ def with_evidence(tables: Tables, evidence: pl.DataFrame) -> pl.DataFrame:
     A row shows its unit's turns, and may show the round or session around them: rows of an evidence session whose
     unit holds no evidence are compared word for word.
     """
-    by_unit = holders(tables["units"], evidence).select("question", "unit").unique().with_columns(
+    by_unit = retrieval.holders(tables["units"], evidence).select("question", "unit").unique().with_columns(
         pl.lit(True).alias("evidence"))
     rows = tables["context"].with_row_index("row").join(
         by_unit, on=["question", "unit"], how="left", maintain_order="left").with_columns(pl.col("row").cast(pl.Int32))
@@ -157,12 +149,12 @@ def evidence_steps(tables: Tables, deep: int = DEEP) -> pl.DataFrame:
     A piece is a turn, or a session where only that is known. Evidence is written if a memory covers it, in the pool if
     a unit that holds it was ranked, and shown if its text is in the part of ``context`` that fits into the prompt.
     """
-    evidence = with_corpus(tables)
+    evidence = retrieval.with_corpus(tables)
     memories = tables["memories"].select(*SESSION, pl.col("turns").alias("turn")).explode("turn").unique()
     by_turn = evidence.filter(pl.col("turn").is_not_null()).join(memories, on=[*SESSION, "turn"], how="semi")
     by_session = evidence.filter(pl.col("turn").is_null()).join(memories, on=SESSION, how="semi")
     written = pl.concat([by_turn, by_session]).with_columns(pl.lit(True).alias("written"))
-    units = holders(tables["units"], evidence).join(
+    units = retrieval.holders(tables["units"], evidence).join(
         tables["ranking"].select("question", "unit", "rank", "selected"), on=["question", "unit"])
     key = ["question", "session", "turn"]
     best = units.group_by(key).agg(pl.col("rank").min(), pl.col("selected").any())

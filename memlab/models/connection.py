@@ -20,18 +20,7 @@ from email.utils import parsedate_to_datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
-from tenacity import (
-    RetryCallState,
-    Retrying,
-    retry_if_exception_type,
-    sleep_using_event,
-    stop_after_attempt,
-    stop_any,
-    stop_when_event_set,
-    wait_exponential,
-    wait_incrementing,
-    wait_random,
-)
+import tenacity
 
 from memlab.models.server import AUTO, ServerSettings, Target, is_registered, key_fix, server_key, start_fix
 from memlab.support.errors import MemlabError, did_you_mean
@@ -103,13 +92,14 @@ class Connection:
         self._target: Target | None = None if settings.url == AUTO else self.find_server()
         self._lock, self._announced = threading.Lock(), False
         self._sockets: list[socket.socket] = []
-        pause = sleep_using_event(self._closed)
-        self._while_busy = Retrying(retry=retry_if_exception_type(Busy), wait=self._wait, sleep=pause, reraise=True,
-                                    stop=stop_any(stop_after_attempt(settings.retries + 1),
-                                                  stop_when_event_set(self._closed)))
-        self._while_away = Retrying(retry=retry_if_exception_type(Away), sleep=pause, reraise=True,
-                                    wait=wait_exponential(multiplier=settings.first_wait, max=AWAY_WAIT),
-                                    stop=self._patience_is_over, before_sleep=self._announce)
+        pause = tenacity.sleep_using_event(self._closed)
+        ends = tenacity.stop_any(tenacity.stop_after_attempt(settings.retries + 1),
+                                 tenacity.stop_when_event_set(self._closed))
+        self._while_busy = tenacity.Retrying(retry=tenacity.retry_if_exception_type(Busy), wait=self._wait,
+                                             sleep=pause, reraise=True, stop=ends)
+        doubling = tenacity.wait_exponential(multiplier=settings.first_wait, max=AWAY_WAIT)
+        self._while_away = tenacity.Retrying(retry=tenacity.retry_if_exception_type(Away), sleep=pause, reraise=True,
+                                             wait=doubling, stop=self._patience_is_over, before_sleep=self._announce)
 
     def __enter__(self) -> Self:
         return self
@@ -255,12 +245,12 @@ class Connection:
             return f"{slot}.model=NAME; {did_you_mean(self.settings.model, names)}"
         return f"check {slot}.url, which mostly ends in /v1, and {slot}.model"
 
-    def _wait(self, state: RetryCallState) -> float:
+    def _wait(self, state: tenacity.RetryCallState) -> float:
         """Return the seconds before the next attempt: a growing wait plus jitter, or more where the server asks."""
         failure, first = state.outcome.exception() if state.outcome else None, self.settings.first_wait
-        longer = (wait_exponential(multiplier=first, max=LONGEST_WAIT) if self.settings.waits == "double"
-                  else wait_incrementing(first, first, LONGEST_WAIT))
-        growing = (longer + wait_random(0, first))(state)
+        longer = (tenacity.wait_exponential(multiplier=first, max=LONGEST_WAIT) if self.settings.waits == "double"
+                  else tenacity.wait_incrementing(first, first, LONGEST_WAIT))
+        growing = (longer + tenacity.wait_random(0, first))(state)
         return min(max(growing, retry_after_seconds(getattr(failure, "retry_after", None))), LONGEST_WAIT)
 
     def _is_expected(self) -> bool:
@@ -271,10 +261,10 @@ class Connection:
         patience = self.settings.patience
         return patience if self._is_expected() else min(patience, UNREACHABLE_WAIT)
 
-    def _patience_is_over(self, state: RetryCallState) -> bool:
+    def _patience_is_over(self, state: tenacity.RetryCallState) -> bool:
         return self._closed.is_set() or state.idle_for >= self._patience()
 
-    def _announce(self, state: RetryCallState) -> None:
+    def _announce(self, state: tenacity.RetryCallState) -> None:
         """Say once that a server is away."""
         with self._lock:
             known, self._announced = self._announced, True

@@ -11,15 +11,7 @@ from memlab.evaluate.summary import calibration_error
 from memlab.report import arm_settings, effects, figures, sections, units
 from memlab.report.arms_table import ALONE, verdict_badges
 from memlab.report.view_model import ContrastRow, ReportView
-from memlab.support.text.display import (
-    format_count,
-    format_duration,
-    format_interval,
-    format_number,
-    plural,
-    safe_line,
-    safe_text,
-)
+from memlab.support.text import display
 
 LISTED = 25
 """Differing questions that are named; all of them lie in questions.parquet."""
@@ -36,7 +28,7 @@ def escape(text: object) -> str:
     >>> escape("an_arm")
     'an_arm'
     """
-    safe = safe_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    safe = display.safe_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"([\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_]))", r"\\\1", safe)  # an underscore inside a word is safe
 
 
@@ -46,7 +38,7 @@ def code(text: object) -> str:
     >>> code("session/recall_all@5")
     '`session/recall_all@5`'
     """
-    return "`" + safe_line(text).replace("`", "'").replace("|", "¦") + "`"
+    return "`" + display.safe_line(text).replace("`", "'").replace("|", "¦") + "`"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], numbers_from: int = 1) -> str:
@@ -92,11 +84,12 @@ def document(view: ReportView) -> str:
     if view.types:
         parts += ["## By question type", *map(_types, view.types)]
     if bins := [(arm.name, b) for arm in view.arms for b in arm.manifest["reliability"]]:
-        errors = [(arm.name, calibration_error(arm.manifest["reliability"])) for arm in view.arms]
-        parts += ["## Reliability of learned estimates", "Expected calibration error: " + ", ".join(
-            f"{escape(name)} {format_number(error)}" for name, error in errors if error is not None) + ".", table(
+        errors = [(arm.name, error) for arm in view.arms
+                  if (error := calibration_error(arm.manifest["reliability"])) is not None]
+        told = ", ".join(f"{escape(name)} {display.format_number(error)}" for name, error in errors)
+        parts += ["## Reliability of learned estimates", f"Expected calibration error: {told}.", table(
             ["arm", "estimated", "observed", "n"],
-            [[escape(name), *(format_number(b.get(key)) for key in ("estimated", "observed", "n"))]
+            [[escape(name), *(display.format_number(b.get(key)) for key in ("estimated", "observed", "n"))]
              for name, b in bins])]
     for section in view.sections:
         parts += [f"## {section.title}", *map(plain, section.tables), escape(section.hint)]
@@ -116,7 +109,7 @@ def summary(view: ReportView, arm: str | None = None) -> str:
     seconds = view.comparison["shared_seconds"]
     return join(
         _data(view), _figures(view, arm) if arm else _few_columns(view),
-        f"Data, models and indexes, made once for all arms: {format_duration(seconds)}" if seconds >= 1 else "",
+        f"Data, models and indexes, made once for all arms: {display.format_duration(seconds)}" if seconds >= 1 else "",
         bullets(escape(row.words) for row in view.declared), _notices(view),
         bullets(map(escape, view.comparison["notes"])))
 
@@ -146,7 +139,7 @@ def _code_block(text: str) -> str:
     >>> _code_block("memlab ask")
     '```\\nmemlab ask\\n```'
     """
-    lines = [safe_text(line) for line in text.splitlines()]
+    lines = [display.safe_text(line) for line in text.splitlines()]
     fence = "`" * max(3, 1 + max((len(run) for line in lines for run in re.findall("`+", line)), default=0))
     return "\n".join([fence, *lines, fence])
 
@@ -182,7 +175,7 @@ def _few_columns(view: ReportView) -> str:
         rows.append([name + "".join(f" ({escape(badge)})" for badge in row.badges),
                      *(cell.text + (f" ({cell.detail})" if cell.detail else "") for cell in shown)])
     named = [f"{escape(units.label(metric))} ({code(metric)})" for metric in first]
-    others = f"{plural(len(view.columns) - 1, 'more metric')} in the report" if len(view.columns) > 1 else ""
+    others = f"{display.plural(len(view.columns) - 1, 'more metric')} in the report" if len(view.columns) > 1 else ""
     return join(table(["arm", *map(units.label, first), "tokens", "K", "time"], rows),
                 "; ".join([*named, *filter(None, [others])]) + ("." if named or others else ""))
 
@@ -195,13 +188,13 @@ def _figures(view: ReportView, name: str) -> str:
     rows = []
     for metric in [*judges, *ALONE, "context/tokens_mean", "selected/k_mean", *costs]:
         if estimate := arm["metrics"].get(metric):
-            write = format_count if metric.endswith("_mean") else format_number
-            interval = format_interval(estimate["low"], estimate["high"], write)
+            write = display.format_count if metric.endswith("_mean") else display.format_number
+            interval = display.format_interval(estimate["low"], estimate["high"], write)
             rows.append([code(metric), write(estimate["value"]), interval])
-    rows.append(["time", format_duration(arm["seconds"]), ""])
+    rows.append(["time", display.format_duration(arm["seconds"]), ""])
     others = len(view.comparison["arms"]) - 1
     return join(table([escape(name), "", "95 % interval"], rows), bullets(map(escape, verdict_badges(arm))),
-                f"Beside it in the report: {plural(others, 'other arm')}." if others else "")
+                f"Beside it in the report: {display.plural(others, 'other arm')}." if others else "")
 
 
 def _types(types: sections.TypeTable) -> str:
@@ -211,7 +204,7 @@ def _types(types: sections.TypeTable) -> str:
 
 def _curve(metric: str, points: Sequence[CurvePoint]) -> str:
     kept = [p for p in points if p["k"] in KS]
-    rows = [[str(p["k"]), format_count(p["tokens"]), units.write(metric, p["value"])] for p in kept]
+    rows = [[str(p["k"]), display.format_count(p["tokens"]), units.write(metric, p["value"])] for p in kept]
     return table(["K", "tokens", "value"], rows, 0)
 
 

@@ -6,20 +6,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from memlab.evaluate import verdict
 from memlab.evaluate.compare import Comparison
 from memlab.evaluate.contrast import ContrastResult
 from memlab.evaluate.evidence import PREFIX
 from memlab.evaluate.verbalise import finding, interval, opponent, p_value
-from memlab.evaluate.verdict import (
-    MARGIN,
-    Recommendation,
-    Rival,
-    RuleVerdict,
-    Standing,
-    is_level,
-    more_questions,
-    winner,
-)
 from memlab.experiment.config.choices import all_choices
 from memlab.experiment.config.comments import first_sentence
 from memlab.experiment.config.instantiate import CONF
@@ -68,10 +59,10 @@ def opening(comparison: Comparison) -> Opening:
                    tuple((label, text) for label, text in comparison["act"]), best, other, comparison["metric"])
 
 
-def _rules(comparison: Comparison) -> RuleVerdict | None:
+def _rules(comparison: Comparison) -> verdict.RuleVerdict | None:
     """Return which rule wins among those that may be recommended."""
     barred = {name for name, arm in comparison["arms"].items() if arm["oracle"] or arm["tainted"]}
-    return winner([row for row in comparison["contrasts"] if row["arm"] not in barred])
+    return verdict.winner([row for row in comparison["contrasts"] if row["arm"] not in barred])
 
 
 def recommended_arm(comparison: Comparison) -> str | None:
@@ -105,7 +96,7 @@ def _verdict(comparison: Comparison) -> tuple[str, list[str]]:
                       *_shown_contrasts(found, comparison["contrasts"])]
 
 
-def _preference(found: Recommendation, behind: Rival) -> tuple[str, list[str]]:
+def _preference(found: verdict.Recommendation, behind: verdict.Rival) -> tuple[str, list[str]]:
     best, tied = found["ranking"][0], found["tied"]
     rest, finds = len(found["ranking"]) - 1 - len(tied), _does(found["metric"], best["value"])
     equal = "at equal tokens " if _tokens(found["metric"]) else ""
@@ -119,7 +110,7 @@ def _preference(found: Recommendation, behind: Rival) -> tuple[str, list[str]]:
             [f"It {finds}.", sure, *_tied_words(tied), *_ways_to_settle(found)])
 
 
-def _groups(best: str, tied: Sequence[Rival]) -> list[str]:
+def _groups(best: str, tied: Sequence[verdict.Rival]) -> list[str]:
     """Return who is level with the best, and of whom that is open.
 
     >>> rival = {"difference": 0, "low": None, "high": None}
@@ -127,7 +118,7 @@ def _groups(best: str, tied: Sequence[Rival]) -> list[str]:
     ['best and oltramem are level', 'plain is open']
     """
     level, unsettled = (_and_more(some[0]["arm"], len(some) - 1) if some else "" for some in _by_level(tied))
-    one = sum(not is_level(rival) for rival in tied) == 1
+    one = sum(not verdict.is_level(rival) for rival in tied) == 1
     return ([f"{best}{',' if ' and ' in level else ' and'} {level} are level"] if level else []) + (
         [f"{unsettled} {'is' if one else 'are'} open"] if unsettled else [])
 
@@ -141,10 +132,10 @@ def _and_more(name: str, more: int) -> str:
     return f"{name} and {_number(more)} other{'s' * (more > 1)}" if more else name
 
 
-def _tie(found: Recommendation) -> tuple[str, list[str]]:
+def _tie(found: verdict.Recommendation) -> tuple[str, list[str]]:
     """Return the verdict where the best arm is shown to be ahead of no other."""
     best, rivals, n = found["ranking"][0], found["tied"], plural(found["questions"], "question")
-    leads = [] if any(map(is_level, rivals)) else [f"{best['arm']} leads"]
+    leads = [] if any(map(verdict.is_level, rivals)) else [f"{best['arm']} leads"]
     words = "; ".join([*leads, *_groups(best["arm"], rivals)])
     if all(place["value"] == best["value"] for place in found["ranking"]):
         words += ", with the same value"
@@ -152,26 +143,26 @@ def _tie(found: Recommendation) -> tuple[str, list[str]]:
                                            *_tied_words(rivals), *_ways_to_settle(found)]
 
 
-def _by_level(rivals: Sequence[Rival]) -> tuple[list[Rival], list[Rival]]:
+def _by_level(rivals: Sequence[verdict.Rival]) -> tuple[list[verdict.Rival], list[verdict.Rival]]:
     """Return the arms that are level with the best, and those of which this is open."""
-    return [r for r in rivals if is_level(r)], [r for r in rivals if not is_level(r)]
+    return [r for r in rivals if verdict.is_level(r)], [r for r in rivals if not verdict.is_level(r)]
 
 
-def _tied_words(rivals: Sequence[Rival]) -> list[str]:
+def _tied_words(rivals: Sequence[verdict.Rival]) -> list[str]:
     """Return which of the arms that the best is not shown to be ahead of are level with it, and which are open."""
     level, unsettled = _by_level(rivals)
     return [f"{heading}: {_names(some)}." for heading, some in (
-        (f"Level (the same value, or within {100 * MARGIN:.0f} points)", level),
+        (f"Level (the same value, or within {100 * verdict.MARGIN:.0f} points)", level),
         ("Open, since no difference is shown", unsettled)) if some]
 
 
-def _names(rivals: Sequence[Rival]) -> str:
+def _names(rivals: Sequence[verdict.Rival]) -> str:
     more = f"; and {len(rivals) - NAMED} more" if len(rivals) > NAMED else ""
     return "; ".join(f"{rival['arm']} ({_lead(rival) if rival['difference'] else 'the same value'})"
                      for rival in rivals[:NAMED]) + more
 
 
-def _cut(found: Recommendation) -> list[str]:
+def _cut(found: verdict.Recommendation) -> list[str]:
     """Return at how many tokens rankings are cut, and who leads at other budgets; nothing for other metrics."""
     if not (tokens := _tokens(found["metric"])):
         return []
@@ -180,7 +171,7 @@ def _cut(found: Recommendation) -> list[str]:
             *(f"Within {int(budget):,} tokens: {_leads(standing)}." for budget, standing in found["elsewhere"].items())]
 
 
-def _leads(found: Standing) -> str:
+def _leads(found: verdict.Standing) -> str:
     """Return who leads at another budget, and how surely."""
     best, behind, tied = found["ranking"][0], found["behind"], found["tied"]
     value = f"{best['arm']} {100 * best['value']:.1f} %"
@@ -200,7 +191,7 @@ def _tokens(metric: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def _shown_contrasts(found: Recommendation, contrasts: Sequence[ContrastResult]) -> list[str]:
+def _shown_contrasts(found: verdict.Recommendation, contrasts: Sequence[ContrastResult]) -> list[str]:
     """Return which declared contrasts are shown between arms that the verdict leaves level or open."""
     together = {found["ranking"][0]["arm"], *(rival["arm"] for rival in found["tied"])}
     shown = [f"{row['arm']} {units.difference(row['metric'], row['difference'])} against {row['comparator']} in "
@@ -210,7 +201,7 @@ def _shown_contrasts(found: Recommendation, contrasts: Sequence[ContrastResult])
             "one metric; the verdict names the best of all afterwards, so it corrects over more."] if shown else []
 
 
-def _ways_to_settle(found: Standing) -> list[str]:
+def _ways_to_settle(found: verdict.Standing) -> list[str]:
     """Return what would tell the best arm from those of which it is open whether it is ahead."""
     hardest = sorted(_by_level(found["tied"])[1], key=lambda rival: rival["needed"] or 0)[-1:]
     return [_settle(found["groups"], found["questions"], one["needed"], one["difference"], one["arm"])
@@ -234,7 +225,7 @@ def _settle(groups: int, n: int, more: int | None, seen: float, other: str) -> s
             f"{other} is the {points} seen here.")
 
 
-def _rules_words(rules: RuleVerdict, comparison: Comparison) -> tuple[str, list[str]]:
+def _rules_words(rules: verdict.RuleVerdict, comparison: Comparison) -> tuple[str, list[str]]:
     near = rules.nearest
     other, points = opponent(near).removesuffix(" at equal tokens"), 100 * (near["difference"] or 0.0)
     if rules.wins:
@@ -248,7 +239,7 @@ def _rules_words(rules: RuleVerdict, comparison: Comparison) -> tuple[str, list[
     if rules.also:
         sure.append(f"Also shown to beat what it is compared with: {', '.join(rules.also)}.")
     if not rules.wins:
-        more = more_questions(near, .05 / max(len(comparison["contrasts"]), 1))
+        more = verdict.more_questions(near, .05 / max(len(comparison["contrasts"]), 1))
         sure.append(_settle(near["groups"] or 0, near["n"], more, near["difference"] or 0.0, other))
     return sentence, sure
 
@@ -298,7 +289,7 @@ def _number(n: int) -> str:
     return _NUMBERS[n] if n < len(_NUMBERS) else f"{n:,}"
 
 
-def _lead(rival: Rival) -> str:
+def _lead(rival: verdict.Rival) -> str:
     """Return by how much the best arm is ahead of a rival; p is corrected over all that it is compared with.
 
     >>> _lead({"arm": "a", "difference": -.15, "low": -.25, "high": -.05, "p": .004, "needed": 0})

@@ -7,13 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.data.benchmarks import Builder
-from memlab.evaluate.retrieval import (
-    LONGMEMEVAL_KS,
-    official_metrics,
-    official_ndcg,
-    official_recall_all,
-    official_recall_any,
-)
+from memlab.evaluate import retrieval
 from memlab.evaluate.score.arm import match
 from memlab.evaluate.score.runs import Run
 from tests.examples import fewer
@@ -24,10 +18,10 @@ UA = ["user", "assistant"]
 def test_ranks_one_and_two_weigh_the_same() -> None:
     found = np.array([[1.0, np.inf], [2.0, np.nan], [2.0, 3.0], [np.nan, np.nan]])
     ideal = 1 + 1  # two gold units: 1 + 1/log2(2)
-    np.testing.assert_allclose(official_ndcg(found, 5), [1 / ideal, 1, (1 + 1 / np.log2(3)) / ideal, 0])
-    np.testing.assert_allclose(official_ndcg(found, 1), [1, 0, 0, 0])
-    np.testing.assert_allclose(official_recall_any(found, 2), [1, 1, 1, 0])
-    np.testing.assert_allclose(official_recall_all(found, 2), [0, 1, 0, 1])
+    np.testing.assert_allclose(retrieval.official_ndcg(found, 5), [1 / ideal, 1, (1 + 1 / np.log2(3)) / ideal, 0])
+    np.testing.assert_allclose(retrieval.official_ndcg(found, 1), [1, 0, 0, 0])
+    np.testing.assert_allclose(retrieval.official_recall_any(found, 2), [1, 1, 1, 0])
+    np.testing.assert_allclose(retrieval.official_recall_all(found, 2), [0, 1, 0, 1])
 
 
 def world(make_world, **settings):
@@ -38,7 +32,7 @@ def world(make_world, **settings):
 
 
 def test_only_the_users_side_is_gold_and_the_two_averages_differ(make_world) -> None:
-    metrics = official_metrics(world(make_world, level="session", rankings={q: [2, 0, 1] for q in range(4)}))
+    metrics = retrieval.official_metrics(world(make_world, level="session", rankings={q: [2, 0, 1] for q in range(4)}))
     strict, noabs = "official/session/strict/", "official/session/noabs/"
     assert metrics[strict + "recall_all@3"].to_list() == [1, None, None, None]
     assert metrics[noabs + "recall_all@3"].to_list() == [1, 1, None, 1]
@@ -95,8 +89,8 @@ def test_logs_of_sessions_and_turns_have_the_figures_of_the_official_code(seed: 
         matched = match(run, build.tables())
         assert matched.faults == []
         tables = build.tables().updated({"units": matched.units, "ranking": matched.ranking, "ids": matched.ids})
-        metrics = official_metrics(tables)
-        for k in LONGMEMEVAL_KS:
+        metrics = retrieval.official_metrics(tables)
+        for k in retrieval.LONGMEMEVAL_KS:
             for to in ("session",) if level == "session" else ("turn", "session"):
                 found = [metrics[f"official/{to}/noabs/{name}@{k}"].item() for name in (
                     "recall_any", "recall_all", "ndcg_any")]
@@ -106,26 +100,26 @@ def test_logs_of_sessions_and_turns_have_the_figures_of_the_official_code(seed: 
 def test_memories_of_one_user_turn_or_one_session_each_are_judged_as_such(make_world) -> None:
     by_turn = world(make_world, level="memory", rankings={0: [0, 1]},
                     spans=[(0, 0, [0]), (0, 0, [1]), (0, 1, [0])])
-    assert "official/turn/strict/ndcg_any@1" in official_metrics(by_turn).columns
+    assert "official/turn/strict/ndcg_any@1" in retrieval.official_metrics(by_turn).columns
     by_session = world(make_world, level="memory", rankings={0: [0, 1]}, spans=[(0, 0, [0, 1]), (0, 1, [0, 1])])
-    assert "official/session/strict/ndcg_any@1" in official_metrics(by_session).columns
+    assert "official/session/strict/ndcg_any@1" in retrieval.official_metrics(by_session).columns
     passages = world(make_world, level="memory", rankings={0: [0, 1]}, spans=[(0, 0, [0, 1]), (0, 0, [1])])
-    assert official_metrics(passages).columns == ["question"]
+    assert retrieval.official_metrics(passages).columns == ["question"]
 
 
 def test_a_ranking_that_ends_before_its_gold_has_no_figure_below_its_end(make_world) -> None:
-    metrics = official_metrics(world(make_world, level="session", rankings={0: [2], 1: [2]}))
+    metrics = retrieval.official_metrics(world(make_world, level="session", rankings={0: [2], 1: [2]}))
     assert metrics["official/session/strict/recall_any@1"].to_list() == [0, None]
     assert metrics["official/session/strict/recall_any@3"].null_count() == 2
     assert metrics["official/session/noabs/recall_all@3"].null_count() == 2
     # all gold found: k can be any
-    whole = official_metrics(world(make_world, level="session", rankings={0: [0], 1: [2]}))
+    whole = retrieval.official_metrics(world(make_world, level="session", rankings={0: [0], 1: [2]}))
     assert whole["official/session/noabs/recall_all@50"].to_list() == [1, 1]
 
 
 def test_data_of_two_named_people_has_no_official_figures(make_world) -> None:
     tables = make_world({0: [["user"], ["user"]]}, {0: [(0, 0)]}, {0: [0]}, level="session")
-    assert official_metrics(tables).columns == ["question"]
+    assert retrieval.official_metrics(tables).columns == ["question"]
     named = world(make_world, level="session", rankings={0: [0]})
     named = named.updated({"turns": named["turns"].with_columns(speaker=pl.lit("Ann"))})
-    assert official_metrics(named).columns == ["question"]
+    assert retrieval.official_metrics(named).columns == ["question"]

@@ -11,18 +11,9 @@ import pytest
 from pydantic import ValidationError
 
 from memlab.experiment.harness.sweep import run_pipeline
+from memlab.learn import probability
 from memlab.learn.fits import save
 from memlab.learn.folds import folds
-from memlab.learn.probability import (
-    CalibratedTopP,
-    CrossFitProbability,
-    LoadedProbability,
-    Marginal,
-    NestedProbability,
-    fit_tables,
-    labels,
-    reliability,
-)
 from memlab.memory.memory import Memory, Session
 from memlab.pipeline.tables import Tables, frame
 from memlab.stages.rank.score import Score
@@ -38,7 +29,7 @@ STORE = Store()
 
 
 def estimated(tables: Tables, **options) -> pl.DataFrame:
-    stage = CrossFitProbability(**{"depth": 12, **options})
+    stage = probability.CrossFitProbability(**{"depth": 12, **options})
     return stage.run(tables.only(stage.reads), STORE)["ranking"]
 
 
@@ -55,14 +46,14 @@ def test_each_unit_up_to_the_depth_has_a_probability_that_follows_the_chance_tha
 def test_labels_are_known_turns_of_questions_that_count() -> None:
     tables = world(questions=6)
     tables = tables.updated({"gold": tables["gold"].with_columns(scored=pl.col("question") != 2)})
-    rows = labels(tables["ranking"].select("question", "unit"), tables)
+    rows = probability.labels(tables["ranking"].select("question", "unit"), tables)
     held = set(rows.filter(pl.col("held") == 1).select("question", "unit").rows())
     expected = {(q, 15 * q + 5 * s + t) for q, s, t in tables["evidence"].rows() if q != 2}
     assert held == expected
     assert 2 not in rows["question"]
     whole = tables.updated({"evidence": tables["evidence"].with_columns(turn=pl.lit(None, pl.Int32))})
-    assert set(labels(tables["ranking"].select("question", "unit"), whole).filter(pl.col("held") == 1)["unit"] // 5
-               ) == {unit // 5 for _, unit in expected}
+    held = probability.labels(tables["ranking"].select("question", "unit"), whole).filter(pl.col("held") == 1)
+    assert set(held["unit"] // 5) == {unit // 5 for _, unit in expected}
 
 
 def test_a_ranking_that_is_not_measured_or_has_no_evidence_is_refused_and_an_empty_one_is_empty() -> None:
@@ -77,7 +68,7 @@ def test_a_ranking_that_is_not_measured_or_has_no_evidence_is_refused_and_an_emp
 def test_a_questions_own_label_changes_neither_its_probability_nor_its_threshold() -> None:
     tables = world(questions=30)
     tables = tables.updated({"gold": tables["gold"].with_columns(scored=pl.col("question") != 20)})
-    stage = CrossFitProbability(depth=12)
+    stage = probability.CrossFitProbability(depth=12)
     assert estimated(tables).filter(question=20, rank=1)["probability"].null_count() == 0  # estimated, not fitted on
     before = stage.value_units(tables, "share", 1).sort("question", "rank")
     for mine in tables["evidence"]["question"].unique().sort()[:2]:
@@ -93,7 +84,7 @@ def test_a_questions_own_label_changes_neither_its_probability_nor_its_threshold
 pytest.importorskip("lightgbm")
 
 RANKER = learned(folds=4)
-NESTED = NestedProbability(ranker=RANKER, folds=4, depth=30)
+NESTED = probability.NestedProbability(ranker=RANKER, folds=4, depth=30)
 
 
 def ranked(tables: Tables) -> Tables:
@@ -102,7 +93,7 @@ def ranked(tables: Tables) -> Tables:
     return whole.updated(TokenCost().run(whole.only(TokenCost.reads), STORE))
 
 
-def estimates(stage: CrossFitProbability, tables: Tables) -> pl.DataFrame:
+def estimates(stage: probability.CrossFitProbability, tables: Tables) -> pl.DataFrame:
     return stage.run(tables.only(stage.reads), STORE)["ranking"].select("question", "unit", "probability")
 
 
@@ -114,7 +105,7 @@ def test_no_label_of_a_fold_reaches_its_estimates_and_without_nesting_they_do() 
     moved = tables.updated({"evidence": tables["evidence"].with_columns(
         pl.when(here).then(0).otherwise("turn").cast(pl.Int32).alias("turn"))})
     one, two = ranked(tables), ranked(moved)
-    plain = CrossFitProbability(folds=4, depth=30)
+    plain = probability.CrossFitProbability(folds=4, depth=30)
     assert estimates(NESTED, one).filter(here).equals(estimates(NESTED, two).filter(here))
     assert not estimates(plain, one).filter(here).equals(estimates(plain, two).filter(here))
     assert not estimates(NESTED, one).equals(estimates(NESTED, two))  # other folds do learn from it
@@ -122,24 +113,24 @@ def test_no_label_of_a_fold_reaches_its_estimates_and_without_nesting_they_do() 
 
 def test_other_folds_a_saved_ranker_and_other_rankings_are_refused() -> None:
     with pytest.raises(ValidationError, match="folds, by and seed differ"):
-        NestedProbability(ranker=RANKER, folds=3)
+        probability.NestedProbability(ranker=RANKER, folds=3)
     with pytest.raises(ValidationError, match="LearnedScore"):
-        NestedProbability(ranker=Score(), folds=4)
+        probability.NestedProbability(ranker=Score(), folds=4)
     tables = searched()
     linear = tables.updated(Score().run(tables, STORE))
     measured = linear.updated(TokenCost().run(linear.only(TokenCost.reads), STORE))
     with pytest.raises(MemlabError, match="no column 'linear'"):
         estimates(NESTED, measured)
-    few = NestedProbability(ranker=learned(folds=2), folds=2)
+    few = probability.NestedProbability(ranker=learned(folds=2), folds=2)
     with pytest.raises(MemlabError, match="2 folds leave no data"):
         estimates(few, ranked(tables))
 
 
-FITTED = CrossFitProbability(depth=12)
+FITTED = probability.CrossFitProbability(depth=12)
 
 
 def chosen(tables: Tables, **options) -> pl.DataFrame:
-    rule = Marginal(probability=FITTED, **options)
+    rule = probability.Marginal(probability=FITTED, **options)
     return rule.run(tables.only(rule.reads), STORE)["ranking"]
 
 
@@ -175,19 +166,19 @@ def test_reliability_by_hand() -> None:
                                 "rank": [1, 2, 1, 2], "selected": [False] * 4, "probability": [.9, .2, .3, .7]})
     tables = world(questions=2).updated({"evidence": frame("evidence", {
         "question": [0, 1], "session": [0, 0], "turn": [0, 4]})})
-    assert reliability(ranking, tables, bins=2).rows() == [
+    assert probability.reliability(ranking, tables, bins=2).rows() == [
         (0.0, .5, 2, pytest.approx(.25), 0.0), (.5, 1.0, 2, pytest.approx(.8), .5)]
-    assert reliability(ranking, tables, bins=2, deepest=1)["n"].to_list() == [1, 1]
+    assert probability.reliability(ranking, tables, bins=2, deepest=1)["n"].to_list() == [1, 1]
 
 
 def test_a_live_memory_selects_by_a_saved_fit_and_by_the_shipped_one_in_place_of_a_cross_fit(tmp_path: Path) -> None:
-    save(fit_tables(lexical().run(lives(lives=4).load(), Store())), tmp_path / "fit.json")
+    save(probability.fit_tables(lexical().run(lives(lives=4).load(), Store())), tmp_path / "fit.json")
     said = [[("user", f"I bought plant number {day}, a fern."), ("assistant", "Nice!")] for day in range(1, 20)]
     sessions = [Session(f"2023-05-{day:02}", turns) for day, turns in enumerate(said, 1)]
-    for estimate in (LoadedProbability(path=tmp_path / "fit.json"), FITTED):
+    for estimate in (probability.LoadedProbability(path=tmp_path / "fit.json"), FITTED):
         shown = {}
         for tokens in (20, 500):
-            rule = Marginal(probability=estimate, tokens=tokens)
+            rule = probability.Marginal(probability=estimate, tokens=tokens)
             with Memory(tmp_path / type(estimate).__name__, lexical(select=rule)) as memory:
                 memory.add_many(sessions if not len(memory) else ())
                 shown[tokens] = memory.search("Which plants did I buy?", now="2023-06-01")["text"].to_list()
@@ -197,7 +188,7 @@ def test_a_live_memory_selects_by_a_saved_fit_and_by_the_shipped_one_in_place_of
 
 def test_the_shipped_fits_refuse_another_ranking_with_the_line_that_makes_a_fit() -> None:
     tables = world()
-    own = LoadedProbability()
+    own = probability.LoadedProbability()
     assert all(own.fit_of(model.kind) == model for model in own.fits())
     assert own.fit_of(["dense:turn", "lexical:turn", "units of level turn"]) != own.fit_of(["late:turn.user"])
     for file in own.files():
@@ -209,17 +200,17 @@ def test_the_shipped_fits_refuse_another_ranking_with_the_line_that_makes_a_fit(
 
 def test_a_fit_of_several_data_sets_is_that_of_all_their_questions(tmp_path: Path) -> None:
     one, other = world(questions=30), world(questions=30, seed=1)
-    both = fit_tables(one, other, depth=12)
-    assert set(both.learnt) == {*fit_tables(one, depth=12).learnt, *fit_tables(other, depth=12).learnt}
-    assert both.weights != pytest.approx(fit_tables(one, depth=12).weights)
-    assert fit_tables(other, one, depth=12).weights == pytest.approx(both.weights)
+    both, first, second = (probability.fit_tables(*parts, depth=12) for parts in ((one, other), (one,), (other,)))
+    assert set(both.learnt) == {*first.learnt, *second.learnt}
+    assert both.weights != pytest.approx(first.weights)
+    assert probability.fit_tables(other, one, depth=12).weights == pytest.approx(both.weights)
 
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_run_with_a_fit_of_its_own_questions_is_marked_and_no_candidate(tmp_path: Path, seed: int) -> None:
     small = lives(lives=2)
-    save(fit_tables(lexical().run(small.load(), Store()), depth=12), tmp_path / "fit.json")
-    rule = Marginal(probability=LoadedProbability(path=tmp_path / "fit.json"))
+    save(probability.fit_tables(lexical().run(small.load(), Store()), depth=12), tmp_path / "fit.json")
+    rule = probability.Marginal(probability=probability.LoadedProbability(path=tmp_path / "fit.json"))
     folder = run_pipeline(lexical(select=rule), replace(small, seed=small.seed + seed), "loaded", out=tmp_path,
                           store=Store(tmp_path / "store"))
     manifest = json.loads((folder / "manifest.json").read_text())
@@ -230,7 +221,7 @@ def test_a_run_with_a_fit_of_its_own_questions_is_marked_and_no_candidate(tmp_pa
 @pytest.mark.parametrize("p", [.3, .6, .9])
 def test_the_shown_units_hold_the_share_of_expected_evidence(p) -> None:
     tables = world()
-    rule = CalibratedTopP(probability=CrossFitProbability(depth=12), p=p)
+    rule = probability.CalibratedTopP(probability=probability.CrossFitProbability(depth=12), p=p)
     ranking = rule.run(tables.only(rule.reads), STORE)["ranking"].drop_nulls("probability")
     chance = pl.col("probability")
     rows = ranking.group_by("question").agg(

@@ -79,5 +79,5 @@ def install(patch: pytest.MonkeyPatch, answer: Answer) -> Service:
 def stop_clock(patch: pytest.MonkeyPatch) -> list[float]:
     """Let no connection wait; return the list of the seconds that each would have waited."""
     waits: list[float] = []
-    patch.setattr(connection, "sleep_using_event", lambda event: waits.append)
+    patch.setattr(connection.tenacity, "sleep_using_event", lambda event: waits.append)
     return waits

@@ -7,45 +7,36 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from memlab.models.protocols import (
-    ATTENTION,
-    MARKERS,
-    PRODUCT,
-    REPLY,
-    Message,
-    Prompt,
-    pair_costs,
-    prompt_costs,
-    text_costs,
-)
+from memlab.models import protocols
 
 READER = SimpleNamespace(token_limit=lambda: 50)
 
 
 def reading(tokens: float) -> float:
-    return (tokens + MARKERS) * (1 + (tokens + MARKERS) * ATTENTION)
+    return (tokens + protocols.MARKERS) * (1 + (tokens + protocols.MARKERS) * protocols.ATTENTION)
 
 
 def test_a_text_costs_its_tokens_up_to_the_limit() -> None:
-    costs = text_costs(READER, ["x" * 40, "x" * 200, "x" * 9000])
+    costs = protocols.text_costs(READER, ["x" * 40, "x" * 200, "x" * 9000])
     assert costs.tolist() == pytest.approx([reading(10), reading(50), reading(50)], rel=1e-5)
-    assert text_costs(SimpleNamespace(max_length=5), ["x" * 9000])[0] == pytest.approx(reading(5))
-    assert text_costs(SimpleNamespace(), ["x" * 9000])[0] == pytest.approx(reading(2250))  # no limit is known
+    assert protocols.text_costs(SimpleNamespace(max_length=5), ["x" * 9000])[0] == pytest.approx(reading(5))
+    assert protocols.text_costs(SimpleNamespace(), ["x" * 9000])[0] == pytest.approx(reading(2250))  # no limit is known
 
 
 def test_a_cross_encoder_reads_both_texts_of_each_pair() -> None:
     pairs = np.array([[0, 0], [0, 1], [1, 1]])
-    costs = pair_costs(SimpleNamespace(), ["x" * 8, "x" * 16], ["x" * 40, "x" * 80], pairs)
+    costs = protocols.pair_costs(SimpleNamespace(), ["x" * 8, "x" * 16], ["x" * 40, "x" * 80], pairs)
     assert costs.tolist() == pytest.approx([reading(12), reading(22), reading(24)], rel=1e-5)
 
 
 def test_pairs_share_the_passage_that_late_interaction_encodes_once() -> None:
     pairs = np.array([[0, 0], [1, 0], [1, 1]])
-    costs = pair_costs(SimpleNamespace(encodes_passages=True), ["x", "x" * 900], ["x" * 40, "x" * 80], pairs)
-    assert costs.tolist() == pytest.approx([reading(10) * (.5 + PRODUCT), reading(10) * (.5 + PRODUCT),
-                                            reading(20) * (1 + PRODUCT)], rel=1e-5)
+    costs = protocols.pair_costs(SimpleNamespace(encodes_passages=True), ["x", "x" * 900], ["x" * 40, "x" * 80], pairs)
+    short, long = reading(10) * (.5 + protocols.PRODUCT), reading(20) * (1 + protocols.PRODUCT)
+    assert costs.tolist() == pytest.approx([short, short, long], rel=1e-5)
 
 
 def test_a_request_costs_its_prompt_and_a_reply() -> None:
-    prompts = [Prompt((Message("system", "x" * 40), Message("user", "x" * 60))), Prompt((Message("user", ""),))]
-    assert prompt_costs(prompts).tolist() == [REPLY + 25, REPLY]
+    long = protocols.Message("system", "x" * 40), protocols.Message("user", "x" * 60)
+    prompts = [protocols.Prompt(long), protocols.Prompt((protocols.Message("user", ""),))]
+    assert protocols.prompt_costs(prompts).tolist() == [protocols.REPLY + 25, protocols.REPLY]

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, NamedTuple
 
+from memlab.data.chats import whatsapp_words
 from memlab.data.chats.content import placeholder
 from memlab.data.chats.conversation import ChatMessage, Conversation, Tally
 from memlab.data.chats.source import ExportFile
@@ -22,15 +23,6 @@ from memlab.data.chats.whatsapp_cldr import plain
 from memlab.data.chats.whatsapp_dates import OTHER_CALENDARS, read_moments
 from memlab.data.chats.whatsapp_patterns import DateOrder as DateOrder
 from memlab.data.chats.whatsapp_patterns import Stamp, begins_with_stamp
-from memlab.data.chats.whatsapp_words import (
-    MARKS,
-    drop_edit_mark,
-    is_notice,
-    kind_of,
-    name_attachments,
-    opens_a_quote,
-    words,
-)
 from memlab.support.errors import MemlabError
 
 HEAD = 90
@@ -177,23 +169,23 @@ def _message(opened: tuple[WhatsAppLine, datetime] | None, body: list[str], tall
     line, said_on = opened
     whole = "\n".join(body).strip("\n")
     match = _SPEAKER.match(whole)
-    if not match or opens_a_quote(match[1]):
+    if not match or whatsapp_words.opens_a_quote(match[1]):
         _notice(whole, tally)
         return []
     speaker = " ".join(_MARKS.sub("", match[1]).replace("~", " ").split())
     text = match[2].strip()
-    if (kept := drop_edit_mark(text)) is not None:
+    if (kept := whatsapp_words.drop_edit_mark(text)) is not None:
         tally.add("edited messages, taken as they are now")
         text = kept
-    own = line.layout.brackets and text[:1] in MARKS and text != ""  # written by the app
-    named = _MARKS.sub("", name_attachments(text)).strip()
+    own = line.layout.brackets and text[:1] in whatsapp_words.MARKS and text != ""  # written by the app
+    named = _MARKS.sub("", whatsapp_words.name_attachments(text)).strip()
     text = _MARKS.sub("", text).strip()
-    kind = kind_of(text)
+    kind = whatsapp_words.kind_of(text)
     if kind == "deleted":
         tally.add("deleted messages left out")
         return []
     if kind == "call" or (own and named == text and "https://" not in text):
-        if kind == "call" or line.raw[:1] not in MARKS or is_notice(text):
+        if kind == "call" or line.raw[:1] not in whatsapp_words.MARKS or whatsapp_words.is_notice(text):
             _notice(text, tally)
             return []
         named = placeholder("media")
@@ -203,14 +195,15 @@ def _message(opened: tuple[WhatsAppLine, datetime] | None, body: list[str], tall
 
 
 def _notice(text: str, tally: Tally) -> None:
-    tally.add(_NOTICES if is_notice(text) else "system lines that memlab does not know left out", bool(text))
+    known = whatsapp_words.is_notice(text)
+    tally.add(_NOTICES if known else "system lines that memlab does not know left out", bool(text))
 
 
 def _title(file: ExportFile) -> str:
     """Return the other side's name, as the file's name has it."""
 
     def name(text: str) -> str:
-        title = next((title for title in words().titles if text.startswith(title)), "")
+        title = next((title for title in whatsapp_words.words().titles if text.startswith(title)), "")
         return text[len(title):].strip()
 
     return name("" if file.stem == "_chat" else file.stem) or name(file.folder) or "WhatsApp chat"

@@ -12,27 +12,9 @@ import scipy  # its parts are loaded when they are used
 from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
+from memlab.models.local import base, batching
 from memlab.models.local.adapter import UpdateCard, update_card, update_file
 from memlab.models.local.backend import Encoder, Pooling, to_device
-from memlab.models.local.base import (
-    M3_HEAD,
-    LocalModel,
-    check_path,
-    files_digest,
-    is_colbert,
-    is_local,
-    learned_questions,
-    saved_prompts,
-)
-from memlab.models.local.batching import (
-    Block,
-    InputWindow,
-    TokenRows,
-    by_characters,
-    run_batches,
-    tokenise,
-    window_slices,
-)
 from memlab.models.local.loading import LoadedModels
 from memlab.models.protocols import CHARACTERS, Floats, Ints, Role
 from memlab.pipeline.stage import LocalPath, stage
@@ -41,7 +23,7 @@ from memlab.support.paths import bundled_encoder
 
 
 @stage
-class SentenceEmbedder(LocalModel):
+class SentenceEmbedder(base.LocalModel):
     """An encoder that sentence-transformers can read, from a folder or the hub, loaded at the first call.
 
     A null path is the bundled MiniLM; other fields with null keep the setting of the model's own files.
@@ -72,11 +54,11 @@ class SentenceEmbedder(LocalModel):
     @model_validator(mode="after")
     def _check_path(self) -> SentenceEmbedder:
         if self.path is not None:
-            check_path(self.path)
+            base.check_path(self.path)
         elif self.name != "minilm" and self.adapter is None:
             raise ValueError(f"name={self.name} has no path; only 'minilm' is embedded. "
                              "Fix: embedder=minilm, or embedder.path=FOLDER")
-        if self.path is None or is_local(self.path):  # the hub is asked when the model is needed
+        if self.path is None or base.is_local(self.path):  # the hub is asked when the model is needed
             self._folder()
             _ = self._update  # raises MemlabError for an update of another model
         return self
@@ -86,7 +68,7 @@ class SentenceEmbedder(LocalModel):
         """The update's card as it was first read: one object never mixes two states of the file."""
         if self.adapter is None:
             return None
-        card, weights = update_card(update_file(self.adapter)), files_digest(self._folder())
+        card, weights = update_card(update_file(self.adapter)), base.files_digest(self._folder())
         if card.base != weights:
             raise MemlabError(f"was trained from other weights ({(card.base or 'unknown')[:8]}) than those of "
                               f"{self.name} ({weights[:8]})", where=str(card.file),
@@ -101,7 +83,7 @@ class SentenceEmbedder(LocalModel):
 
     def learned_questions(self) -> frozenset[str]:
         """Return the text ids of the questions that a training recorded beside the weights; empty without a record."""
-        return learned_questions(update_file(self.adapter).parent if self.adapter else self._folder())
+        return base.learned_questions(update_file(self.adapter).parent if self.adapter else self._folder())
 
     def identity(self) -> dict[str, Any]:
         """Return all that can change a vector."""
@@ -143,7 +125,7 @@ class SentenceEmbedder(LocalModel):
             positions = [rows[i] for i in batch]
             yield np.concatenate(positions), np.repeat(vectors, [len(p) for p in positions], axis=0)
 
-    def token_vectors(self, texts: Sequence[str], role: Role) -> Iterator[Block]:
+    def token_vectors(self, texts: Sequence[str], role: Role) -> Iterator[batching.Block]:
         """Yield blocks of one unit vector per token; [CLS]-like and punctuation tokens do not count.
 
         A block stays on the model's device, since all token vectors of a corpus rarely fit in memory.
@@ -174,25 +156,25 @@ class SentenceEmbedder(LocalModel):
         if self.path is None:
             return bundled_encoder()
         folder = super()._folder()
-        if is_colbert(folder):  # its projection would be left out
+        if base.is_colbert(folder):  # its projection would be left out
             raise MemlabError("is a ColBERT model: it has token vectors behind a projection, and no single vectors",
                               where=f"embedder.path={self.path}", fix="embedder=answerai_colbert embedder.path=FOLDER, "
                               "for late interaction alone")
         return folder
 
     def _encoders(self) -> LoadedModels:
-        head = self._folder() / M3_HEAD
+        head = self._folder() / base.M3_HEAD
         update = () if self._update is None else (self._update.file.absolute(), self._update.digest)
         return self._load("SentenceTransformer", Encoder, self.pooling, head if head.is_file() else None, *update)
 
-    def _tokenise(self, texts: Sequence[str], role: Role, limit: int | None = None) -> TokenRows:
-        prefix = self.prefix(role)
-        return tokenise(self._encoders()[0].tokenizer, [prefix + text for text in texts], limit or self.token_limit())
+    def _tokenise(self, texts: Sequence[str], role: Role, limit: int | None = None) -> batching.TokenRows:
+        given = [self.prefix(role) + text for text in texts]
+        return batching.tokenise(self._encoders()[0].tokenizer, given, limit or self.token_limit())
 
     def prefix(self, role: Role) -> str:
         """Return what is put before a text in this role."""
         prefix = self.query_prefix if role == "query" else self.document_prefix
-        return saved_prompts(self._folder())[role] if prefix is None else prefix
+        return base.saved_prompts(self._folder())[role] if prefix is None else prefix
 
     def _prompt_tokens(self, role: Role) -> int:
         """Return the tokens at the beginning of a text that are those of its prefix, [CLS] or the like included."""
@@ -206,12 +188,13 @@ class SentenceEmbedder(LocalModel):
         models = self._encoders()
         pad = models[0].pad
 
-        def prepare(at: slice) -> InputWindow[tuple[Ints, Ints]]:
+        def prepare(at: slice) -> batching.InputWindow[tuple[Ints, Ints]]:
             tokens = self._tokenise(texts[at], role)
-            return InputWindow(np.arange(at.start, at.stop), tokens.lengths, partial(tokens.pad_batch, pad=pad))
+            places = np.arange(at.start, at.stop)
+            return batching.InputWindow(places, tokens.lengths, partial(tokens.pad_batch, pad=pad))
 
-        return run_batches(window_slices(len(texts)), prepare, self._budget(), models, work, models.room,
-                           lanes=self._lanes())
+        windows = batching.window_slices(len(texts))
+        return batching.run_batches(windows, prepare, self._budget(), models, work, models.room, lanes=self._lanes())
 
 
 def unique(texts: Sequence[str]) -> tuple[list[str], list[Ints]]:
@@ -227,7 +210,7 @@ def unique(texts: Sequence[str]) -> tuple[list[str], list[Ints]]:
 
 
 @stage
-class SparseTermEncoder(LocalModel):
+class SparseTermEncoder(base.LocalModel):
     """A ``SparseEncoder`` of sentence-transformers, from a folder or the hub, loaded at the first call.
 
     A vector is stored as the numbers of its heaviest ``terms`` tokens and then their weights (``term_matrix`` reads
@@ -256,14 +239,15 @@ class SparseTermEncoder(LocalModel):
                                          convert_to_sparse_tensor=False))
 
         models = self._load("SparseEncoder")
-        yield from run_batches([texts], by_characters, CHARACTERS * self._budget(), models, work, models.room)
+        budget = CHARACTERS * self._budget()
+        yield from batching.run_batches([texts], batching.by_characters, budget, models, work, models.room)
 
     def truncated(self, texts: Sequence[str], role: Role) -> NDArray[np.bool_]:
         """Return, for each text, whether the model sees only its beginning: shape (n,); a query is read whole."""
         if role == "query":
             return np.zeros(len(texts), np.bool_)
         limit = self.token_limit()
-        return tokenise(self._load("SparseEncoder")[0].tokenizer, texts, limit + 1).lengths > limit
+        return batching.tokenise(self._load("SparseEncoder")[0].tokenizer, texts, limit + 1).lengths > limit
 
     def token_limit(self) -> int:
         """Return the number of tokens that the model reads of a text."""

@@ -21,16 +21,7 @@ from typing import Any
 import httpx
 import psutil
 
-from memlab.models.serving import environment, process
-from memlab.models.serving.servers import (
-    Server,
-    base_url,
-    file_stem,
-    node_name,
-    records_folder,
-    running_servers,
-    slurm_job,
-)
+from memlab.models.serving import environment, process, servers
 from memlab.models.serving.settings import Runner, Settings
 from memlab.models.serving.vllm_command import Plan, check_room, is_folder, outer_variables
 from memlab.support.errors import MemlabError
@@ -121,14 +112,14 @@ def _field(reply: httpx.Response, *path: str | int) -> Any:
 
 
 def start(plan: Plan, *, port: int, timeout: float,
-          echo: Callable[[str], None]) -> tuple[Server, subprocess.Popen[bytes] | None]:
+          echo: Callable[[str], None]) -> tuple[servers.Server, subprocess.Popen[bytes] | None]:
     """Return a server that answers, and its process if it was started here.
 
     A running server with the same command is returned, unless a port is given or the server belongs to another SLURM
     job, which may end at any time and has its own GPUs.
     """
-    job, restart = slurm_job()
-    for other in running_servers():
+    job, restart = servers.slurm_job()
+    for other in servers.running_servers():
         if job is not None and other.job == job and other.restart < restart:
             other.remove()  # from this job before it was requeued
         elif (port == 0 and other.is_local and other.task and other.job == job
@@ -138,17 +129,17 @@ def start(plan: Plan, *, port: int, timeout: float,
     check_room(plan.settings, plan.device, plan.gpus)
     port = process.free_port(port, plan.address.listen)
     key = secrets.token_urlsafe(32)
-    log = records_folder() / f"{file_stem(plan.name, node_name(), port)}.log"
+    log = servers.records_folder() / f"{servers.file_stem(plan.name, servers.node_name(), port)}.log"
     echo(f"starting {plan.name} on {plan.device}: {shlex.join(plan.record(port))}")
     begin = time.monotonic()
     variables = outer_variables(os.environ) | plan.variables() | {"VLLM_API_KEY": key}
     leader = process.launch(plan.line(port), variables, log)
-    server: Server | None = None
+    server: servers.Server | None = None
     try:
-        server = Server(plan.name, plan.names[0], base_url(plan.address.connect, port), key, leader.pid,
-                        psutil.Process(leader.pid).create_time(), node_name(), str(log),
-                        datetime.now(UTC).isoformat(timespec="seconds"), plan.record(port), names=plan.names,
-                        shared=plan.address.shared, job=job, restart=restart)
+        server = servers.Server(plan.name, plan.names[0], servers.base_url(plan.address.connect, port), key, leader.pid,
+                                psutil.Process(leader.pid).create_time(), servers.node_name(), str(log),
+                                datetime.now(UTC).isoformat(timespec="seconds"), plan.record(port), names=plan.names,
+                                shared=plan.address.shared, job=job, restart=restart)
         server.save()  # before it is ready, so that `stop` always finds it
         answer = wait_until_ready(leader, server.url, key, server.model, plan.settings.runner, log,
                                    timeout=timeout, show=lambda text: echo(f"{plan.name}: {text}"))
@@ -164,7 +155,7 @@ def start(plan: Plan, *, port: int, timeout: float,
     return server, leader
 
 
-def watch(server: Server, leader: subprocess.Popen[bytes], grace: float) -> None:
+def watch(server: servers.Server, leader: subprocess.Popen[bytes], grace: float) -> None:
     """Return when the server was asked to end; raise MemlabError if it died by itself."""
     status = leader.wait()
     if status in {0, -signal.SIGTERM}:
@@ -175,14 +166,14 @@ def watch(server: Server, leader: subprocess.Popen[bytes], grace: float) -> None
     raise process.death(status, Path(server.log))
 
 
-def end(server: Server, grace: float) -> None:
+def end(server: servers.Server, grace: float) -> None:
     """End a server, and remove its record and its log."""
     process.end(server.pid, grace)
     server.remove()
     Path(server.log).unlink(missing_ok=True)
 
 
-def overrides(server: Server) -> str:
+def overrides(server: servers.Server) -> str:
     """Return the overrides with which a run uses a server, quoted for the shell."""
     if server.model == environment.embedded_folder().name:
         return f"chat=embedded chat.url={server.url}"

@@ -14,17 +14,7 @@ from memlab.pipeline.tables import SESSION, Tables
 from memlab.pipeline.token_counter import count_tokens
 from memlab.stages.rank.select import Count, cut
 from memlab.stages.rank.units import rank_units
-from memlab.stages.read.pack import (
-    CHRONOLOGICAL,
-    PACK_READS,
-    PACK_WRITES,
-    MaxTokens,
-    make_context,
-    selected_texts,
-    session_texts,
-    visible_rows,
-    within_budget,
-)
+from memlab.stages.read import pack
 from memlab.stages.read.prompt import Value, render_units
 from memlab.store import Store
 from memlab.support.errors import MemlabError
@@ -156,34 +146,35 @@ class OracleContext:
     without evidence is shown nothing, or only the selected units. ``value`` is that of the selected units.
     """
 
-    reads: ClassVar = (*PACK_READS, "questions", "evidence")
-    writes: ClassVar = PACK_WRITES
+    reads: ClassVar = (*pack.PACK_READS, "questions", "evidence")
+    writes: ClassVar = pack.PACK_WRITES
 
     mode: Literal["turns", "sessions", "gold_first"] = "turns"  # turns | sessions | gold_first
     value: Value = "unit"
-    max_tokens: MaxTokens = None  # a number: what does not fit into it is passed over
+    max_tokens: pack.MaxTokens = None  # a number: what does not fit into it is passed over
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the context and the texts that it needs; a row's unit is the first that holds the evidence."""
         evidence = tables["evidence"].select("question", "session", "turn").unique()
         if self.mode == "sessions":
             evidence = evidence.with_columns(pl.lit(None, pl.Int32).alias("turn")).unique()
-        gold = evidence_rows(evidence, tables).sort("question", *CHRONOLOGICAL).with_columns(
+        gold = evidence_rows(evidence, tables).sort("question", *pack.CHRONOLOGICAL).with_columns(
             pl.lit(0, pl.Int32).alias("rank"))
         if self.mode != "gold_first":
-            return make_context(within_budget(gold, self.max_tokens), CHRONOLOGICAL, tables)
-        selected = _beyond(selected_texts(tables, self.value), evidence, tables, alone=self.value in ("unit", "turn"))
+            return pack.make_context(pack.within_budget(gold, self.max_tokens), pack.CHRONOLOGICAL, tables)
+        texts, alone = pack.selected_texts(tables, self.value), self.value in ("unit", "turn")
+        selected = _beyond(texts, evidence, tables, alone=alone)
         rows = pl.concat([gold, selected.select(gold.columns)]).sort("question", "rank", maintain_order=True)
         rows = rows.unique(["question", "shown"], keep="first", maintain_order=True)
         nth = pl.int_range(pl.len()).over("question").alias("nth")
-        return make_context(within_budget(rows.with_columns(nth), self.max_tokens), ["nth"], tables)
+        return pack.make_context(pack.within_budget(rows.with_columns(nth), self.max_tokens), ["nth"], tables)
 
 
 def evidence_rows(evidence: pl.DataFrame, tables: Tables) -> pl.DataFrame:
     """Render evidence (question, session, turn or null): one row per turn, or per session where the turn is null."""
-    whole = visible_rows(tables, session_texts(tables)).join(
+    whole = pack.visible_rows(tables, pack.session_texts(tables)).join(
         evidence.filter(pl.col("turn").is_null()).select("question", "session"), on=["question", "session"], how="semi")
-    turns = visible_rows(tables, _turns(evidence, tables)).join(
+    turns = pack.visible_rows(tables, _turns(evidence, tables)).join(
         evidence.drop_nulls("turn"), on=["question", "session", "turn"], how="semi")
     return pl.concat([whole.select(_ROW), turns.select(_ROW)])
 
@@ -224,17 +215,17 @@ class ShownIds:
     leakage. Every report marks it as tainted. Fields as ``memlab.stages.read.pack.ByRank``.
     """
 
-    reads: ClassVar = (*PACK_READS, "ids")
-    writes: ClassVar = PACK_WRITES
+    reads: ClassVar = (*pack.PACK_READS, "ids")
+    writes: ClassVar = pack.PACK_WRITES
 
     value: Value = "unit"
-    max_tokens: MaxTokens = None  # a number: what does not fit into it is passed over, never cut
+    max_tokens: pack.MaxTokens = None  # a number: what does not fit into it is passed over, never cut
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the context and the texts that it needs."""
         names = tables["ids"].filter(pl.col("kind") == "session").select("corpus", "session", "name")
-        rows = selected_texts(tables, self.value).join(names, on=SESSION, how="left", maintain_order="left")
+        rows = pack.selected_texts(tables, self.value).join(names, on=SESSION, how="left", maintain_order="left")
         named = pl.format("Session {}:\n{}", pl.col("name").fill_null("?"), "shown")
         rows = rows.with_columns(named.alias("shown")).drop("name")
         rows = rows.with_columns(count_tokens(pl.col("shown")).alias("tokens"))
-        return make_context(within_budget(rows, self.max_tokens), ["rank"], tables)
+        return pack.make_context(pack.within_budget(rows, self.max_tokens), ["rank"], tables)

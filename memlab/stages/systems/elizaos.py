@@ -34,17 +34,7 @@ from pydantic import Field, model_validator
 
 from memlab.pipeline.stage import stage
 from memlab.pipeline.tables import Tables
-from memlab.stages.read.pack import (
-    PACK_READS,
-    PACK_WRITES,
-    last_turns,
-    make_context,
-    newest_first,
-    selected_texts,
-    session_texts,
-    visible_rows,
-    within_budget,
-)
+from memlab.stages.read import pack
 from memlab.stages.read.prompt import Value
 from memlab.stages.write.chunk import LengthChunker, Separators, Span
 from memlab.store import Store
@@ -65,8 +55,8 @@ class BudgetShares:
     oldest history is dropped first.
     """
 
-    reads: ClassVar = (*PACK_READS, "questions")
-    writes: ClassVar = PACK_WRITES
+    reads: ClassVar = (*pack.PACK_READS, "questions")
+    writes: ClassVar = pack.PACK_WRITES
     value: Value = "unit"
     budget: Annotated[int, Field(ge=1)] = 8000  # tokens in total; ElizaOS takes the model's own limit
     system: Annotated[int, Field(ge=0)] = 2000  # of these for the system prompt
@@ -86,12 +76,13 @@ class BudgetShares:
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
         """Return the context and the texts that it needs."""
         room = self.budget - self.system - self.message
-        units = within_budget(selected_texts(tables, self.value), int(self.retrieved * room), self.stop_at_overflow)
+        selected = pack.selected_texts(tables, self.value)
+        units = pack.within_budget(selected, int(self.retrieved * room), self.stop_at_overflow)
         recent = recent_history(tables, int(self.history * room))
         rows = pl.concat([units.with_columns(pl.lit(0).alias("part")), recent.with_columns(pl.lit(1).alias("part"))],
                          how="diagonal").sort("question", "part", maintain_order=True)
         once = rows.unique(["question", "shown"], keep="first", maintain_order=True)
-        return make_context(once, ["part", "rank", "said_on", "session"], tables)
+        return pack.make_context(once, ["part", "rank", "said_on", "session"], tables)
 
 
 def recent_history(tables: Tables, room: int) -> pl.DataFrame:
@@ -100,11 +91,11 @@ def recent_history(tables: Tables, room: int) -> pl.DataFrame:
     Columns: question, corpus, session, said_on, turn, unit (the smallest that covers one of the turns, null where none
     does), shown, tokens. Sessions are whole except the oldest, of which the last turns are shown, under its header.
     """
-    rows = newest_first(visible_rows(tables, session_texts(tables)))
+    rows = pack.newest_first(pack.visible_rows(tables, pack.session_texts(tables)))
     spent = pl.col("tokens").cum_sum().over("question")
     left = room - spent + pl.col("tokens")
     partly = rows.with_columns(left.alias("room")).filter((pl.col("room") >= 0) & (pl.col("tokens") > pl.col("room")))
-    return newest_first(pl.concat([rows.filter(spent <= room), last_turns(partly, tables)]))
+    return pack.newest_first(pl.concat([rows.filter(spent <= room), pack.last_turns(partly, tables)]))
 
 
 @stage

@@ -8,19 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from memlab.pipeline.stage import stage
 from memlab.pipeline.tables import Notes
+from memlab.stages.write import extract
 from memlab.stages.write.chunk import EVERYONE, Roles
-from memlab.stages.write.extract import (
-    Category,
-    Entity,
-    Extract,
-    ExtractedFact,
-    Extractor,
-    Kind,
-    Link,
-    Source,
-    Talk,
-    cuts,
-)
 from memlab.store import Store
 from memlab.support.foreign import read_yaml
 from memlab.support.paths import PACKAGE
@@ -80,13 +69,13 @@ def names(lines: Sequence[tuple[str, str]], speakers: Iterable[str]) -> frozense
                                            if not _opens(sentence, start))
 
 
-def entities(lines: Sequence[tuple[str, str]], speakers: Iterable[str], names: frozenset[str]) -> list[Entity]:
+def entities(lines: Sequence[tuple[str, str]], speakers: Iterable[str], names: frozenset[str]) -> list[extract.Entity]:
     """Return the names in (speaker, sentence) pairs of a session: speakers first, then in order of appearance.
 
     Kind: a person for speakers; else that of most mentions ("at Emma's University", "my sister Emma", "in Rome"), an
     object if none decides. Summary: the first sentences that mention the name.
     """
-    votes: dict[str, Counter[Kind]] = {name: Counter({"person": 1_000}) for name in speakers}
+    votes: dict[str, Counter[extract.Kind]] = {name: Counter({"person": 1_000}) for name in speakers}
     mentions: dict[str, list[str]] = {name: [] for name in votes}
     for who, sentence in lines:
         for name, start, end in spans(sentence, names):
@@ -94,10 +83,11 @@ def entities(lines: Sequence[tuple[str, str]], speakers: Iterable[str], names: f
             summary, line = mentions.setdefault(name, []), f"{who}: {sentence}"
             if line not in summary and sum(map(len, summary)) < SUMMARY:
                 summary.append(line)
-    return [Entity(name, _majority(votes[name]), " ".join(summary)[:SUMMARY]) for name, summary in mentions.items()]
+    return [extract.Entity(name, _majority(votes[name]), " ".join(summary)[:SUMMARY])
+            for name, summary in mentions.items()]
 
 
-def _kind(name: str, before: str, after: str) -> Kind:
+def _kind(name: str, before: str, after: str) -> extract.Kind:
     words = name.split(" ")
     if words[-1] in WORDS["organization"] or _WORKS.search(before):
         return "organization"
@@ -108,7 +98,7 @@ def _kind(name: str, before: str, after: str) -> Kind:
     return "location" if _AT.search(before) else "object"
 
 
-def _majority(votes: Counter[Kind]) -> Kind:
+def _majority(votes: Counter[extract.Kind]) -> extract.Kind:
     ranked = sorted((-n, kind) for kind, n in votes.items() if kind != "object")
     return ranked[0][1] if ranked else "object"
 
@@ -136,7 +126,7 @@ _HINT = re.compile(r"\b(?:liv|work|married|move|own|adopt|bought|purch|ha[vs]|go
                    r"dislike|stand)")
 
 
-def links(sentence: str, speaker: str, names: frozenset[str], about_speaker: bool = True) -> Iterator[Link]:
+def links(sentence: str, speaker: str, names: frozenset[str], about_speaker: bool = True) -> Iterator[extract.Link]:
     """Yield the relationships in a sentence between the speaker ("I"), the speaker's kin ("my sister"), and ``names``.
 
     Without ``about_speaker`` (an assistant's turn) "I" and "my" do not count. Questions and negations have no links.
@@ -152,11 +142,11 @@ def links(sentence: str, speaker: str, names: frozenset[str], about_speaker: boo
             for match in pattern.finditer(sentence):
                 source, target = _source(match["who"], speaker, names, about_speaker), _target(match["what"])
                 if source and target:
-                    yield Link(source, relation, target)
+                    yield extract.Link(source, relation, target)
     if about_speaker and "my " in sentence.lower():
         for match in _KIN.finditer(sentence):
             if match["who"] not in WORDS["not_names"]:
-                yield Link(speaker, f"has {match['what']}", match["who"])
+                yield extract.Link(speaker, f"has {match['what']}", match["who"])
 
 
 def _source(who: str, speaker: str, names: frozenset[str], about_speaker: bool) -> str | None:
@@ -200,7 +190,7 @@ _PAST = (r"(?:adopted|applied|arrived|ate|attended|baked|became|been|began|booke
 # in a run of digits, points and commas the first digit that begins a word stands for all: each would be read to its end
 _FIGURE = r"(?<![\d,.])(?:(?!\b\d)[\d,.])*+\d[\d,.]*+"
 
-_LOWERED: tuple[tuple[Category, str], ...] = (
+_LOWERED: tuple[tuple[extract.Category, str], ...] = (
     ("preference", rf"\b(?:i|we){_ADVERBS} (?:love|like|enjoy|prefer|adore|hate|dislike|loved|liked|hated|"
                    rf"can't stand|cannot stand)\b|\bi(?:'m| am){_ADVERBS} (?:into|fond of|a (?:\w+ )?fan of|"
                    r"allergic to|obsessed with|keen on|crazy about)\b|\bmy fav(?:ou?rite)?\b|^lov(?:e|ing) (?!you)"),
@@ -222,7 +212,7 @@ _SLOTS = tuple((name, re.compile(pattern)) for name, pattern in _LOWERED)
 _DATE = re.compile(  # with capitals: "May" is a month, "may" is not
     rf"\b{_MONTH}\b|\b{_DAY}\b|\b(?:19|20)\d\d\b|\b\d{{1,2}}/\d{{1,2}}\b|\b\d{{1,2}}(?::\d\d)? ?[AaPp]\.?[Mm]\b")
 
-ABOUT_OTHERS: frozenset[Category] = frozenset({"date", "amount", "count"})
+ABOUT_OTHERS: frozenset[extract.Category] = frozenset({"date", "amount", "count"})
 """Slots that count for each speaker; the others are about the person who says "I"."""
 
 
@@ -243,7 +233,7 @@ def sentences(text: str) -> list[str]:
     return [part for part in out if _WORDS.search(part)]
 
 
-def category(sentence: str, about_speaker: bool = True) -> Category | None:
+def category(sentence: str, about_speaker: bool = True) -> extract.Category | None:
     """Return the first slot that a sentence fills, or None; a question fills none.
 
     Without ``about_speaker`` (an assistant's turn) only ``ABOUT_OTHERS`` count.
@@ -267,7 +257,7 @@ LONGEST = 400
 
 
 @stage
-class RulesExtract(Extractor):
+class RulesExtract(extract.Extractor):
     """Extract by rules: a fact is a sentence of these roles that fills a slot, with the speaker's name before it.
 
     English only: sessions in other languages yield few facts and keep their raw memories. Names are taken from users
@@ -276,24 +266,24 @@ class RulesExtract(Extractor):
 
     roles: Roles = EVERYONE  # roles to extract from; [user]: a third of the facts on LongMemEval-S
 
-    def extracts(self, talks: Sequence[Talk], store: Store, notes: Notes) -> list[Extract]:  # noqa: ARG002
+    def extracts(self, talks: Sequence[extract.Talk], store: Store, notes: Notes) -> list[extract.Extract]:  # noqa: ARG002
         """Return the extract of each distinct session."""
         return [self._extract(talk) for talk in talks]
 
-    def _extract(self, talk: Talk) -> Extract:
+    def _extract(self, talk: extract.Talk) -> extract.Extract:
         spoken = [(p, turn, sentence[a:b].strip()) for p, turn in enumerate(talk) if turn.role in self.roles
-                  for sentence in sentences(turn.text) for a, b in cuts(sentence, LONGEST, 0)]
+                  for sentence in sentences(turn.text) for a, b in extract.cuts(sentence, LONGEST, 0)]
         lines = [(turn.name, sentence) for _, turn, sentence in spoken if turn.role == "user"]
         speakers = list(dict.fromkeys(turn.speaker for turn in talk if turn.speaker))
         people = names(lines, speakers)
-        positions: dict[tuple[str, Category, Source], list[int]] = {}
-        relations: dict[Link, None] = {}
+        positions: dict[tuple[str, extract.Category, extract.Source], list[int]] = {}
+        relations: dict[extract.Link, None] = {}
         for p, turn, sentence in spoken:
             own = turn.role == "user"
             relations.update(dict.fromkeys(links(sentence, turn.name, people, own)))
             if slot := category(sentence, own):
                 fact = f"{turn.name}: {printable_line(sentence)}"
                 positions.setdefault((fact, slot, turn.role), []).append(p)
-        facts = tuple(ExtractedFact(fact, tuple(dict.fromkeys(turns)), slot, role)
+        facts = tuple(extract.ExtractedFact(fact, tuple(dict.fromkeys(turns)), slot, role)
                       for (fact, slot, role), turns in positions.items())
-        return Extract(facts, tuple(entities(lines, speakers, people)), tuple(relations))
+        return extract.Extract(facts, tuple(entities(lines, speakers, people)), tuple(relations))

@@ -8,34 +8,28 @@ from typing import Any
 import pytest
 from omegaconf import MISSING
 
+from memlab.experiment.config import instantiate
 from memlab.experiment.config.choices import own_choices
-from memlab.experiment.config.instantiate import (
-    CONF,
-    choice_settings,
-    class_defaults,
-    find_class,
-    make_dataset,
-    with_defaults,
-)
 from memlab.learn.coverage import LoadedCoverage
 from memlab.support.errors import MemlabError
 
 
 def test_data_sets_are_made_by_name_with_other_fields() -> None:
-    assert make_dataset("synthetic", lives=2).lives == 2
+    assert instantiate.make_dataset("synthetic", lives=2).lives == 2
     with pytest.raises(MemlabError, match="did you mean 'lives'"):
-        make_dataset("synthetic", livs=2)
+        instantiate.make_dataset("synthetic", livs=2)
     with pytest.raises(MemlabError, match="there is no dataset 'sinthetic'. Fix: did you mean 'synthetic'"):
-        make_dataset("sinthetic")
+        instantiate.make_dataset("sinthetic")
 
 
 def test_defaults_are_plain_values_and_objects_are_parts() -> None:
-    assert class_defaults(LoadedCoverage)["path"] == "???"
-    dense = with_defaults({"_target_": "memlab.stages.search.dense.Dense", "index": {"device": "cpu"}, "depth": 7})
+    assert instantiate.class_defaults(LoadedCoverage)["path"] == "???"
+    stated = {"_target_": "memlab.stages.search.dense.Dense", "index": {"device": "cpu"}, "depth": 7}
+    dense = instantiate.with_defaults(stated)
     assert dense["index"] == {"_target_": "memlab.stages.search.exact.Flat", "device": "cpu", "block": 65536}
     assert (dense["depth"], dense["kinds"]) == (7, None)
-    assert with_defaults({"_target_": "os.system", "x": 1}) == {"_target_": "os.system", "x": 1}
-    assert with_defaults([{"_target_": "memlab.stages.rank.select.Fixed", "kk": 1}]) == [
+    assert instantiate.with_defaults({"_target_": "os.system", "x": 1}) == {"_target_": "os.system", "x": 1}
+    assert instantiate.with_defaults([{"_target_": "memlab.stages.rank.select.Fixed", "kk": 1}]) == [
         {"_target_": "memlab.stages.rank.select.Fixed", "k": 10, "kk": 1}]
 
 
@@ -45,12 +39,13 @@ def restated(node: Any, where: str) -> Iterator[str]:
         for i, item in enumerate(node):
             yield from restated(item, f"{where}[{i}]")
     if isinstance(node, dict):
-        cls = find_class(str(node["_target_"]), "", []) if "_target_" in node else None
-        defaults = class_defaults(cls) if cls else {}
+        cls = instantiate.find_class(str(node["_target_"]), "", []) if "_target_" in node else None
+        defaults = instantiate.class_defaults(cls) if cls else {}
         for key, value in node.items():
             if value == MISSING:
                 continue  # shows that a value must be given
-            if key in defaults and with_defaults(value) == defaults[key] and type(value) is type(defaults[key]):
+            whole = instantiate.with_defaults(value)
+            if key in defaults and whole == defaults[key] and type(value) is type(defaults[key]):
                 yield f"{where}.{key}"
             else:
                 yield from restated(value, f"{where}.{key}")
@@ -58,7 +53,7 @@ def restated(node: Any, where: str) -> Iterator[str]:
 
 def test_no_key_repeats_the_default_of_its_class() -> None:
     """A file that builds on others, or is put over them, may set a default again: it overrides the others."""
-    alone = {name: choice_settings(name) for name, choice in own_choices(CONF).items()
+    alone = {name: instantiate.choice_settings(name) for name, choice in own_choices(instantiate.CONF).items()
              if choice.settings is not None or "# @package" not in choice.path.read_text(encoding="utf-8")}
     assert len(alone) > 200
     assert [key for name, content in alone.items() if "defaults" not in content and not name.startswith("arm/")

@@ -8,16 +8,9 @@ import polars as pl
 import pytest
 
 from memlab.learn.fits import save
+from memlab.learn.ranker import sessions
 from memlab.learn.ranker.cross_fit import Learnable, apply_fits, crossfit_both, fit_both, places, together
 from memlab.learn.ranker.model import load
-from memlab.learn.ranker.sessions import (
-    behind_table,
-    fit_sessions,
-    rescore,
-    session_places,
-    session_table,
-    session_values,
-)
 from memlab.store import Store
 from memlab.support.errors import MemlabError
 from tests.learn.ranker.worlds import RECIPE, first, learned, searched
@@ -36,7 +29,7 @@ def test_the_turns_that_a_session_model_learns_from_are_scored_out_of_fold() -> 
     model = fit_both(rows, 40, RECIPE)
     assert model.sessions is not None
     seen = apply_fits([(everything, model)], rows.frame)
-    assert fit_sessions(*rows.sessions(everything, seen)).weights[0] > model.sessions.weights[0]
+    assert sessions.fit_sessions(*rows.sessions(everything, seen)).weights[0] > model.sessions.weights[0]
 
 
 def test_there_is_no_session_model_with_two_folds_or_no_places() -> None:
@@ -55,7 +48,7 @@ def test_the_first_session_of_a_ranking_is_that_of_highest_value_and_the_others_
     scores = apply_fits(fits, rows.frame)
     placed = places(fits, rows.frame, rows.session, scores, rows.terms)
     assert placed is not None
-    ranking = rescore(first()["ranking"], rows.frame, scores, 40, placed)
+    ranking = sessions.rescore(first()["ranking"], rows.frame, scores, 40, placed)
     ranked = ranking.filter(pl.col("rank") <= 40).join(first()["units"].select("unit", "session"), on="unit").sort(
         "question", "rank")
     shown = {question: list(dict.fromkeys(own["session"])) for (question,), own in ranked.group_by("question")}
@@ -63,9 +56,9 @@ def test_the_first_session_of_a_ranking_is_that_of_highest_value_and_the_others_
         assert model.sessions is not None
         assert model.behind is not None
         assert model.behind.features == ("best learned", "second learned", "likeness")
-        table = session_table(rows.frame.filter(mine), rows.session[mine], scores[mine])
-        place = session_places(model.sessions, table)
-        later = session_values(model.behind, behind_table(table, place, 1, rows.terms.only(mine)))
+        table = sessions.session_table(rows.frame.filter(mine), rows.session[mine], scores[mine])
+        place = sessions.session_places(model.sessions, table)
+        later = sessions.session_values(model.behind, sessions.behind_table(table, place, 1, rows.terms.only(mine)))
         for (question,), own in table.with_columns(pl.Series("place", place)).group_by("question"):
             leader = own.filter(pl.col("place") == 0)["session"].to_list()
             values = dict(later.filter(pl.col("question") == question).select("session", "value").iter_rows())
@@ -73,7 +66,7 @@ def test_the_first_session_of_a_ranking_is_that_of_highest_value_and_the_others_
             behind = [values[session] for session in shown[question][1:]]
             assert behind == sorted(behind, reverse=True)
             assert set(values) == set(shown[question][1:])
-    plain = rescore(first()["ranking"], rows.frame, scores, 40)
+    plain = sessions.rescore(first()["ranking"], rows.frame, scores, 40)
     assert not plain["unit"].equals(ranking["unit"])
     assert plain["score"].equals(ranking["score"])
 

@@ -7,18 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.pipeline.transcript import NOTE
+from memlab.stages.query import expand_rules
 from memlab.stages.query.decompose import RuleDecompose
 from memlab.stages.query.expand_llm import HyDE, LLMExpand, RuleHyDE
-from memlab.stages.query.expand_rules import (
-    SYNONYMS,
-    RuleExpand,
-    distinct,
-    inject_synonyms,
-    past,
-    phrasings,
-    rewrites,
-    statement,
-)
 from memlab.store import Store
 from tests.chats import ScriptedChat
 from tests.fences import inside
@@ -37,7 +28,8 @@ def stages() -> list:
         return (SAID if prompt.schema else "I bought it in Ulm.") if about_cars else ""
 
     chat = ScriptedChat(both)
-    return [RuleExpand(), RuleExpand(statement=True, most=3, weight=1.0), RuleExpand(inject=True), RuleHyDE(),
+    rule = expand_rules.RuleExpand
+    return [rule(), rule(statement=True, most=3, weight=1.0), rule(inject=True), RuleHyDE(),
             LLMExpand(chat=chat), LLMExpand(chat=chat, mode="fusion", synonyms=2, weight=1.0), HyDE(chat=chat)]
 
 
@@ -58,19 +50,20 @@ def test_the_question_stays_first_and_unchanged_and_nothing_weighs_more(stage, t
 
 
 def test_rewrites_become_queries() -> None:
-    assert searched(done(RuleExpand(weight=.4), TALK))[2:] == [
+    assert searched(done(expand_rules.RuleExpand(weight=.4), TALK))[2:] == [
         (1, "wording", f"Where did I purchase my {car}?", .4) for car in ("vehicle", "automobile")]
-    fused = searched(done(RuleExpand(statement=True, most=3, weight=1.0), TALK))
+    fused = searched(done(expand_rules.RuleExpand(statement=True, most=3, weight=1.0), TALK))
     assert fused[2:] == [
         (1, "wording", "I bought my car", 1.0), (1, "wording", "Where did I purchase my vehicle?", 1.0),
         (1, "wording", "Where did I purchase my automobile?", 1.0)]
-    assert [text for *_, text, _ in searched(done(RuleExpand(inject=True), TALK))][2:] == [
+    assert [text for *_, text, _ in searched(done(expand_rules.RuleExpand(inject=True), TALK))][2:] == [
         f"{CAR} purchase vehicle automobile"]
 
 
 def test_names_and_titles_keep_their_words() -> None:
-    assert rewrites("Did Doctor Brown read 'My doctor and the car' before?", 3) == []
-    assert rewrites("Did Car-Mart sell my ex-wife's car?", 1) == ["Did Car-Mart sell my ex-wife's vehicle?"]
+    assert expand_rules.rewrites("Did Doctor Brown read 'My doctor and the car' before?", 3) == []
+    rewritten = expand_rules.rewrites("Did Car-Mart sell my ex-wife's car?", 1)
+    assert rewritten == ["Did Car-Mart sell my ex-wife's vehicle?"]
 
 
 @pytest.mark.parametrize(("question", "phrases"), [
@@ -89,9 +82,9 @@ def test_names_and_titles_keep_their_words() -> None:
     ("How long have I known Ann?", []), ("Why is my commute long?", []), ("How many cats do I have?", []), ("", []),
 ])
 def test_a_common_form_of_question_has_its_noun_phrases(question: str, phrases: list[str]) -> None:
-    assert phrasings(question) == phrases
-    assert rewrites(question, 2)[:len(phrases)] == phrases
-    assert rewrites(question, 1)[:1] == (phrases[:1] or rewrites(question, 1))
+    assert expand_rules.phrasings(question) == phrases
+    assert expand_rules.rewrites(question, 2)[:len(phrases)] == phrases
+    assert expand_rules.rewrites(question, 1)[:1] == (phrases[:1] or expand_rules.rewrites(question, 1))
 
 
 @pytest.mark.parametrize(("question", "added"), [
@@ -101,27 +94,27 @@ def test_a_common_form_of_question_has_its_noun_phrases(question: str, phrases: 
     ("Where is DBeaver?", ""), ("Who is Doc Brown?", ""),
 ])
 def test_abbreviations_are_written_out(question: str, added: str) -> None:
-    assert inject_synonyms(question) == f"{question} {added}".strip()
-    written = done(RuleExpand(inject=True, most=1, weight=1.0), asked(question))
+    assert expand_rules.inject_synonyms(question) == f"{question} {added}".strip()
+    written = done(expand_rules.RuleExpand(inject=True, most=1, weight=1.0), asked(question))
     assert [text for *_, text, _ in searched(written)][1:] == ([f"{question} {added}"] if added else [])
 
 
 def test_sub_queries_are_not_expanded_and_share_no_weight() -> None:
     split = done(RuleDecompose(), asked("Which did I buy first, the car or the bike?"))
-    after = searched(done(RuleExpand(most=1), split))
+    after = searched(done(expand_rules.RuleExpand(most=1), split))
     assert [kind for _, kind, *_ in after] == ["original", "sub", "sub", "wording"]
     assert after[-1][2:] == ("Which did I purchase first, the vehicle or the bicycle?", .5)
 
 
-@given(st.text(max_size=60), st.lists(st.sampled_from(sorted(SYNONYMS)), max_size=6), st.integers(1, 4))
+@given(st.text(max_size=60), st.lists(st.sampled_from(sorted(expand_rules.SYNONYMS)), max_size=6), st.integers(1, 4))
 def test_any_words_give_distinct_rewrites_or_none(text: str, words: list[str], most: int) -> None:
     question = f"{text} {' '.join(words)}"
-    found = rewrites(question, most)
+    found = expand_rules.rewrites(question, most)
     assert len(found) == len(set(found)) <= most
     assert question not in found
-    assert inject_synonyms(question).startswith(question)
-    assert isinstance(statement(question), str)
-    assert len(distinct(question, found, most)) <= most
+    assert expand_rules.inject_synonyms(question).startswith(question)
+    assert isinstance(expand_rules.statement(question), str)
+    assert len(expand_rules.distinct(question, found, most)) <= most
 
 
 @pytest.mark.parametrize(("question", "expected"), [
@@ -136,11 +129,11 @@ def test_any_words_give_distinct_rewrites_or_none(text: str, words: list[str], m
     ("", ""),
 ])
 def test_a_question_becomes_the_statement_that_would_answer_it(question: str, expected: str) -> None:
-    assert statement(question) == expected
+    assert expand_rules.statement(question) == expected
 
 
 def test_verbs_in_the_past() -> None:
-    assert [past(v) for v in ("go", "plan", "like", "carry", "play", "visit")] == [
+    assert [expand_rules.past(v) for v in ("go", "plan", "like", "carry", "play", "visit")] == [
         "went", "planned", "liked", "carried", "played", "visited"]
 
 

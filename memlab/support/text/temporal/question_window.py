@@ -22,18 +22,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 
-from memlab.support.text.temporal import absolute
-from memlab.support.text.temporal.calendar import (
-    MONTHS,
-    WEEKDAYS,
-    Window,
-    back,
-    begin,
-    number,
-    pick,
-    pick_weekday,
-    unit_before,
-)
+from memlab.support.text.temporal import absolute, calendar
 from memlab.support.text.temporal.context import MatchContext
 from memlab.support.text.temporal.patterns import COUNT, DAY, MONTH, YEAR
 from memlab.support.text.temporal.relative import shift
@@ -59,10 +48,10 @@ _RELATIVE = tuple(re.compile(p, re.IGNORECASE) for p in (
     rf"\b(?P<how>last|past) {_N} {_UNIT}",
     rf"\b(?P<how>last|past|this) {_UNIT}",
     r"\b(?P<how>last|this past|past) (?P<u>weekend|night)\b",
-    rf"\b(?P<how>last|this past|past|on) (?P<u>{'|'.join(WEEKDAYS)})\b",
+    rf"\b(?P<how>last|this past|past|on) (?P<u>{'|'.join(calendar.WEEKDAYS)})\b",
     r"\b(?P<u>the day before yesterday|yesterday|today)\b",
 ))
-_TIME = re.compile(rf"\d|{'|'.join(month[:3] for month in MONTHS)}|(?i:last|past|this|ago|day)")
+_TIME = re.compile(rf"\d|{'|'.join(month[:3] for month in calendar.MONTHS)}|(?i:last|past|this|ago|day)")
 """Part of every expression of these lists: a text without it names no day."""
 
 _DAYS_AGO = {"today": 0, "yesterday": 1, "night": 1, "the day before yesterday": 2}
@@ -70,11 +59,11 @@ _ANY_YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 _SINCE = re.compile(r"\bsince\b[^,.?!;]*$|\b(?P<after>after) (?:the )?$", re.IGNORECASE)
 _NONE = re.compile(r"\b(?:before|until|till|prior to)\b[^,.?!;]*$|\b(?:by|as of) (?:the )?(?:early |late |mid-?)?$",
                    re.IGNORECASE)
-_SHIFT = re.compile(rf"\b(?:{_N} {_UNIT}|the (?P<named>day|week|weekend|month|year|{'|'.join(WEEKDAYS)})) before "
-                    r"(?:the )?$", re.IGNORECASE)
+_SHIFT = re.compile(rf"\b(?:{_N} {_UNIT}|the (?P<named>day|week|weekend|month|year|{'|'.join(calendar.WEEKDAYS)})) "
+                    r"before (?:the )?$", re.IGNORECASE)
 
 
-def window_of(text: str, today: date | None) -> Window | None:
+def window_of(text: str, today: date | None) -> calendar.Window | None:
     """Return the days that a question names, or None if it names none; ``today`` is the day of the question.
 
     >>> window_of("What did I buy last Tuesday?", date(2023, 4, 18))  # itself a Tuesday
@@ -108,15 +97,15 @@ class _QuestionContext(MatchContext):
     def is_general(self) -> bool:
         return False
 
-    def choose(self, options: Iterable[Window | None], *_: object) -> Window | None:
-        return pick([window for window in options if window], self.day, "past")
+    def choose(self, options: Iterable[calendar.Window | None], *_: object) -> calendar.Window | None:
+        return calendar.pick([window for window in options if window], self.day, "past")
 
 
-def _absolute(text: str, today: date | None) -> list[tuple[int, Window]]:
+def _absolute(text: str, today: date | None) -> list[tuple[int, calendar.Window]]:
     """Return where dates are named in a text, and their windows."""
     years = set(_ANY_YEAR.findall(text))
     year = years.pop() if len(years) == 1 else ""
-    dates: list[tuple[int, Window]] = []
+    dates: list[tuple[int, calendar.Window]] = []
     taken: list[tuple[int, int]] = []
     for pattern, meaning in _ABSOLUTE:
         for match in pattern.finditer(text):
@@ -130,23 +119,24 @@ def _absolute(text: str, today: date | None) -> list[tuple[int, Window]]:
     return dates
 
 
-def _relative(match: re.Match[str], today: date) -> Window:
+def _relative(match: re.Match[str], today: date) -> calendar.Window:
     """Return the window of an expression that counts from the question's day."""
     n, how, unit = ((match.groupdict().get(group) or "").lower() for group in ("n", "how", "u"))
     if n:
-        few, many = number(n)
-        first, last = back(today, many, unit), back(today, few, unit)
+        few, many = calendar.number(n)
+        first, last = calendar.back(today, many, unit), calendar.back(today, few, unit)
         margin = timedelta(days=_MARGIN[unit])
         return (first - margin, last + margin) if how == "ago" else (first, today)
-    if unit in _DAYS_AGO or unit.capitalize() in WEEKDAYS:
-        day = today - timedelta(days=_DAYS_AGO[unit]) if unit in _DAYS_AGO else pick_weekday(unit, today, "last")
+    if unit in _DAYS_AGO or unit.capitalize() in calendar.WEEKDAYS:
+        ago = _DAYS_AGO.get(unit)
+        day = calendar.pick_weekday(unit, today, "last") if ago is None else today - timedelta(days=ago)
         return day, day
     if how == "past" and unit != "weekend":
-        return back(today, 1, unit), today
-    return (begin(today, unit), today) if how == "this" else unit_before(today, unit)
+        return calendar.back(today, 1, unit), today
+    return (calendar.begin(today, unit), today) if how == "this" else calendar.unit_before(today, unit)
 
 
-def _qualify(before: str, window: Window, today: date | None) -> Window | None:
+def _qualify(before: str, window: calendar.Window, today: date | None) -> calendar.Window | None:
     """Change a window by the words before it: since, after, before, until, two weeks before."""
     if match := _SHIFT.search(before):
         return shift(window, match)

@@ -6,18 +6,7 @@ import re
 from dataclasses import replace
 from datetime import time, timedelta
 
-from memlab.support.text.temporal.calendar import (
-    WEEKDAYS,
-    Window,
-    back,
-    begin,
-    calendar_unit,
-    number,
-    pick,
-    pick_weekday,
-    unit_before,
-    window_between,
-)
+from memlab.support.text.temporal import calendar
 from memlab.support.text.temporal.context import MatchContext, Span, one_day, span, tense
 
 _WHOLE = {"hour": (60, "minute"), "night": (1, "day"), "week": (7, "day"), "fortnight": (14, "day"),
@@ -30,7 +19,7 @@ _PERFECT = re.compile(r"\b(?:have|has|haven't|hasn't|been)\b|'ve\b", re.IGNORECA
 
 def _quantity(context: MatchContext) -> tuple[int, int, str]:
     """Return the least, the most and the unit of "a few weeks", in minutes, days, months or years; halves counted."""
-    few, many = number(context["n"] or "1")
+    few, many = calendar.number(context["n"] or "1")
     unit, half = context["u"], context["half"] or context["half2"]
     size, base = (_HALVES if half else _WHOLE).get(unit, (0 if half else 1, unit))
     if half:
@@ -48,15 +37,16 @@ def _distance(context: MatchContext, few: int, many: int, unit: str, sign: int) 
         return Span(moment, moment, "minute")
     if unit == "weekend" or not many:
         return None
-    return span(window_between(back(context.day, sign * few, unit), back(context.day, sign * many, unit)), unit)
+    days = [calendar.back(context.day, sign * count, unit) for count in (few, many)]
+    return span(calendar.window_between(*days), unit)
 
 
 def ago(context: MatchContext) -> Span | None:
     """Return the day or time two weeks, a few days, half a year back."""
     few, many, unit = _quantity(context)
     if context["u"] == "weekend":
-        start = unit_before(context.day, "weekend")[0]
-        return Span(back(start, many - 1, "week"), back(start, few - 1, "week") + timedelta(days=1))
+        start = calendar.unit_before(context.day, "weekend")[0]
+        return Span(calendar.back(start, many - 1, "week"), calendar.back(start, few - 1, "week") + timedelta(days=1))
     result = _distance(context, few, many, unit, 1)
     return replace(result, unit="month") if result and context["u"] == "month" else result  # 1.5 months ago: no day
 
@@ -73,9 +63,9 @@ def ahead(context: MatchContext) -> Span | None:
 def from_day(context: MatchContext) -> Span | None:
     """Return the day a week from today, tomorrow or Friday."""
     few, many, unit = _quantity(context)
-    start = pick_weekday(context["wd"], context.day, "next") if context["wd"] else context.day + timedelta(
+    start = calendar.pick_weekday(context["wd"], context.day, "next") if context["wd"] else context.day + timedelta(
         days=context["from"] == "tomorrow")
-    return Span(back(start, -few, unit), back(start, -many, unit)) if unit == "day" else None
+    return Span(calendar.back(start, -few, unit), calendar.back(start, -many, unit)) if unit == "day" else None
 
 
 def duration(context: MatchContext) -> Span | None:
@@ -87,7 +77,7 @@ def duration(context: MatchContext) -> Span | None:
             context.match.string[: context.match.start()][-60:]):
         return None
     sign = -1 if context["how"] in ("next", "coming", "upcoming", "following") else 1
-    return span(window_between(context.day, back(context.day, sign * few, unit)), unit)
+    return span(calendar.window_between(context.day, calendar.back(context.day, sign * few, unit)), unit)
 
 
 def relative_day(context: MatchContext) -> Span | None:
@@ -102,25 +92,26 @@ def unit(context: MatchContext) -> Span | None:
     """Return last, this or next week, weekend, month or year, or the one before or after that."""
     unit, how = context["u"], context["how"]
     if context["time"]:  # this time last year: as precisely as a month
-        return span(one_day(back(context.day, -1 if how == "next" else 1, unit)), "month" if unit == "year" else "day")
+        then = calendar.back(context.day, -1 if how == "next" else 1, unit)
+        return span(one_day(then), "month" if unit == "year" else "day")
     steps = {"before": -2, "after": 2}.get(context["twice"].split(" ")[0]) or (
         0 if how == "this" or not how else -1 if how in ("last", "this past", "past") else 1)
     if unit == "weekend":
         return _weekend(context, steps)
-    return span(calendar_unit(context.day, unit, steps), unit if unit in ("month", "year") else "day")
+    return span(calendar.calendar_unit(context.day, unit, steps), unit if unit in ("month", "year") else "day")
 
 
 def _weekend(context: MatchContext, steps: int) -> Span | None:
-    saturdays = [begin(context.day, "week") + timedelta(days=n) for n in (-9, -2, 5, 12)]
+    saturdays = [calendar.begin(context.day, "week") + timedelta(days=n) for n in (-9, -2, 5, 12)]
     weekends = [(saturday, saturday + timedelta(days=1)) for saturday in saturdays]
     if not steps:
         return span(context.choose(weekends))
-    start = pick(weekends, context.day, "last" if steps < 0 else "future")
+    start = calendar.pick(weekends, context.day, "last" if steps < 0 else "future")
     weeks = steps + 1 if steps < 0 else steps
-    return Span(back(start[0], -weeks, "week"), back(start[1], -weeks, "week")) if start else None
+    return Span(calendar.back(start[0], -weeks, "week"), calendar.back(start[1], -weeks, "week")) if start else None
 
 
-def shift(window: Window, match: re.Match[str]) -> Window:
+def shift(window: calendar.Window, match: re.Match[str]) -> calendar.Window:
     """Count from a window: two weeks before it, the day after, the Monday before.
 
     ``match`` has the groups ``n`` and ``u``, or ``named`` (a unit or weekday), and may have ``way`` (before or after).
@@ -128,14 +119,14 @@ def shift(window: Window, match: re.Match[str]) -> Window:
     groups = {name: (value or "").lower() for name, value in match.groupdict().items()}
     sign = -1 if groups.get("way") == "after" else 1
     if groups["n"]:
-        few, many = number(groups["n"])
-        return window_between(back(window[0], sign * few, groups["u"]), back(window[0], sign * many, groups["u"]))
+        few, many = calendar.number(groups["n"])
+        return calendar.window_between(*(calendar.back(window[0], sign * count, groups["u"]) for count in (few, many)))
     name = {"night": "day"}.get(groups["named"], groups["named"])
-    if name.capitalize() in WEEKDAYS:
-        return (day := pick_weekday(name, window[0], "last")), day
+    if name.capitalize() in calendar.WEEKDAYS:
+        return (day := calendar.pick_weekday(name, window[0], "last")), day
     if sign > 0:
-        return unit_before(window[0], name)
+        return calendar.unit_before(window[0], name)
     if name == "weekend":
         saturday = window[1] + timedelta(days=(4 - window[1].weekday()) % 7 + 1)
         return saturday, saturday + timedelta(days=1)
-    return calendar_unit(window[1], name, 1)
+    return calendar.calendar_unit(window[1], name, 1)
