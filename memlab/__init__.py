@@ -1,4 +1,4 @@
-"""memlab finds out what makes retrieval for long-term conversational memory work.
+"""Toolkit for research on retrieval in long-term conversational memory.
 
 The public names are imported on first use, as in ``from memlab import Memory, Session``: scripts, notebooks and
 plug-ins need no inner module for them.

@@ -1,4 +1,4 @@
-"""Merge trained updates of one encoder into one: ``memlab experiment encoder_training merge ...``.
+"""One update merged from several trained updates of an encoder: ``memlab experiment encoder_training merge ...``.
 
     memlab experiment encoder_training merge out_model=DIR \\
       'updates={a/update.safetensors: 0.6, b/update.safetensors: 0.6}'

@@ -1,4 +1,4 @@
-"""Time and overlap of searching by candidates, beside exact search, one question at a time.
+"""Time and overlap of searching by candidates, against exact search, one question at a time.
 
     python experiments/late/pruned.py locomo10.dev.json [--turns 5000] [--questions 300] [--precision fp32]
         [--settings 16:150 32:150 32:500]

@@ -1,4 +1,4 @@
-"""Time the rankings of `best` and `best_learned` in turns, in one process.
+"""Time of the rankings of `best` and `best_learned`, measured in turns in one process.
 
     python experiments/learned_ranking/cost.py MODEL.json data=locomo data.path=FILE           all vectors stored
     python experiments/learned_ranking/cost.py MODEL.json --cold data=locomo data.path=FILE    nothing stored

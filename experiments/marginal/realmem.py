@@ -1,4 +1,4 @@
-"""Write RealMem (Apache-2.0, GitHub AvatarMemory/RealMemBench, dataset/) as sessions and questions for data=custom.
+"""RealMem (Apache-2.0, GitHub AvatarMemory/RealMemBench, dataset/) as sessions and questions for data=custom.
 
     python experiments/marginal/realmem.py FOLDER OUT        FOLDER has *_dialogues_256k.json, packed with xz or not
 

@@ -1,4 +1,4 @@
-"""What token vectors of late interaction cost: bytes and encoding per turn, and time per question by their number.
+"""Cost of late interaction's token vectors: bytes and encoding per turn, and time per question by their number.
 
     python experiments/scaling/token_vectors.py bytes FILE     1,000 user turns, each number format, new stores
     python experiments/scaling/token_vectors.py search FILE    all user turns of the data, fp32, in $MEMLAB_HOME/store

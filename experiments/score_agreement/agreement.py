@@ -1,4 +1,4 @@
-"""Compare the figures of a run folder with those of other evaluation tools on its exported runs and qrels.
+"""Agreement of a run folder's figures with other evaluation tools, on its exported runs and qrels.
 
 ``python -m experiments.score_agreement.agreement RUN_FOLDER`` prints the table of docs/score.md. Tools that are not
 installed are left out. Each tool reads the files itself and averages as it does.

@@ -1,4 +1,4 @@
-"""Print the figures of the systems' authors beside those of a run: ``memlab experiment systems runs/EXP/DATA``."""
+"""The systems authors' figures next to the figures of a run: ``memlab experiment systems runs/EXP/DATA``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run the command of an experiment: ``memlab experiment NAME ...``.
+"""The command of an experiment: ``memlab experiment NAME ...``.
 
 An experiment whose code is not needed for a run is a plug-in in the folder ``experiments`` of a checkout of memlab:
 ``plugins=[NAME]`` adds its techniques and data, and its module ``__main__`` is this command. An installed package has

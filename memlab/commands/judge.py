@@ -1,4 +1,4 @@
-"""Score your own answers: ``memlab judge FILE --data longmemeval_oracle [--judge official --chat NAME]``.
+"""Scores of your own answers: ``memlab judge FILE --data longmemeval_oracle [--judge official --chat NAME]``.
 
 FILE holds one ``{"question_id": ..., "hypothesis": ...}`` per line. Prints accuracy by question type with intervals,
 as LongMemEval's own scripts count it, and writes ``FILE.verdicts.jsonl``, with the ``fault`` of replies that are

@@ -1,4 +1,4 @@
-"""Train a model on questions with evidence: ``memlab train NAME ...``.
+"""Training of a model on questions with evidence: ``memlab train NAME ...``.
 
     memlab train reranker      a cross-encoder that reads question and turn together
     memlab train encoder       token vectors for late interaction

@@ -1,4 +1,4 @@
-"""Train an encoder for late interaction on conversational memory: ``memlab train encoder out_model=DIR ...``.
+"""Training of an encoder for late interaction on conversational memory: ``memlab train encoder out_model=DIR ...``.
 
     memlab train encoder data=beam out_model=DIR                         learns from all questions of a data set
     memlab train encoder data=locomo data.path=FILE out_model=DIR fold=1/3   keeps fold 1 of 3 apart

@@ -1,4 +1,4 @@
-"""Fine-tune a cross-encoder on conversational memory: ``memlab train reranker out_model=DIR ...``.
+"""Training of a cross-encoder on conversational memory: ``memlab train reranker out_model=DIR ...``.
 
     memlab train reranker data=locomo data.path=FILE out_model=DIR              learns from all questions
     memlab train reranker data=locomo data.path=FILE out_model=DIR fold=1/3     keeps fold 1 of 3 apart

@@ -1,4 +1,4 @@
-"""Write the training examples of a data set to a file: ``memlab train pairs file=FILE.jsonl ...``.
+"""Training examples of a data set, written to a file: ``memlab train pairs file=FILE.jsonl ...``.
 
     memlab train pairs data=locomo data.path=FILE file=a.jsonl            all questions with evidence
     memlab train pairs data=locomo data.path=FILE file=a.jsonl fold=1/3   without those of fold 1 of 3

@@ -1,6 +1,6 @@
 """The pipeline of a question, adapted to the kinds of memories in a live memory, its filter and its number of results.
 
-In an experiment, the name of a kind that no memory has is a fault. In a live memory it is none: the first session may
+In an experiment, the name of a kind that no memory has is a fault. A live memory accepts it: the first session may
 hold no turn of the user. So searches and weights of such kinds are left out.
 """
 

@@ -1,6 +1,6 @@
 """The SQLite database of a live memory, with an exclusive lock, and deleted rows erased from the file.
 
-While a memory is open, its folder is locked (``memlab.memory.lock``), and ``memory.db-wal`` beside the database holds
+While a memory is open, its folder is locked (``memlab.memory.lock``), and ``memory.db-wal`` next to the database holds
 the
 latest commits; closing, and the next opening after a kill, moves them into the database.
 Deleted rows leave old copies in the pages of a table, so the whole file is written anew after them (``clear``); until
@@ -79,7 +79,7 @@ class Database:
                 raise
 
     def close(self) -> None:
-        """Move all commits into the database, release it, and remove the file beside it."""
+        """Move all commits into the database, release it, and remove the log file next to it."""
         connection, self._connection = self._connection, None
         self._files = {}
         if connection is not None and self._process != os.getpid():
@@ -141,7 +141,7 @@ class Database:
         return self.rows("SELECT cleared FROM counter") == [(1,)]
 
     def clear(self) -> None:
-        """Erase deleted rows from the disk: from the database, and from the file beside it."""
+        """Erase deleted rows from the disk: from the database and its log file."""
         with self._lock, self.errors():
             self._open().execute("PRAGMA synchronous = FULL")
             self._open().execute("VACUUM")
@@ -173,7 +173,7 @@ class Database:
                     self._open().execute("VACUUM INTO CAST(? AS TEXT)", (os.fsencode((temporary / FILE).absolute()),))
 
     def _checkpoint(self) -> None:
-        """Move all commits into the database, and empty the file beside it."""
+        """Move all commits into the database, and empty its log file."""
         busy, *_ = self._open().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if busy:
             raise MemlabError("deleted rows could not be removed from the disk", where=str(self.path),
@@ -211,7 +211,7 @@ class Database:
         if tables and application != _APPLICATION:
             raise MemlabError(f"{FILE} is no live memory", where=str(self.folder), fix="choose another folder")
         if tables and version != FORMAT:
-            raise MemlabError(f"this memory is of format {version}, and this memlab reads format {FORMAT} alone",
+            raise MemlabError(f"this memory is of format {version}, and this memlab reads format {FORMAT} only",
                               where=str(self.folder),
                               fix="use the memlab that wrote it, or add its sessions to a new folder")
         if [row for row, in connection.execute("PRAGMA quick_check(1)")] != ["ok"]:

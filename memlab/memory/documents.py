@@ -1,6 +1,6 @@
 """A document as a session of a live memory, whose turns are its chunks.
 
-The readers and their limits are those of ``data=documents``: a chunk is a paragraph, a table, an entry of JSON, or a
+Files are read as by ``data=documents``, with the same limits: a chunk is a paragraph, a table, an entry of JSON, or a
 page of a PDF without blank lines.
 """
 

@@ -22,7 +22,7 @@ _VOTES: dict[str, Any] = {"vote": pl.Int64, "session": pl.Int32, "turn": pl.Int3
 
 
 def results_of(given: Mapping[str, Any] | pl.DataFrame) -> list[tuple[Any, Any]]:
-    """Return (session, turns) of a row of results, or of each row of a frame; raise MemlabError for what is none."""
+    """Return (session, turns) of a row of results, or of each row of a frame; raise MemlabError for anything else."""
     rows = given.to_dicts() if isinstance(given, pl.DataFrame) else [given]
     if not all(isinstance(row, Mapping) and {"session", "turns"} <= row.keys() for row in rows):
         raise MemlabError("expected a result, which has a session and turns", where="feedback",

@@ -8,7 +8,7 @@
         print(memory.search("Which pet do I have?", now="2023-06-01")["text"][0])
 
 An addition is on the disk when ``add`` returns. The stages that look at one session at a time (chunk, extract, anchor,
-context) run on the new session alone, and its keys are encoded. Stages that look across sessions (relate, prune) run at
+context) run on the new session only, and its keys are encoded. Stages that look across sessions (relate, prune) run at
 the first question after an addition. A question is a run of the pipeline over all sessions in the order of time.
 
 One process at a time can use a memory. Its methods may be called from several threads: questions (the searches,
@@ -95,7 +95,7 @@ class Memory:
         often: Memories that were returned more than so many times are never pruned. (ElizaOS gives no number; this is
             ours.)
         timezone: Name of the time zone whose days count for times with a UTC offset, such as Europe/Rome; None is UTC,
-            and, for the present moment beside times without an offset, the zone of this machine. A memory and its
+            and, for the present moment among times without an offset, the zone of this machine. A memory and its
             questions have times of one kind.
 
     Raises MemlabError for a pipeline that reads gold, and, on use, for a folder that is locked by another process or
@@ -196,7 +196,7 @@ class Memory:
         to the sessions and turns that fit, as if there were no others: it maps ``name``, ``user``, ``agent``, ``room``,
         ``source``, ``kind``, ``role`` or ``metadata.KEY`` to a value or a list of them (None for what has none),
         ``after`` to the first day, and ``before`` to the day behind the last. ``threshold`` is the lowest score that is
-        returned; scores are those of the pipeline's score or reranker.
+        returned; scores come from the pipeline's score or reranker.
 
         The results are a frame that prints as text; its ``context()`` is the text for a prompt. Columns: rank, score,
         selected, date (by the clock of the memory's time zone), role (of all turns, or null), speaker (a name or role;
@@ -207,7 +207,7 @@ class Memory:
 
     def search_text(self, question: str, now: When = None, k: Positive | None = None, *, where: Filter | None = None,
                     threshold: Finite | None = None) -> Found:
-        """Return the best ``k`` results, or 10, by words alone: the pipeline's search by words, or BM25.
+        """Return the best ``k`` results, or 10, by words only: the pipeline's search by words, or BM25.
 
         ``score`` is that of the search, and ``threshold`` the lowest; all else as in ``search``.
         """
@@ -215,7 +215,7 @@ class Memory:
 
     def search_vector(self, vector: Vector, now: When = None, k: Positive | None = None, *,
                       where: Filter | None = None, threshold: Finite | None = None) -> Found:
-        """Return the best ``k`` results, or 10, by the cosine of a vector with those that the pipeline has stored.
+        """Return the best ``k`` results, or 10, by the cosine of a vector with the stored vectors.
 
         The vector is of the pipeline's embedder (``search.dense``), for a question or a text; its length does not
         matter. ``score`` is the cosine, and ``threshold`` the lowest; all else as in ``search``. Raises MemlabError for
@@ -237,7 +237,7 @@ class Memory:
 
     def look(self, question: str, now: When = None, k: Positive | None = None, *,
              where: Filter | None = None) -> SearchResult:
-        """Return all results of a question: those of ``search``, the context, and the answer if there is a reader."""
+        """Return all about a question: what ``search`` returns, the context, and the answer if there is a reader."""
         asked = Question(question, now, k, where)
         with self._opening.side_by_side() as content:
             tables = self._questions.run(self._questions.answering, content, asked)
@@ -344,7 +344,7 @@ class Memory:
     def export(self, file: Place) -> int:
         """Write all sessions to a new file, one JSON object a line, and return how many there are.
 
-        ``import_sessions`` reads it, and so does ``data=custom``. A session without a name has one in the file alone.
+        ``import_sessions`` reads it, and so does ``data=custom``. A session without a name gets one in the file only.
         Earlier versions and deprecated turns that are not valid today are left out. Those that are valid until a later
         day are there without that day; a warning says so.
         """

@@ -18,7 +18,7 @@ def session_of_messages(messages: Iterable[Mapping[str, Any]], said_on: datetime
                         name: str | None = None, **fields: Any) -> Session:
     """Return the session of a list of messages; ``said_on`` is the first date that a message states, unless given.
 
-    fields: those of a Session, such as user="ann".
+    fields: fields of a Session, such as user="ann".
 
     Instructions (system, developer) and results of tools are left out; pictures, files and calls of tools are named.
     Raises MemlabError for an entry that is no message, if nobody says anything, and for a date that cannot be read:

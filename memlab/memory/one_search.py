@@ -53,9 +53,9 @@ class ByVector(Dense):
     vector: tuple[float, ...] = ()
 
     def query_vectors(self, tables: Tables, store: Store, rows: Ints) -> Floats:  # noqa: ARG002  (one vector for all)
-        """Return the vector for each query; raise MemlabError if it is not as long as those of the memories."""
+        """Return the vector for each query; raise MemlabError if the memories' vectors have another length."""
         if len(self.vector) != (dim := store.dim(self.embedder, "document")):
-            raise MemlabError(f"the vector has {len(self.vector)} numbers, and those of this memory have {dim}",
+            raise MemlabError(f"the vector has {len(self.vector)} numbers, and the vectors of this memory have {dim}",
                               where="vector", fix="make it with the embedder of the memory's pipeline (search.dense)")
         return np.tile(np.array(self.vector, np.float32), (len(rows), 1))
 
@@ -77,13 +77,13 @@ def read_vector(value: Any) -> tuple[float, ...]:
 
 
 def by_words(pipeline: Pipeline) -> Pipeline:
-    """Return the search by words of a pipeline alone, BM25 if it has none, up to the selection."""
+    """Return a pipeline with only its search by words, or BM25, up to the selection."""
     lexical = _retriever(pipeline.lexical)
     return _alone(pipeline, lexical=lexical if isinstance(lexical, BM25 | BM25Okapi) else BM25())
 
 
 def by_vector(pipeline: Pipeline, vector: tuple[float, ...]) -> Pipeline:
-    """Return the dense search of a pipeline alone, for a vector; raise MemlabError if it has none."""
+    """Return a pipeline with only its dense search, for a vector; raise MemlabError if it has no such search."""
     dense = _retriever(pipeline.dense)
     if not isinstance(dense, Dense):
         raise MemlabError(f"this pipeline stores no vectors: search/dense is {name_of(type(dense))}",

@@ -51,7 +51,7 @@ class LockedContent:
             yield self._load()
 
     def backup(self, folder: Path) -> None:
-        """Copy the content to a new or empty folder, beside questions."""
+        """Copy the content to a new or empty folder, while questions are answered."""
         with self._lock.shared(self._is_prepared, self._prepare):
             self._database.backup(folder)
 

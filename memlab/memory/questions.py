@@ -57,7 +57,7 @@ class Questions:
     """The pipeline of a memory, as its questions run it.
 
     pipeline: the stages, without judges. ranking: those after an addition, up to the selection. answering: those with
-    the context and the answer. words: the search by words alone.
+    the context and the answer. words: only the search by words.
 
     Args:
         pipeline: Stages that write, search and read.
@@ -89,7 +89,7 @@ class Questions:
         return found
 
     def by_vector(self, question: Question) -> Pipeline:
-        """Return the search by a question's vector alone; raise MemlabError for a pipeline without vectors."""
+        """Return the search by nothing but a question's vector; raise MemlabError for a pipeline without vectors."""
         assert question.vector is not None
         return by_vector(self.answering, question.vector)
 

@@ -54,7 +54,7 @@ def results(tables: Tables, pipeline: Pipeline, k: int | None = None,
             name_of: Callable[[int], str | None] = lambda _: None) -> pl.DataFrame:
     """Return the first ``k`` ranks of the one question in ``tables``, or, for None, the selected ones.
 
-    Columns: those of ``RESULT``, then the signals. ``name_of`` returns the name of a session.
+    Columns: the columns of ``RESULT``, then the signals. ``name_of`` returns the name of a session.
     """
     rows = ranking_rows(tables, k)
     value: Value = getattr(pipeline.measure, "value", "unit")

@@ -74,8 +74,8 @@ def without(tables: Tables, sessions: Iterable[int]) -> Tables:
 def chronological(tables: Tables, times: Mapping[int, datetime]) -> tuple[Tables, pl.DataFrame]:
     """Number sessions in the order of time; return the tables and (session, position), the old and the new number.
 
-    Sessions without a date come first; those of one moment are in the order in which they were added. ``times`` are
-    those of the sessions; with UTC offsets they decide within a day, since the wall clock may show an hour twice.
+    Sessions without a date come first; sessions of one moment are in the order in which they were added. ``times`` are
+    the times of the sessions; with UTC offsets they decide within a day, since the wall clock may show an hour twice.
     Memories are numbered by kind, session and their order within it.
     """
     moments = pl.DataFrame([(number, moment) for number, moment in times.items() if has_offset(moment)], orient="row",

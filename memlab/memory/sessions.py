@@ -97,7 +97,7 @@ class SessionRows:
     def remember_forgotten(self, entry: Entry, turns: Iterable[int]) -> None:
         """Note within a transaction that some turns of a session are forgotten, under all names that files have for it.
 
-        A name is there as a digest with a key that the database alone holds. A session without turns has turn -1.
+        A name is there as a digest with a key that only the database holds. A session without turns has turn -1.
         """
         self._database.run("INSERT OR IGNORE INTO forgotten VALUES (?, ?)", *(
             (self._secret(name), turn) for name in entry.names_in_files() for turn in turns))
@@ -203,7 +203,7 @@ class Session:
         object.__setattr__(self, "metadata", read_metadata(metadata))
 
     def fields(self) -> dict[str, str]:
-        """Return the names beside ``name`` that the session has."""
+        """Return the names that the session has besides ``name``."""
         return {what: value for what in FIELDS if (value := getattr(self, what)) is not None}
 
     def with_missing(self, other: Session, metadata: bool) -> Session:
@@ -284,7 +284,7 @@ class Entry:
         return self.with_turns(left) if left else None
 
     def agrees(self, other: Entry) -> bool:
-        """Return whether two sessions are alike, but for turns whose number one of them alone has."""
+        """Return whether two sessions are alike, but for turns whose number only one of them has."""
         mine, others = self.turns(), other.turns()
         return same_content(self.with_turns({n: mine[n] for n in mine if n in others}).session,
                             other.with_turns({n: others[n] for n in others if n in mine}).session)

@@ -30,7 +30,7 @@ from memlab.support.files import TEMPORARY, disk_faults
 from memlab.support.latest import Latest
 
 CACHED = 32
-"""Pools and units that are cached: those of all sessions, and those of the latest filters."""
+"""Pools and units that are cached: one for all sessions, and one for each of the latest filters."""
 
 CODES = "codes"
 """Folder of the centroids and codes of token vectors."""

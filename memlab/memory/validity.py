@@ -15,7 +15,7 @@ from memlab.store import Store
 
 
 class Validity:
-    """The ends of turns that are no longer valid, and the tables without those of a day. Safe for concurrent questions.
+    """The ends of turns that are no longer valid, and tables without such turns. Safe for concurrent questions.
 
     Args:
         sessions: The working set of the memory, of which nothing is deprecated or restored later.
@@ -39,7 +39,7 @@ class Validity:
     def tables(self, day: date, store: Store) -> Tables:
         """Return the tables of what is valid on a day; sessions have the positions that they have among all.
 
-        They are those of a memory in which earlier versions and deprecated turns are forgotten: the stages that look at
+        They are as if earlier versions and deprecated turns had been forgotten: the stages that look at
         one session run again, with the store of the question, where a part of a session is valid.
         """
         whole, places = self._sessions.tables()

@@ -99,7 +99,7 @@ class WorkingSet:
         return concat([after, write(written, self._pipeline, store, self.clock())]) if written else after
 
     def mark(self, entry: Entry) -> None:
-        """Take over what has changed beside a session: what of it is valid, and its next version."""
+        """Take over what has changed about a session but not in it: which turns are valid, and its next version."""
         self.ended.pop(entry.id, None)
         said, name = said_digest(entry.session), entry.session.name
         if entry.id in (saying := self._said.get(said, [])):
@@ -127,7 +127,7 @@ class WorkingSet:
         return self._all()["texts"]["text_id"]
 
     def clock(self) -> Clock:
-        """Return a clock that refuses times of another kind than those of the sessions."""
+        """Return a clock that refuses times of another kind than the sessions have."""
         clock = Clock(self._zone)
         for number, said_on in islice(self._times.items(), 1):
             clock.local(said_on, f"session {number}")

@@ -146,7 +146,7 @@ def texts_frame(texts: Iterable[str]) -> pl.DataFrame:
 
 
 def with_text(rows: pl.DataFrame, texts: pl.DataFrame, column: str = "text_id", name: str = "text") -> pl.DataFrame:
-    """Return the rows in their order with a column ``name``: the text of the id in ``column``, null if there is none.
+    """Return the rows in their order with a column ``name``: the text of the id in ``column``, null without an id.
 
     >>> with_text(pl.DataFrame({"key_id": [text_hash("b")]}), texts_frame(["a", "b"]), "key_id", "key")["key"].item()
     'b'
@@ -223,7 +223,7 @@ def frame(name: str, columns: Mapping[str, object]) -> pl.DataFrame:
 
 
 def check(name: str, table: pl.DataFrame) -> pl.DataFrame:
-    """Return the table if its columns are those of its schema; raise MemlabError otherwise."""
+    """Return the table if it has the columns of its schema; raise MemlabError otherwise."""
     if name not in SCHEMAS:
         raise MemlabError(f"there is no table '{name}'", fix=did_you_mean(name, SCHEMAS))
     schema, given = SCHEMAS[name], table.schema

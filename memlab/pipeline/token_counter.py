@@ -1,6 +1,6 @@
 """The token counter of an arm: words and punctuation marks, or the reader's own tokenizer.
 
-``Pipeline.tokens`` selects it (read/tokens=NAME); selection, packing and reports count tokens with it alone. It is
+``Pipeline.tokens`` selects it (read/tokens=NAME); selection, packing and reports count tokens only with it. It is
 part of an arm's digest, since arms that count differently cannot be compared. A tokenizer's counts do not add up when
 texts are joined, so the joined text must be counted. Whether a prompt fits into a reader's window is counted by the
 reader's model itself (``Chat.count``).

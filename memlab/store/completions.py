@@ -32,7 +32,7 @@ Totals = dict[str, dict[str, float]]
 
 
 def totals(replies: Sequence[tuple[str, Completion]]) -> Totals:
-    """Return the totals of replies; those of the store count as if they were asked now.
+    """Return the totals of replies; stored replies count as if they were asked for now.
 
     >>> reply = Completion("yes", 100, 2, 0.5)
     >>> totals([("m", reply), ("m", reply)])

@@ -152,7 +152,7 @@ class TokenBlock:
         return self.vectors.shape[1] * 8 // self.bits if self.bits else self.vectors.shape[1]
 
     def take(self, rows: Ints) -> TokenBlock:
-        """Return a copy with some texts alone."""
+        """Return a copy with only some of the texts."""
         starts, tokens = gather_tokens(self.starts[rows], np.diff(self.starts)[rows])
         return TokenBlock(self.keys[rows], starts, self.ids[tokens], self.scales[tokens], self.vectors[tokens],
                           self.bits)

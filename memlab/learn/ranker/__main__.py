@@ -1,4 +1,4 @@
-"""Fit learned fusion on one or several data sets: ``memlab train ranker out=FIT.json ...``.
+"""Fit of learned fusion on one or several data sets: ``memlab train ranker out=FIT.json ...``.
 
     memlab train ranker data=locomo data.path=FILE out=FIT.json
     memlab train ranker data=locomo data.path=FILE data=longmemeval_s data.path=FILE out=FIT.json

@@ -138,7 +138,7 @@ def _row(name: str, part: pl.DataFrame) -> AccuracyRow:
 
 
 def remarks(verdicts: pl.DataFrame) -> list[str]:
-    """Return what must be read beside one judge's accuracy: answers without a verdict, and incomplete replies.
+    """Return what must be read together with one judge's accuracy: answers without a verdict, and incomplete replies.
 
     >>> for line in remarks(pl.DataFrame({"correct": [None, True], "fault": ["are empty", None]})): print(line)
     1 of 2 answers without a verdict, left out of the accuracy and of paired tests: 1 reply is empty. Raise the \

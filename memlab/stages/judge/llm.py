@@ -178,7 +178,7 @@ class ChatJudge(ABC):
 
     @abstractmethod
     def read(self, reply: str) -> bool | None:
-        """Return the verdict in a reply; None if there is none."""
+        """Return the verdict in a reply; None for a reply without one."""
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return one verdict per answer; replies in the store are not asked for again."""

@@ -170,7 +170,7 @@ class ExactMatch(RuleJudge):
 class Contains(ExactMatch):
     """Right if the response contains the gold answer (see :func:`within`), or declines what cannot be answered.
 
-    A response that lists every possible answer counts as right, so use this judge beside another.
+    A response that lists every possible answer counts as right, so use this judge together with another.
     """
 
     name: str = "contains"

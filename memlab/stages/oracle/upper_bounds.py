@@ -105,7 +105,7 @@ class OracleSelect:
 
 @stage(sees=("gold",))
 class OracleSetSelect:
-    """Select the evidence alone: the set oracle, the bound of rules that may skip units inside the ranking.
+    """Select exactly the evidence: the set oracle, the bound of rules that may skip units inside the ranking.
 
     For each piece of evidence it shows the first unit that holds it. As in ``OracleSelect``, a question that is not
     complete within ``max_k`` units is shown all of these, and one without evidence is shown the first unit.

@@ -127,7 +127,7 @@ Split = Callable[[str, str], list[str]]
 
 
 def parts_of(question: str) -> list[str]:
-    """Return the parts of a question; none if the rules find no parts that can be searched for alone.
+    """Return the parts of a question; empty if the rules find no parts that can be searched for by themselves.
 
     >>> parts_of("Which event happened first, the road trip to the coast or the arrival of the new lens?")
     ['the road trip to the coast', 'the arrival of the new lens']

@@ -21,7 +21,7 @@ ranking it is common practice. The probabilities are a softmax of the scores, or
 
 The token-matched baseline of an adaptive K: a constant K with the same mean context tokens.
 
-An adaptive arm that shows more text finds more evidence for that alone. Its baseline shows floor(k) or floor(k) + 1
+An adaptive arm that shows more text finds more evidence for that reason. Its baseline shows floor(k) or floor(k) + 1
 units, drawn for each question, with k such that both arms show the same number of tokens on average.
 """
 
@@ -210,7 +210,7 @@ def mean_tokens(ranking: pl.DataFrame) -> float:
 
 
 def token_matched_k(ranking: pl.DataFrame, drawn: pl.DataFrame, seed: int = 0) -> TokenMatchedK:
-    """Return the constant K whose mean tokens come nearest to those of an arm's selection.
+    """Return the constant K whose mean tokens come nearest to the mean tokens of an arm's selection.
 
     ``ranking`` is the arm's, with ``tokens`` and ``selected``; ``drawn`` is ``draws(questions, turns, seed)``. The
     match is exact up to half of one unit's tokens in one question (well within .5 % for a hundred questions or more);

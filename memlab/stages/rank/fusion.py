@@ -140,7 +140,7 @@ def ranks(signal: str, each: Each = per_question) -> pl.Expr:
 
 
 def normalise(signal: str, how: Normaliser, each: Each = per_question) -> pl.Expr:
-    """Normalise a column within each question; a null takes the lowest value there, or 0 if there is none.
+    """Normalise a column within each question; a null takes the lowest value there, or 0 if all are null.
 
     In a search by words a null is 0, or lower if some score is.
     """

@@ -142,7 +142,7 @@ def fair(sizes: list[int], room: int) -> list[int]:
 
 
 def one_score(reply: Completion) -> float | None:
-    """Read a single score; None if there is none from 0 to 10."""
+    """Read a single score from 0 to 10; None without one."""
     read = parse_json(reply, ONE)
     return None if read is None else float(read["score"])
 
@@ -227,7 +227,7 @@ class ChatReranker(PoolReranker, ABC):
 class LlmRerank(ChatReranker):
     """Rerank by a chat model's scores from 0 to 10.
 
-    ``pointwise`` asks for the score of one unit at a time, ``listwise`` for those of the whole pool in one reply. With
+    ``pointwise`` asks for the score of one unit at a time, ``listwise`` for all scores of the pool in one reply. With
     ``typed`` the prompt says what counts for a question of its class (query/classify). A unit without a text scores
     0.
     """

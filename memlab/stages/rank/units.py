@@ -86,7 +86,7 @@ def with_ranks(ordered: pl.DataFrame) -> pl.DataFrame:
 
 
 def signals_of(ranking: pl.DataFrame) -> list[str]:
-    """Return the signal columns of a ranking: those of no schema and not added by measuring or learning."""
+    """Return the signal columns of a ranking: in no schema, and not added by measuring or learning."""
     return [c for c in ranking.columns if c not in SCHEMAS["ranking"] and c not in MEASURED]
 
 

@@ -146,7 +146,7 @@ class QuestionPrompts:
 
 @stage
 class Reader:
-    """Answer every question from its context and the day it is asked on alone; no id is shown.
+    """Answer every question only from its context and the day it is asked on; no id is shown.
 
     A context that is too long for the model's window loses its last rows (the packs sort rows by priority) until the
     prompt and the longest reply fit. All questions are asked in one call.
@@ -173,7 +173,7 @@ class Reader:
         return self.ask(tables, store)
 
     def ask(self, tables: Tables, store: Store, sample: int = 0) -> Tables:
-        """Ask all questions; another ``sample`` asks for new replies, independent of those of sample 0."""
+        """Ask all questions; another ``sample`` asks for new replies, independent of sample 0."""
         notes, requests = Notes(), self.build_prompts(tables, sample)
         replies = iter(store.completions(self.chat, [p for request in requests for p in request.prompts], notes))
         texts, unmarked, incomplete = list[str](), 0, 0

@@ -1,8 +1,8 @@
 """Postings: words of a pool of memories with their BM25 scores, and their counts in a live memory.
 
-A store of experiments keeps nothing: there a result depends on its tables alone. A live memory's store keeps one of
+A store of experiments keeps nothing: there a result depends only on its tables. A live memory's store keeps one of
 these for each tokeniser, so that a question tokenises its own words and the texts that were added since the last one.
-The figures are those of counting everything anew, to the last digit: terms have the same order, and so have sums.
+The figures are as if everything were counted anew, to the last digit: terms have the same order, and so have sums.
 """
 
 from __future__ import annotations

@@ -185,7 +185,7 @@ class TokenLists:
         return centroids
 
     def _extend(self, keys: pl.DataFrame, texts: TokenVectors) -> None:
-        """Take new texts up, with the codes that are saved, or else with those of the nearest centroids."""
+        """Take new texts up, with their saved codes, or else with the codes of the nearest centroids."""
         starts = np.concatenate([[0], np.cumsum(texts.lengths)]).astype(np.int64)
         codes, ids = np.empty(starts[-1], np.int32), np.empty(starts[-1], np.int32)
         for rows, part_starts, part in texts.in_pieces(1 << 62, lambda block, at: block.ids[at]):

@@ -243,7 +243,7 @@ class TokenPool:
     _placed: dict[tuple[str, Products], PlacedTokens] = field(default_factory=dict, init=False)
 
     def places(self, visible: int, gap: int) -> Places:
-        """Return the first ``visible`` memories as one block; those of the latest calls are cached."""
+        """Return the first ``visible`` memories as one block; the blocks of the latest calls are cached."""
         places = self._places.get((visible, gap))
         if places is None:
             if len(self._places) >= MOST_PLACES:

@@ -197,7 +197,7 @@ class _Turn:
         return len(self._names) <= 2 and name in self._names
 
     def _last(self, pronoun: str, start: int) -> str | None:
-        """Return the last person who fits; "" or None if there is none, or if it is uncertain."""
+        """Return the last person who fits; "" or None if nobody fits, or if it is uncertain."""
         for person in reversed(self.people):
             if self._at - person.turn > (0 if pronoun == "they" else self._reach):
                 return None

@@ -24,7 +24,7 @@ Into = Literal["key", "key_and_value"]
 class ResolveDates:
     """Append the ISO form of relative dates and times, counted from the day of the memory (``said_on``).
 
-    The conventions are those of ``temporal.resolve``. ``happened_on`` becomes the first single day in the key that is
+    ``temporal.resolve`` has the conventions. ``happened_on`` becomes the first single day in the key that is
     not later than ``said_on``. Weeks, months and years ("last month" = 2023-04) are appended, but they set no
     ``happened_on``; neither does an end ("until Friday"). A memory that has a ``happened_on`` keeps it.
     """

@@ -45,7 +45,7 @@ Talk = tuple[SpokenTurn, ...]
 
 
 class ExtractedFact(NamedTuple):
-    """A sentence that is understood alone; ``turns`` are positions (from 0) in its session, ascending."""
+    """A sentence that is understood by itself; ``turns`` are positions (from 0) in its session, ascending."""
 
     text: str
     turns: tuple[int, ...]

@@ -15,7 +15,7 @@ from memlab.store import Store
 class BySource:
     """Search, for questions of some classes, only the memories from some sources; for all others, all memories.
 
-    The filter comes before the search: ranks, depth and document frequencies are those of the memories that are left.
+    The filter comes before the search: ranks, depth and document frequencies count only the memories that are left.
     """
 
     reads: ClassVar = ("queries", "questions", "memories", "texts", "classes")

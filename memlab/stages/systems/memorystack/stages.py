@@ -138,7 +138,7 @@ _SCHEMA = json.dumps({"type": "object", "properties": {"correct": {"type": "bool
 class MemoryStackJudge(ChatJudge):
     """MemoryStack's lenient judge, by the content of its published prompt. A reply without verdict gives none.
 
-    Its accuracies lie above those of LongMemEval's judge, and cannot be compared with them.
+    Its accuracies lie above the accuracies of LongMemEval's judge, and cannot be compared with them.
     """
 
     counts_yes: ClassVar = False
