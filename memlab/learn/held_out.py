@@ -45,8 +45,8 @@ def compare_pipelines(tables: Tables, questions: pl.Series, by: GroupBy, base: P
 
 
 def best_with(embedder: SentenceEmbedder) -> Pipeline:
-    """Return the system ``best`` with another encoder."""
-    pipeline = preset("system=best")
+    """Return the system ``best_weights``, which has no fit of an encoder, with another encoder."""
+    pipeline = preset("system=best_weights")
     late: Any = pipeline.late
     matcher = dataclasses.replace(late.matcher, embedder=embedder)
     return pipeline.replace(late=dataclasses.replace(late, matcher=matcher))

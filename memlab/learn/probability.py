@@ -27,7 +27,7 @@ from memlab.learn.ranker.cross_fit import without
 from memlab.learn.ranker.features import NEEDED
 from memlab.learn.ranker.model import Scores, apply
 from memlab.learn.ranker.model import fit as fit_ranker
-from memlab.learn.ranker.sessions import rescore
+from memlab.learn.ranker.rescore import leading_turns, rescore, session_numbers
 from memlab.learn.ranker.signals import FUSED
 from memlab.learn.ranker.stage import LearnedScore, candidates, in_haystacks
 from memlab.learn.threshold import VALUES, Value, prices, with_always, with_shown_from, with_value
@@ -152,9 +152,7 @@ class NestedProbability(CrossFitProbability):
     A cross-fitted ranker scores the questions of one fold by a fit that has seen all other folds. A model of
     probabilities for fold f, fitted on such scores, would learn from rankers that have seen f. Here it learns from
     rankers that were fitted without f and without the fold that they score; f itself is scored by the ranker that was
-    fitted without f. With n folds there are n (n - 1) / 2 more fits of the ranker. The rankings that are learned from
-    have no session model, which would take a fit for every three folds; it moves few turns, and the scores stay at
-    their places.
+    fitted without f. With n folds there are n (n - 1) / 2 more fits of the ranker.
     """
 
     reads: ClassVar = tuple(dict.fromkeys((*CrossFitProbability.reads, *NEEDED)))
@@ -175,7 +173,7 @@ class NestedProbability(CrossFitProbability):
         need(shown, FUSED, "choose system=best_learned or rank/score=learned, without a roll-up")
         first = rank_units(shown.with_columns(pl.col(FUSED).alias("score")).drop("rank", "selected"))
         frame, label = candidates(tables.updated({"ranking": first}), self.ranker.depth)
-        fold = fold_numbers(frame, fold_of)
+        fold, session = fold_numbers(frame, fold_of), session_numbers(frame, tables["units"])
         parts = np.unique(fold).tolist()
         if len(parts) < 3:
             raise MemlabError(f"{len(parts)} folds leave no data without two of them", where="learn/probability=nested",
@@ -193,7 +191,8 @@ class NestedProbability(CrossFitProbability):
                 if other != part:
                     scores[fold == other] = scores_of[part, other]
             own = fold_of.filter(pl.col("fold") == part)
-            nested = rescore(first, frame, scores, self.ranker.depth).join(own, on="question", how="anti")
+            leads = leading_turns(frame, session, scores)
+            nested = rescore(first, frame, scores, self.ranker.depth, leads).join(own, on="question", how="anti")
             yield part, pl.concat([shown.join(own, on="question", how="semi"), nested.select(shown.columns)])
 
 

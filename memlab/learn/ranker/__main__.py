@@ -2,34 +2,41 @@
 
     memlab train ranker data=locomo data.path=FILE out=FIT.json
     memlab train ranker data=locomo data.path=FILE data=longmemeval_s data.path=FILE out=FIT.json
+    memlab train ranker start=shipped data=custom data.path=FOLDER out=FIT.json
 
 Each word ``data=...`` opens a data set; ``data.*`` behind it belongs to it. All other words are those of memlab run and
-hold for every data set; without ``system=`` or ``rank/score=`` the ranking is that of ``system=best_learned``.
+hold for every data set; without ``system=`` or ``rank/score=`` the ranking is that of ``system=best_learned``. With
+``start=shipped`` the trees that memlab ships stay, and new ones mend what they get wrong on your labels.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from memlab.experiment.harness.arm import Arm
 from memlab.experiment.harness.arm import load as load_data
 from memlab.learn.command import read_arm, split
-from memlab.learn.fits import save
-from memlab.learn.ranker.cross_fit import fit_both, together
+from memlab.learn.fits import evidence_keys, save
+from memlab.learn.ranker.cross_fit import together
 from memlab.learn.ranker.explain import describe_importances
-from memlab.learn.ranker.stage import LearnedScore
+from memlab.learn.ranker.model import load
+from memlab.learn.ranker.stage import SHIPPED, LearnedScore, encoder_digest
 from memlab.learn.recipe import train_command
 from memlab.pipeline.stage import LocalPath, stage
 from memlab.pipeline.tables import Tables
 from memlab.support.errors import MemlabError
 from memlab.support.machine import OF_A_RUN, enough_memory
 
-
 @stage
 class RankerRecipe:
     """Settings of the fit. out: the file that it is written to."""
 
     out: LocalPath
+    start: Literal["shipped"] | None = None  # shipped: new trees behind those that memlab ships; null: from nothing
 
 
 def first_stage(words: Sequence[str]) -> tuple[LearnedScore, Arm, Tables]:
@@ -49,9 +56,14 @@ def first_stage(words: Sequence[str]) -> tuple[LearnedScore, Arm, Tables]:
 def train(recipe: RankerRecipe, words: Sequence[str]) -> str:
     """Fit on the data sets that the words name, save the fit, and return a line about it."""
     stages = [first_stage(part) for part in split(words)]
-    score, names = stages[-1][0], tuple(arm.dataset.name for _, arm, _ in stages)
+    score, names = stages[-1][0], [arm.dataset.name for _, arm, _ in stages]
     rows = together([score.learnable(tables) for score, _, tables in stages])
-    model = fit_both(rows, score.depth, score.fit_recipe, names)
+    start = load(SHIPPED) if recipe.start else None
+    model = rows.fit(score.depth, score.recipe, start=start)
+    learnt = {key for _, _, tables in stages for key in evidence_keys(tables)["key"]}
+    model = dataclasses.replace(
+        model, data=(*model.data, *names), learnt=tuple(sorted({*model.learnt, *learnt})),
+        encoder="" if score.encoder is None else encoder_digest(score.encoder))
     save(model, recipe.out)
     return (f"fitted on {model.questions:,} questions of {', '.join(names)}: {len(model.trees)} trees over "
             f"{len(model.features)} features: {recipe.out}\n" + describe_importances(model))

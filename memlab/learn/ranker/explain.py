@@ -17,8 +17,8 @@ from memlab.pipeline.tables import DIGITS, SCHEMAS
 TOP = 5
 """Features named for each question; the others are summed up in one row."""
 
-SESSIONS = "order of sessions"
-"""Name of the share of the session model in a lead (``memlab.learn.ranker.sessions``)."""
+SESSIONS = "first session"
+"""Name of the share of the rule for the first session in a lead (``memlab.learn.ranker.rescore``)."""
 
 
 def importances(fits: Fits) -> pl.DataFrame:
@@ -37,7 +37,7 @@ def reasons(ranking: pl.DataFrame, units: pl.DataFrame, frame: pl.DataFrame, fit
 
     For each question the ``TOP`` features with the largest differences between the first and the second turn, largest
     first and ties in the order of the features, then the sum of all others. Where the trees alone put another
-    turn first, a row ``SESSIONS`` has what the session model adds to the lead, so that all rows add up to it.
+    turn first, a row ``SESSIONS`` has what the rule for the first session adds to the lead, so that all rows add up to it.
     """
     turns = units.select("unit", "session", pl.col("turns").list.first().alias("turn"))
     rows = ranking.filter(pl.col("rank") <= 2).select(*PAIR, "rank", "score").join(turns, on="unit").join(
@@ -54,10 +54,8 @@ def reasons(ranking: pl.DataFrame, units: pl.DataFrame, frame: pl.DataFrame, fit
             mine_of, both = pairs.filter(chosen), (frame[at[chosen]], frame[other[chosen]])
             lead = leads(model, *both)
             table = _largest(mine_of, both, np.round(lead, DIGITS), model.features)
-            if model.sessions is not None:
-                ahead = (mine_of["score"] - mine_of["score_other"]).to_numpy() - lead.sum(axis=1)
-                table = pl.concat([_by_sessions(mine_of, ahead, lead.sum(axis=1)), table])
-            parts.append(table)
+            ahead = (mine_of["score"] - mine_of["score_other"]).to_numpy() - lead.sum(axis=1)
+            parts += [_by_sessions(mine_of, ahead, lead.sum(axis=1)), table]
     return pl.concat(parts).sort("question", maintain_order=True)
 
 

@@ -13,7 +13,7 @@ import polars as pl
 from polars import selectors as cs
 
 from memlab.learn.ranker.signals import Ints, signal_features
-from memlab.learn.ranker.words import Terms, likeness_features, overlap_features, turn_terms
+from memlab.learn.ranker.words import likeness_features, overlap_features, turn_terms
 from memlab.pipeline.tables import SESSION, Tables, with_text
 from memlab.support.errors import MemlabError
 from memlab.support.machine import usable_cores
@@ -57,12 +57,12 @@ NEAR = ("ends with ?", "words", "time word")
 """Features that the turns before and behind have as well."""
 
 
-def features(tables: Tables, depth: int, alone: bool = False, terms: Terms | None = None) -> pl.DataFrame:
+def features(tables: Tables, depth: int, alone: bool = False) -> pl.DataFrame:
     """Return (question, unit, one Float32 column per feature) for the first ``depth`` turns of each question.
 
     Rows are in the order of the ranking. Where a control searches with another question's words, its text is that of
-    the question here too. ``alone`` leaves only what the turn tells by itself and the question by itself. ``terms`` are
-    those of the first turns (``turn_terms``), if they are known. Raises MemlabError if the units are not turns.
+    the question here too. ``alone`` leaves only what the turn tells by itself and the question by itself. Raises
+    MemlabError if the units are not turns.
     """
     wrong = tables["queries"].filter(pl.col("kind") == "wrong").select("question", pl.col("text_id").alias("other"))
     asked = tables["questions"].join(wrong, on="question", how="left", maintain_order="left")
@@ -79,7 +79,7 @@ def features(tables: Tables, depth: int, alone: bool = False, terms: Terms | Non
     makers: dict[str, Callable[[], pl.DataFrame]] = {} if alone else {  # those that take longest first
         "signals": lambda: signal_features(placed, depth),
         "overlap": lambda: overlap_features(head, said, here, tables),
-        "likeness": lambda: likeness_features(head, turn_terms(head, tables) if terms is None else terms),
+        "likeness": lambda: likeness_features(head, turn_terms(head, tables)),
         "dates": lambda: date_features(head, tables)}
     makers |= {"turn": lambda: turn_features(head, said, here, tables),
                "question": lambda: question_features(head, tables)}

@@ -1,14 +1,16 @@
 """Learned fusion: a first ranking by weights, whose head is re-scored by trees fitted on gold.
 
+    memlab run system=best data=...                                by the fit that memlab ships (docs/ranking_fit.md)
     memlab run system=best_learned data=...                        cross-fitted: each question by other folds
     memlab train ranker data=... out=FILE                          fits on all questions, saves FILE
-    memlab run system=best_learned rank.score.model=FILE data=...  this data's gold is not used
+    memlab run system=best rank.score.model=FILE data=...          this data's gold is not used
 """
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated, Any, ClassVar
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import polars as pl
@@ -17,20 +19,25 @@ from pydantic import Field, model_validator
 
 from memlab.data.dataset import GroupBy
 from memlab.data.numbering import question_digests
-from memlab.learn.fits import fit_digest
+from memlab.learn.fits import evidence_keys, fit_digest
 from memlab.learn.folds import FoldCount, evidence_units, fold_numbers, folds, in_folds, scored_evidence
-from memlab.learn.ranker.cross_fit import Fits, Learnable, apply_fits, crossfit_both, places
+from memlab.learn.ranker.cross_fit import Fits, Learnable, apply_fits
 from memlab.learn.ranker.explain import importances, reasons
 from memlab.learn.ranker.features import NEEDED, PAIR, features
-from memlab.learn.ranker.model import Recipe, load
-from memlab.learn.ranker.sessions import rescore, session_numbers
+from memlab.learn.ranker.model import RankModel, Recipe, load
+from memlab.learn.ranker.rescore import leading_turns, rescore, session_numbers
 from memlab.learn.ranker.signals import FUSED
-from memlab.learn.ranker.words import Terms, turn_terms
-from memlab.pipeline.stage import LocalPath, name_of, spec, stage
+from memlab.models.protocols import Embedder
+from memlab.pipeline.stage import LocalPath, name_of, spec, spec_digest, stage
 from memlab.pipeline.tables import SESSION, Notes, Tables, empty
 from memlab.stages.rank.rerank import Rerank
 from memlab.stages.rank.score import Score
+from memlab.stages.rank.units import signals_of
 from memlab.store import Store
+from memlab.support.errors import MemlabError
+
+SHIPPED = Path(__file__).with_name("shipped.json")
+"""The fit that memlab ships (docs/ranking_fit.md)."""
 
 
 @stage(sees=("gold",), fits="all")
@@ -42,13 +49,16 @@ class LearnedScore(Score):
     from which features are made like those of a lane. Without ``model`` each question is scored by a fit on the other
     folds (memlab.learn.folds), which depends neither on its labels nor on those of questions that share its evidence.
     With it, no gold of this data is used. Sessions that haystacks of another fold share are no negatives of its fit; if
-    all are shared, as in a pool, nothing is learned, and a note says so.
+    all are shared, as in a pool, nothing is learned, and a note says so. With other searches, units or another encoder
+    than those of the shipped fit the ranking by weights stays, and a note says so.
     """
 
     writes: ClassVar = ("units", "ranking", "importances", "reasons")
     training: ClassVar = ("ranker out=RANKER.json", "rank.score.model=RANKER.json")
 
-    model: LocalPath | None = None  # a file of `memlab train ranker`; null: cross-fitted on this data's gold
+    # a file of `memlab train ranker`; shipped: memlab's own; null: cross-fitted on this data's gold
+    model: Literal["shipped"] | LocalPath | None = None
+    encoder: Embedder | None = None  # that of the searches; null: any, and the user knows that a fit belongs to it
     depth: Annotated[int, Field(ge=2)] = 200  # first units that are re-scored; a saved fit brings its own
     folds: FoldCount = 5  # fewer where the data has fewer groups; all: leave one group out
     by: GroupBy = "auto"  # groups: corpus where a corpus has several questions, else evidence sessions of one text
@@ -63,58 +73,78 @@ class LearnedScore(Score):
         gold = ("evidence", "gold") if self.model is None else ()
         return (*(name for name in needed if name not in self.writes), *gold)
 
+    @property
+    def file(self) -> Path | None:
+        """The file of its fit, if it has one."""
+        return SHIPPED if self.model == "shipped" else self.model  # type: ignore[return-value]
+
     @model_validator(mode="after")
     def _readable(self) -> LearnedScore:
-        if self.model is not None:
-            load(self.model)
+        if self.file is not None:
+            load(self.file)
         return self
 
     def identity(self) -> dict[str, Any]:
         """Describe the settings, and the content of the fit in place of its path."""
         fields = {name: spec(getattr(self, name)) for name in self.__dataclass_fields__ if name != "model"}
-        fit = None if self.model is None else fit_digest(self.model)
+        fit = None if self.file is None else fit_digest(self.file)
         return {"is": name_of(type(self)), **fields, "fit": fit}
+
+    def without_labels(self) -> LearnedScore:
+        """Return the ranking by the fit that memlab ships, for questions without labels."""
+        return dataclasses.replace(self, model="shipped")
+
+    def number_seen(self, tables: Tables) -> int:
+        """Return the number of questions on whose labels the saved fit was fitted."""
+        learnt = () if self.file is None else load(self.file).learnt
+        return int(evidence_keys(tables)["key"].is_in(learnt).sum())
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return ``units`` (all turns), ``ranking`` with the signal ``linear``, ``importances`` and ``reasons``."""
-        first = self.first(tables, store)
-        if not first["ranking"].height:
-            return first.updated({name: empty(name) for name in ("importances", "reasons")})
-        frame, terms, fits, depth = self._fits(tables.updated(first))
-        notes = Notes()
+        first, notes = self.first(tables, store), Notes()
+        saved = None if self.file is None else load(self.file)
+        other = None if saved is None else self._difference(saved, first)
+        if other is not None and self.model != "shipped":
+            raise MemlabError(f"the fit is of another {other}", where="rank.score.model",
+                              fix="use the searches that it was fitted with, or fit anew")
+        if other is not None:
+            asked = tables["questions"].height
+            notes.warn(asked, asked, f"questions are ranked by weights: the shipped fit is of another {other}")
+        if other is not None or not first["ranking"].height:
+            return first.updated({**{name: empty(name) for name in ("importances", "reasons")},
+                                  "notes": notes.table()})
+        frame, fits, depth = self._fits(tables.updated(first), saved)
         notes.warn(sum(not model.trees for _, model in fits), len(fits),
                    "fits have nothing to rank evidence against; their questions stay in the order by weights")
         scores = apply_fits(fits, frame)
-        placed = places(fits, frame, session_numbers(frame, first["units"]), scores, terms)
-        ranking = rescore(first["ranking"], frame, scores, depth, placed)
+        leads = leading_turns(frame, session_numbers(frame, first["units"]), scores)
+        ranking = rescore(first["ranking"], frame, scores, depth, leads)
         return first.updated({"ranking": ranking, "importances": importances(fits),
                               "reasons": reasons(ranking, first["units"], frame, fits), "notes": notes.table()})
 
-    def _fits(self, tables: Tables) -> tuple[pl.DataFrame, Terms, Fits, int]:
-        """Return the features and terms of the first turns of each question, the models that score them, the depth."""
-        if self.model is not None:
-            fitted = load(self.model)
-            terms = turn_terms(tables["ranking"].filter(pl.col("rank") <= fitted.depth), tables)
-            frame = features(tables, fitted.depth, self.alone, terms)
-            return frame, terms, [(np.ones(frame.height, np.bool_), fitted)], fitted.depth
-        rows = self.learnable(tables)
-        return rows.frame, rows.terms, crossfit_both(rows, self.depth, self.fit_recipe), self.depth
+    def _difference(self, saved: RankModel, first: Tables) -> str | None:
+        """Return in what this ranking differs from that of the saved fit, if it does."""
+        if not first["units"]["level"].eq("turn").all():
+            return "unit"
+        if self.encoder is not None and saved.encoder not in ("", encoder_digest(self.encoder)):
+            return "encoder"
+        lanes = {name.removeprefix("z ") for name in saved.features if name.startswith("z ") and name[-2] not in "+-"}
+        here = {FUSED, *signals_of(first["ranking"])}
+        return "set of searches" if first["ranking"].height and not lanes <= here else None
 
-    @property
-    def fit_recipe(self) -> Recipe:
-        """The recipe of its fits: without likeness where turns are scored alone."""
-        return dataclasses.replace(self.recipe, likeness=self.recipe.likeness and not self.alone)
+    def _fits(self, tables: Tables, saved: RankModel | None) -> tuple[pl.DataFrame, Fits, int]:
+        """Return the features of the first turns of each question, the models that score them, the depth."""
+        if saved is not None:
+            frame = features(tables, saved.depth, self.alone)
+            return frame, [(np.ones(frame.height, np.bool_), saved)], saved.depth
+        rows = self.learnable(tables)
+        return rows.frame, rows.crossfit(self.depth, self.recipe), self.depth
 
     def learnable(self, tables: Tables) -> Learnable:
         """Return the candidates with their gold and folds; ``tables`` are those after the first step."""
         frame, label = candidates(tables, self.depth, self.alone)
         fold_of = folds(tables["questions"], tables["evidence"], tables["turns"], self.folds, self.recipe.seed, self.by)
-        session = session_numbers(frame, tables["units"])
-        evidence = scored_evidence(tables).select("question", pl.col("session").cast(pl.Int64), held=True).unique()
-        held = frame.select("question").with_columns(pl.Series("session", session)).join(
-            evidence, on=["question", "session"], how="left", maintain_order="left")["held"].fill_null(False)
-        fold = fold_numbers(frame, fold_of)
-        return Learnable(frame, label, turn_terms(frame, tables), session, held.to_numpy(), fold,
+        return Learnable(frame, label, session_numbers(frame, tables["units"]), fold_numbers(frame, fold_of),
                          np.zeros(frame.height, np.int32), in_haystacks(frame, tables, fold_of))
 
     def first(self, tables: Tables, store: Store) -> Tables:
@@ -134,6 +164,12 @@ class LearnedScore(Score):
     def linear(self) -> Score:
         """Return the first step alone, as a stage."""
         return Score(**{field.name: getattr(self, field.name) for field in dataclasses.fields(Score)})  # type: ignore[arg-type]
+
+
+def encoder_digest(encoder: Embedder) -> str:
+    """Return the digest of an encoder, whatever the number format and the device that it runs with."""
+    settings = {name: value for name, value in encoder.identity().items() if name not in ("dtype", "backend")}
+    return spec_digest(settings)
 
 
 def candidates(tables: Tables, depth: int, alone: bool = False) -> tuple[pl.DataFrame, NDArray[np.int32]]:

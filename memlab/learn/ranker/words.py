@@ -7,7 +7,6 @@ query is a feature here, whose weight is learned.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -16,7 +15,7 @@ import polars as pl
 import scipy  # its parts are loaded when they are used
 from numpy.typing import NDArray
 
-from memlab.learn.ranker.signals import Bools, Floats, Ints, dense_numbers
+from memlab.learn.ranker.signals import Floats, Ints, dense_numbers
 from memlab.pipeline.tables import SESSION, Tables, with_text
 from memlab.support.text.tokenize import LUCENE_STOP_WORDS, words
 
@@ -143,10 +142,6 @@ class Terms:
     matrix: Sparse
     turn: Ints
 
-    def only(self, rows: Bools) -> Terms:
-        """Return the terms of these rows, (n,)."""
-        return self if rows.all() else Terms(self.matrix, self.turn[rows])
-
 
 def turn_terms(frame: pl.DataFrame, tables: Tables) -> Terms:
     """Return the terms of the turns of ``frame`` (question, unit, ...): English stems without stop words."""
@@ -162,13 +157,6 @@ def turn_terms(frame: pl.DataFrame, tables: Tables) -> Terms:
                                     shape=(units.height, terms.height))
     turn = frame.select("unit").join(units.with_row_index("turn"), on="unit", how="left", maintain_order="left")["turn"]
     return Terms(matrix, turn.cast(pl.Int64).to_numpy())
-
-
-def join_terms(parts: Sequence[Terms]) -> Terms:
-    """Return the terms of the rows of several data sets, which share none."""
-    offsets = np.cumsum([0, *(part.matrix.shape[0] for part in parts)])
-    turn = np.concatenate([part.turn + offset for part, offset in zip(parts, offsets)])
-    return Terms(scipy.sparse.block_diag([part.matrix for part in parts], format="csr"), turn)
 
 
 def likeness_features(head: pl.DataFrame, terms: Terms) -> pl.DataFrame:

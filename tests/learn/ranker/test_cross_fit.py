@@ -1,94 +1,72 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
-from memlab.learn.fits import save
-from memlab.learn.ranker import sessions
-from memlab.learn.ranker.cross_fit import Learnable, apply_fits, crossfit_both, fit_both, places, together
-from memlab.learn.ranker.model import load
-from memlab.store import Store
+from memlab.learn.ranker.cross_fit import Learnable, apply_fits, together
 from memlab.support.errors import MemlabError
-from tests.learn.ranker.worlds import RECIPE, first, learned, searched
+from tests.learn.ranker.worlds import RECIPE, first, learned, learnable, world
 
 pytest.importorskip("lightgbm")
 
 
-def learnable() -> Learnable:
-    return learned(folds=4).learnable(first())
-
-
-def test_the_turns_that_a_session_model_learns_from_are_scored_out_of_fold() -> None:
-    """With scores of trees that have seen the questions, the weight of the learned score would be larger."""
-    rows = learnable()
-    everything = np.ones(len(rows.fold), np.bool_)
-    model = fit_both(rows, 40, RECIPE)
-    assert model.sessions is not None
-    seen = apply_fits([(everything, model)], rows.frame)
-    assert sessions.fit_sessions(*rows.sessions(everything, seen)).weights[0] > model.sessions.weights[0]
-
-
-def test_there_is_no_session_model_with_two_folds_or_no_places() -> None:
-    rows = learnable()
-    two = dataclasses.replace(rows, fold=rows.fold % 2, shared=rows.shared[:2])
-    none = dataclasses.replace(RECIPE, places=0)
-    for fits in (crossfit_both(two, 40, RECIPE), crossfit_both(rows, 40, none)):
-        assert all(model.sessions is model.behind is None for _, model in fits)
-        assert places(fits, rows.frame, rows.session, apply_fits(fits, rows.frame), rows.terms) is None
-    assert fit_both(rows, 40, none).sessions is None
-
-
-def test_the_first_session_of_a_ranking_is_that_of_highest_value_and_the_others_follow_by_likeness() -> None:
-    rows = learnable()
-    fits = crossfit_both(rows, 40, RECIPE)
-    scores = apply_fits(fits, rows.frame)
-    placed = places(fits, rows.frame, rows.session, scores, rows.terms)
-    assert placed is not None
-    ranking = sessions.rescore(first()["ranking"], rows.frame, scores, 40, placed)
-    ranked = ranking.filter(pl.col("rank") <= 40).join(first()["units"].select("unit", "session"), on="unit").sort(
-        "question", "rank")
-    shown = {question: list(dict.fromkeys(own["session"])) for (question,), own in ranked.group_by("question")}
-    for mine, model in fits:
-        assert model.sessions is not None
-        assert model.behind is not None
-        assert model.behind.features == ("best learned", "second learned", "likeness")
-        table = sessions.session_table(rows.frame.filter(mine), rows.session[mine], scores[mine])
-        place = sessions.session_places(model.sessions, table)
-        later = sessions.session_values(model.behind, sessions.behind_table(table, place, 1, rows.terms.only(mine)))
-        for (question,), own in table.with_columns(pl.Series("place", place)).group_by("question"):
-            leader = own.filter(pl.col("place") == 0)["session"].to_list()
-            values = dict(later.filter(pl.col("question") == question).select("session", "value").iter_rows())
-            assert shown[question][:1] == leader
-            behind = [values[session] for session in shown[question][1:]]
-            assert behind == sorted(behind, reverse=True)
-            assert set(values) == set(shown[question][1:])
-    plain = sessions.rescore(first()["ranking"], rows.frame, scores, 40)
-    assert not plain["unit"].equals(ranking["unit"])
-    assert plain["score"].equals(ranking["score"])
-
-
-def test_a_saved_fit_carries_its_session_model(tmp_path: Path) -> None:
-    model = fit_both(learnable(), 40, RECIPE)
-    save(model, tmp_path / "fit.json")
-    assert load(tmp_path / "fit.json") == model
-    assert model.sessions is not None
-    assert model.behind is not None
-    save(dataclasses.replace(model, behind=None), tmp_path / "first.json")
-    save(dataclasses.replace(model, behind=None, sessions=None), tmp_path / "plain.json")
-    rankings = [learned(model=tmp_path / name).run(searched(), Store())["ranking"]["unit"].to_list()
-                for name in ("fit.json", "first.json", "plain.json")]
-    assert len(set(map(tuple, rankings))) == 3
-
-
-def test_data_sets_are_put_together_with_questions_of_their_own() -> None:
-    rows = learnable()
-    both = together([rows, rows])
+def test_data_sets_are_put_together_with_questions_of_their_own_whatever_the_order_of_their_lanes() -> None:
+    rows = learned(folds=4).learnable(first())
+    other = dataclasses.replace(rows, frame=rows.frame.select(reversed(rows.frame.columns)))
+    both = together([rows, other])
     assert both.frame["question"].n_unique() == 2 * rows.frame["question"].n_unique()
+    assert both.frame.columns == rows.frame.columns
     assert both.shared.shape == (4, 2 * rows.frame.height)
-    assert len(both.terms.turn) == 2 * rows.frame.height
+    assert both.dataset.tolist() == [0] * rows.frame.height + [1] * rows.frame.height
     with pytest.raises(MemlabError, match="other lanes"):
         together([rows, dataclasses.replace(rows, frame=rows.frame.drop("z linear"))])
+
+
+def test_a_negative_that_the_held_out_fold_shares_teaches_nothing() -> None:
+    rows = learnable()
+    shared = np.zeros((3, len(rows.label)), bool)
+    shared[1, :400] = True
+    sharing = dataclasses.replace(rows, shared=shared)
+
+    def scores(of: Learnable, frame: pl.DataFrame) -> np.ndarray:
+        return apply_fits(dataclasses.replace(of, frame=frame).crossfit(20, RECIPE), frame)[rows.fold == 1]
+
+    before = scores(sharing, rows.frame)
+    bad = pl.Series(shared[1] & (rows.label == 0) & (rows.fold != 1))
+    moved = rows.frame.with_columns(good=pl.when(bad).then(9.0).otherwise("good"))
+    assert (before == scores(sharing, moved)).all()
+    assert (scores(rows, moved) != before).any()
+    evidence = pl.Series(shared[1] & (rows.label > 0) & (rows.fold != 1))
+    moved = rows.frame.with_columns(good=pl.when(evidence).then(-9.0).otherwise("good"))
+    assert (scores(sharing, moved) != before).any()
+
+
+def test_a_data_set_weighs_the_same_whatever_the_number_of_its_questions() -> None:
+    """In the large one ``good`` is evidence, in the small one ``noise``: a fit of both follows both alike."""
+    large, small = learnable(questions=60), learnable(seed=1, questions=12)
+    swapped = small.frame.rename({"good": "noise", "noise": "good"}).select(small.frame.columns)
+    rows = together([large, dataclasses.replace(small, frame=swapped)])
+    gains = dict(zip(("good", "noise"), rows.fit(20, RECIPE).gains))
+    alone = dict(zip(("good", "noise"), dataclasses.replace(rows, dataset=rows.dataset * 0).fit(20, RECIPE).gains))
+    assert gains["noise"] / gains["good"] > 1.5 * alone["noise"] / alone["good"]
+
+
+def test_of_a_large_data_set_some_questions_teach() -> None:
+    assert learnable(questions=60).fit(20, dataclasses.replace(RECIPE, questions=20)).questions == 20
+
+
+def test_a_fit_that_starts_from_another_keeps_its_trees_and_mends_what_they_get_wrong() -> None:
+    start = learnable(questions=60).fit(20, RECIPE)
+    frame, label = world(seed=2)
+    opposite = frame.with_columns(-pl.col("good"))
+    rows = dataclasses.replace(learnable(seed=2), frame=opposite)
+    model = rows.fit(20, dataclasses.replace(RECIPE, trees=60), start=start)
+    assert model.trees[:len(start.trees)] == start.trees
+    assert len(model.trees) > len(start.trees)
+    everything = np.ones(len(label), np.bool_)
+    before, after = (apply_fits([(everything, fit)], opposite) for fit in (start, model))
+    assert before[label > 0].mean() < before[label == 0].mean()
+    assert after[label > 0].mean() > after[label == 0].mean()

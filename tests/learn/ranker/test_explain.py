@@ -6,13 +6,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from memlab.learn.ranker.cross_fit import crossfit
 from memlab.learn.ranker.explain import SESSIONS, TOP, importances, reasons
 from memlab.learn.ranker.model import apply, leads
 from memlab.pipeline.tables import Tables
 from memlab.store import Store
-from tests.learn.ranker.test_model import RECIPE, world
-from tests.learn.ranker.worlds import learned, searched
+from tests.learn.ranker.worlds import RECIPE, learnable, learned, searched
 
 
 def result(**settings: object) -> Tables:
@@ -32,10 +30,9 @@ def units(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def test_reasons_add_up_to_the_lead_of_the_first_turn() -> None:
-    frame, label = world()
-    frame = frame.with_columns(pl.col("question", "unit").cast(pl.Int32))
-    fold = (frame["question"].to_numpy() % 3).astype(np.int32)
-    fits = crossfit(frame, label, fold, 20, RECIPE)
+    rows = learnable()
+    frame = rows.frame.with_columns(pl.col("question", "unit").cast(pl.Int32))
+    fits = rows.crossfit(20, RECIPE)
     scores = np.zeros(frame.height)
     for mine, model in fits:
         scores[mine] = apply(model, frame.filter(mine))
@@ -72,7 +69,7 @@ def test_a_run_has_the_largest_five_of_each_question_then_the_rest() -> None:
         assert 0 not in sizes
 
 
-def test_what_the_session_model_adds_stands_first_and_all_rows_add_up_to_the_lead() -> None:
+def test_what_the_rule_for_the_first_session_adds_stands_first_and_all_rows_add_up_to_the_lead() -> None:
     made = result()
     moved = made["reasons"].filter(pl.col("feature") == SESSIONS)
     assert moved.height
@@ -85,9 +82,7 @@ def test_what_the_session_model_adds_stands_first_and_all_rows_add_up_to_the_lea
 
 
 def test_gains_are_summed_over_the_fits() -> None:
-    frame, label = world()
-    fold = (frame["question"].to_numpy() % 2).astype(np.int32)
-    fits = crossfit(frame, label, fold, 20, RECIPE)
+    fits = learnable().crossfit(20, RECIPE)
     expected = sum(model.gains[model.features.index("good")] for _, model in fits)
     table = importances(fits)
     assert table["feature"][0] == "good"

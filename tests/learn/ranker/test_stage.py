@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ from memlab.learn.fits import save
 from memlab.learn.folds import folds
 from memlab.learn.ranker.features import features
 from memlab.learn.ranker.model import apply, fit, load
-from memlab.learn.ranker.sessions import rescore
+from memlab.learn.ranker.rescore import leading_turns, rescore, session_numbers
 from memlab.learn.ranker.stage import LearnedScore, candidates
 from memlab.pipeline.stage import spec_digest
 from memlab.pipeline.tables import GOLD, Tables
@@ -32,10 +31,7 @@ def result(stage: LearnedScore, tables: Tables) -> pl.DataFrame:
 
 def test_the_control_of_turns_alone_compares_no_words_of_turns() -> None:
     assert not any("likeness" in name for name in features(first(), 40, alone=True).columns)
-    plain = dataclasses.replace(RECIPE, likeness=False)
-    assert result(learned(alone=True), searched()).equals(result(learned(alone=True, recipe=plain), searched()))
-    assert not result(learned(), searched()).equals(result(learned(recipe=plain), searched()))
-    assert (learned(alone=True).fit_recipe, learned().fit_recipe) == (plain, RECIPE)  # also of a fit that is saved
+    assert not result(learned(alone=True), searched()).equals(result(learned(), searched()))
 
 
 def test_the_linear_score_and_every_lane_stay_as_signals_and_no_turn_is_lost() -> None:
@@ -107,7 +103,9 @@ def test_a_saved_fit_reads_no_gold_and_gives_the_scores_of_its_model(tmp_path: P
     assert not GOLD & set(stage.reads)
     assert set(learned().reads) & GOLD == {"evidence", "gold"}
     after = result(stage, searched())
-    expected = rescore(first()["ranking"], frame, apply(load(tmp_path / "fit.json"), frame), 40)
+    scores = apply(load(tmp_path / "fit.json"), frame)
+    leads = leading_turns(frame, session_numbers(frame, first()["units"]), scores)
+    expected = rescore(first()["ranking"], frame, scores, 40, leads)
     assert after.equals(expected)
 
 

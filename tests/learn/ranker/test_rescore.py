@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memlab.learn.ranker.rescore import SHARE, leading_turns, rescore
+from tests.learn.ranker.worlds import first
+
+
+def z(values: list[float]) -> np.ndarray:
+    return (np.array(values) - np.mean(values)) / np.std(values)
+
+
+def test_the_first_session_is_that_of_the_largest_sum_and_its_best_turn_by_the_fit_leads() -> None:
+    """Session 8 has the best turn by the fit, session 9 the largest sum; of 9 the fit prefers the last turn."""
+    fit, weights, words = [3.0, 1.0, 0.0, 1.5], [0.0, 2.0, -1.0, -1.0], [-1.0, 1.0, 0.0, 0.0]
+    frame = pl.DataFrame({"question": [4] * 4, "z linear": weights, "z lexical:session": words})
+    session = np.array([8, 9, 8, 9])
+    assert np.argmax(z(fit) + weights + SHARE * np.array(words)) == 1
+    leads = leading_turns(frame, session, np.array(fit))
+    assert leads is not None
+    assert leads.tolist() == [False, False, False, True]
+    without_words = leading_turns(frame.drop("z lexical:session"), session, np.array([9.0, 1.0, 0.0, 1.5]))
+    assert without_words is not None
+    assert without_words.tolist() == [True, False, False, False]
+    assert leading_turns(frame.select("question"), session, np.array(fit)) is None
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), st.integers(-3, 3), st.integers(-3, 3)), min_size=1,
+                max_size=20))
+def test_each_question_has_one_leader_that_is_the_best_of_its_session(rows: list[tuple[int, int, int, int]]) -> None:
+    rows = sorted(rows, key=lambda row: row[0])
+    frame = pl.DataFrame({"question": [q for q, *_ in rows], "z linear": [float(w) for *_, w in rows]})
+    session, scores = np.array([s for _, s, *_ in rows]), np.array([float(f) for _, _, f, _ in rows])
+    leads = leading_turns(frame, session, scores)
+    assert leads is not None
+    for question in {q for q, *_ in rows}:
+        mine = [i for i, row in enumerate(rows) if row[0] == question]
+        (leader,) = (i for i in mine if leads[i])
+        own = [i for i in mine if session[i] == session[leader]]
+        assert leader == min(i for i in own if scores[i] == scores[own].max())
+
+
+@pytest.mark.parametrize("depth", [1, 7, 40])
+def test_the_leading_turn_comes_first_and_the_others_keep_the_order_of_their_scores(depth: int) -> None:
+    ranking = first()["ranking"]
+    frame = ranking.filter(pl.col("rank") <= depth).select("question", "unit", "rank")
+    rng = np.random.default_rng(4)
+    scores = rng.normal(size=frame.height).round(1)
+    leader = rng.integers(1, depth + 1, int(ranking["question"].to_numpy().max()) + 1)  # a rank for each question
+    leads = (frame["rank"].to_numpy() == leader[frame["question"].to_numpy()]) & (frame["question"].to_numpy() % 2 == 0)
+    after = rescore(ranking, frame, scores, depth, leads)
+    plain = rescore(ranking, frame, scores, depth)
+    moved = frame.filter(pl.Series(leads)).select("question", "unit")
+    assert after.filter(pl.col("rank") == 1).join(moved, on=["question", "unit"]).height == moved.height
+    others = [table.join(moved, on=["question", "unit"], how="anti").select("question", "unit")
+              for table in (after, plain)]
+    assert others[0].equals(others[1])
+    best = after.filter(pl.col("rank") <= 2).sort("question", "rank")
+    assert (best.group_by("question", maintain_order=True).agg(pl.col("score").diff().last() < 0)["score"]).all()
