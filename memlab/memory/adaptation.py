@@ -15,6 +15,7 @@ from memlab.pipeline.pipeline import Pipeline
 from memlab.pipeline.slots import LANES, SLOTS
 from memlab.pipeline.stage import EmptyStage
 from memlab.pipeline.tables import Tables, as_of
+from memlab.stages.rank.score import may_lack
 from memlab.stages.search.exact import Flat
 from memlab.stages.search.faiss_index import Approximate
 
@@ -60,6 +61,10 @@ def with_exact_search(pipeline: Pipeline) -> Pipeline:
 
 
 def _fits(name: str, kinds: set[str], empty: tuple[str, ...]) -> bool:
-    """Return whether there can be a lane of this name: late_window and late_session are lanes of the slot late."""
+    """Return whether there can be a lane of this name, be it without values as in an experiment (``may_lack``).
+
+    late_window and late_session are lanes of the slot late.
+    """
     lane, _, kind = name.partition(":")
-    return (not kind or kind in kinds) and not any(lane == slot or lane.startswith(f"{slot}_") for slot in empty)
+    searched = not any(lane == slot or lane.startswith(f"{slot}_") for slot in empty)
+    return searched and (not kind or kind in kinds or may_lack(name))

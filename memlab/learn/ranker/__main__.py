@@ -55,7 +55,12 @@ def first_stage(words: Sequence[str]) -> tuple[LearnedScore, Arm, Tables]:
 @enough_memory(OF_A_RUN)
 def train(recipe: RankerRecipe, words: Sequence[str]) -> str:
     """Fit on the data sets that the words name, save the fit, and return a line about it."""
-    stages = [first_stage(part) for part in split(words)]
+    return fit_all(recipe, split(words))
+
+
+def fit_all(recipe: RankerRecipe, parts: Sequence[Sequence[str]]) -> str:
+    """Fit on the data set that each of these lists of words names, save the fit, and return a line about it."""
+    stages = [first_stage(part) for part in parts]
     score, names = stages[-1][0], [arm.dataset.name for _, arm, _ in stages]
     rows = together([score.learnable(tables) for score, _, tables in stages])
     start = load(SHIPPED) if recipe.start else None
