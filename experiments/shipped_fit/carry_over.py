@@ -21,7 +21,7 @@ from memlab.evaluate.retrieval import retrieval
 from memlab.evaluate.statistics import holm
 from memlab.learn.ranker.__main__ import first_stage
 from memlab.learn.ranker.cross_fit import Fits, Learnable, apply_fits, together
-from memlab.learn.ranker.rescore import leading_turns, rescore
+from memlab.learn.ranker.rescore import leading_turns, mix, rescore
 from memlab.learn.ranker.stage import LearnedScore
 from memlab.pipeline.tables import Tables
 
@@ -42,8 +42,9 @@ class World:
         """Return the metrics of each question by these fits; by weights alone without fits."""
         ranking = self.tables["ranking"]
         if fits is not None:
-            scores = apply_fits(fits, self.rows.frame)
-            leads = leading_turns(self.rows.frame, self.rows.session, scores)
+            home = fits[0][1].recipe.home
+            scores = mix(self.rows.frame, apply_fits(fits, self.rows.frame), home)
+            leads = leading_turns(self.rows.frame, self.rows.session, scores, home)
             ranking = rescore(ranking, self.rows.frame, scores, self.score.depth, leads)
         tables = self.tables.updated({"ranking": ranking})
         group = groups(tables["questions"], tables["evidence"], tables["turns"], self.score.by)
@@ -74,14 +75,15 @@ def without_fold(rows: Learnable, fold: int) -> Learnable:
 def fits_of(tested: World, learned: Sequence[World]) -> Iterator[tuple[str, Fits | None]]:
     """Yield what the fits were made on, and the fits for all rows of ``tested``."""
     depth, recipe = tested.score.depth, tested.score.recipe
+    away = dataclasses.replace(recipe, home=False)
     everything = np.ones(len(tested.rows.fold), np.bool_)
     others = [other.rows for other in learned if other is not tested]
     yield "weights", None
     if others:
-        yield "others", [(everything, together(others).fit(depth, recipe))]
+        yield "others", [(everything, together(others).fit(depth, away))]
     if tested in learned:
         yield "own", tested.rows.crossfit(depth, recipe)
-        yield "joint", [(tested.rows.fold == fold, together([*others, without_fold(tested.rows, fold)]).fit(depth, recipe))
+        yield "joint", [(tested.rows.fold == fold, together([*others, without_fold(tested.rows, fold)]).fit(depth, away))
                         for fold in np.unique(tested.rows.fold)]
 
 

@@ -1,7 +1,7 @@
 """Explanations of a learned ranking: importances of features, and what each adds to the first turn's lead.
 
 The share of a feature in the lead of one turn over another is the difference of what it adds to both
-(``BoostedTrees.contributions``); the shares of all features add up to the lead.
+(``BoostedTrees.contributions``); the shares of all features add up to the trees' lead.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from memlab.pipeline.tables import DIGITS, SCHEMAS
 TOP = 5
 """Features named for each question; the others are summed up in one row."""
 
-SESSIONS = "first session"
-"""Name of the share of the rule for the first session in a lead (``memlab.learn.ranker.rescore``)."""
+SESSIONS = "weights, first session"
+"""Name of what ``memlab.learn.ranker.rescore`` adds to a lead of the trees: the weights, and the rule for the session."""
 
 
 def importances(fits: Fits) -> pl.DataFrame:
@@ -37,7 +37,7 @@ def reasons(ranking: pl.DataFrame, units: pl.DataFrame, frame: pl.DataFrame, fit
 
     For each question the ``TOP`` features with the largest differences between the first and the second turn, largest
     first and ties in the order of the features, then the sum of all others. Where the trees alone put another
-    turn first, a row ``SESSIONS`` has what the rule for the first session adds to the lead, so that all rows add up to it.
+    turn first, a row ``SESSIONS`` makes up for their lead; without it all rows add up to the lead of the trees.
     """
     turns = units.select("unit", "session", pl.col("turns").list.first().alias("turn"))
     rows = ranking.filter(pl.col("rank") <= 2).select(*PAIR, "rank", "score").join(turns, on="unit").join(
@@ -54,8 +54,7 @@ def reasons(ranking: pl.DataFrame, units: pl.DataFrame, frame: pl.DataFrame, fit
             mine_of, both = pairs.filter(chosen), (frame[at[chosen]], frame[other[chosen]])
             lead = leads(model, *both)
             table = _largest(mine_of, both, np.round(lead, DIGITS), model.features)
-            ahead = (mine_of["score"] - mine_of["score_other"]).to_numpy() - lead.sum(axis=1)
-            parts += [_by_sessions(mine_of, ahead, lead.sum(axis=1)), table]
+            parts += [_by_sessions(mine_of, lead.sum(axis=1)), table]
     return pl.concat(parts).sort("question", maintain_order=True)
 
 
@@ -84,11 +83,11 @@ def _largest(pairs: pl.DataFrame, both: tuple[pl.DataFrame, pl.DataFrame], lead:
         pl.Schema(SCHEMAS["reasons"]))
 
 
-def _by_sessions(pairs: pl.DataFrame, ahead: np.ndarray, lead: np.ndarray) -> pl.DataFrame:
-    """Return a row for each pair (m,) that the trees order otherwise; ahead (m,) is added to their lead (m,)."""
+def _by_sessions(pairs: pl.DataFrame, lead: np.ndarray) -> pl.DataFrame:
+    """Return a row for each pair (m,) that the trees order otherwise, which makes up for their lead (m,)."""
     keys = pairs.select("question", "session", "turn", "session_other", "turn_other").rows()
-    rows = [(*key, SESSIONS, None, None, round(float(more), DIGITS))
-            for key, more, trees in zip(keys, ahead, lead) if trees < -10.0**-3]
+    rows = [(*key, SESSIONS, None, None, round(float(-trees), DIGITS))
+            for key, trees in zip(keys, lead) if trees < -10.0**-3]
     return pl.DataFrame(rows, schema=SCHEMAS["reasons"], orient="row")
 
 

@@ -61,8 +61,8 @@ def features(tables: Tables, depth: int, alone: bool = False) -> pl.DataFrame:
     """Return (question, unit, one Float32 column per feature) for the first ``depth`` turns of each question.
 
     Rows are in the order of the ranking. Where a control searches with another question's words, its text is that of
-    the question here too. ``alone`` leaves only what the turn tells by itself and the question by itself. Raises
-    MemlabError if the units are not turns.
+    the question here too. ``alone``, a control, has what the turn tells by itself and the question by itself in place
+    of what compares them. Raises MemlabError if the units are not turns.
     """
     wrong = tables["queries"].filter(pl.col("kind") == "wrong").select("question", pl.col("text_id").alias("other"))
     asked = tables["questions"].join(wrong, on="question", how="left", maintain_order="left")
@@ -81,8 +81,9 @@ def features(tables: Tables, depth: int, alone: bool = False) -> pl.DataFrame:
         "overlap": lambda: overlap_features(head, said, here, tables),
         "likeness": lambda: likeness_features(head, turn_terms(head, tables)),
         "dates": lambda: date_features(head, tables)}
-    makers |= {"turn": lambda: turn_features(head, said, here, tables),
-               "question": lambda: question_features(head, tables)}
+    makers["turn"] = lambda: turn_features(head, said, here, tables)
+    if alone:  # elsewhere trees learn the habits of a data set from them, which hold for no other
+        makers["question"] = lambda: question_features(head, tables)
     with ThreadPoolExecutor(usable_cores()) as pool:  # NumPy and Polars compute outside Python's lock
         made = dict(zip(makers, pool.map(lambda make: make().cast(pl.Float32), makers.values())))
     rows = pl.concat([head.select(PAIR), *(made[name] for name in COLUMNS if name in made)], how="horizontal")
@@ -169,6 +170,5 @@ def date_features(head: pl.DataFrame, tables: Tables) -> pl.DataFrame:
         *session, (pl.col("asked_on") - pl.col("said_on")).dt.total_days().clip(0).log1p().alias("age"), "date place",
         pl.when(pl.col("first").is_not_null() & said.is_not_null()).then(days.log1p()).alias("days from named"),
         pl.when(pl.col("first").is_not_null()).then(after.clip(-60, 60)).alias("days after named"),
-        pl.col("first").is_not_null().alias("names a date"),
     )
     return head.select(session).join(made, on=session, how="left", maintain_order="left").drop(session)

@@ -36,7 +36,8 @@ class Recipe:
     """Settings of a fit. pool: first candidates of each question that are learned from, evidence or not.
 
     questions: with evidence in the pool, of each data set, drawn by seed if it has more; the rows of a data set weigh
-    so much together as those of any other.
+    so much together as those of any other. home: whether it scores the kind of data that it learned from; if not, the
+    weights have a say (``memlab.learn.ranker.rescore``).
     """
 
     trees: Annotated[int, Field(ge=1, le=5000)] = 300
@@ -48,6 +49,7 @@ class Recipe:
     truncation: Annotated[int, Field(ge=1)] = 20  # pairs count if one of them is among so many first
     pool: Annotated[int, Field(ge=2)] = 100
     questions: Annotated[int, Field(ge=1)] = 1200
+    home: bool = True
     seed: Annotated[int, Field(ge=0)] = 0
 
 

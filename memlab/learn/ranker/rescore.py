@@ -20,10 +20,23 @@ SESSION_WORDS = "z lexical:session"
 """Feature with the standardised score of a turn's session by its words."""
 
 SHARE = 0.2
-"""Weight of ``SESSION_WORDS`` in the choice of the first session, beside 1 for the fit and 1 for the weights."""
+"""Weight of ``SESSION_WORDS`` in the choice of the first session, beside 1 for the weights and ``TRUST`` for the fit."""
+
+TRUST = {True: 3.0, False: 1.0}
+"""Weight of a fit in the choice of the first session, at home and elsewhere."""
+
+AWAY = 0.25
+"""Weight of the score by weights in that of every turn, beside 1 for the fit, where the fit is not at home."""
 
 
-def leading_turns(frame: pl.DataFrame, session: Ints, scores: Floats) -> Bools | None:
+def mix(frame: pl.DataFrame, scores: Floats, home: bool) -> Floats:
+    """Return the scores (n,) of the rows of ``features`` by the fit; not at home, with a share of the weights'."""
+    if home:
+        return scores
+    return zscores(scores, dense_numbers(frame["question"])) + AWAY * frame[f"z {FUSED}"].to_numpy()
+
+
+def leading_turns(frame: pl.DataFrame, session: Ints, scores: Floats, home: bool = True) -> Bools | None:
     """Return whether a row of ``features`` is the turn that leads its question, (n,); None without a score by weights.
 
     ``session`` and ``scores`` (n,) are the rows' session numbers and scores by the fit. In the session of the turn with
@@ -32,7 +45,7 @@ def leading_turns(frame: pl.DataFrame, session: Ints, scores: Floats) -> Bools |
     if f"z {FUSED}" not in frame.columns:
         return None
     question = dense_numbers(frame["question"])
-    value = zscores(scores, question) + frame[f"z {FUSED}"].to_numpy()
+    value = TRUST[home] * zscores(scores, question) + frame[f"z {FUSED}"].to_numpy()
     if SESSION_WORDS in frame.columns:
         value = value + SHARE * frame[SESSION_WORDS].to_numpy()
     chosen = session[_best(value.round(DIGITS), question)]

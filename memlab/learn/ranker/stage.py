@@ -25,7 +25,7 @@ from memlab.learn.ranker.cross_fit import Fits, Learnable, apply_fits
 from memlab.learn.ranker.explain import importances, reasons
 from memlab.learn.ranker.features import NEEDED, PAIR, features
 from memlab.learn.ranker.model import RankModel, Recipe, load
-from memlab.learn.ranker.rescore import leading_turns, rescore, session_numbers
+from memlab.learn.ranker.rescore import leading_turns, mix, rescore, session_numbers
 from memlab.learn.ranker.signals import FUSED
 from memlab.models.protocols import Embedder
 from memlab.pipeline.stage import LocalPath, name_of, spec, spec_digest, stage
@@ -116,8 +116,9 @@ class LearnedScore(Score):
         frame, fits, depth = self._fits(tables.updated(first), saved)
         notes.warn(sum(not model.trees for _, model in fits), len(fits),
                    "fits have nothing to rank evidence against; their questions stay in the order by weights")
-        scores = apply_fits(fits, frame)
-        leads = leading_turns(frame, session_numbers(frame, first["units"]), scores)
+        home = saved is None or saved.recipe.home
+        scores = mix(frame, apply_fits(fits, frame), home)
+        leads = leading_turns(frame, session_numbers(frame, first["units"]), scores, home)
         ranking = rescore(first["ranking"], frame, scores, depth, leads)
         return first.updated({"ranking": ranking, "importances": importances(fits),
                               "reasons": reasons(ranking, first["units"], frame, fits), "notes": notes.table()})

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.learn.ranker.rescore import SHARE, leading_turns, rescore
+from memlab.learn.ranker.rescore import AWAY, SHARE, TRUST, leading_turns, mix, rescore
 from tests.learn.ranker.worlds import first
 
 
@@ -20,13 +20,21 @@ def test_the_first_session_is_that_of_the_largest_sum_and_its_best_turn_by_the_f
     frame = pl.DataFrame({"question": [4] * 4, "z linear": weights, "z lexical:session": words})
     session = np.array([8, 9, 8, 9])
     assert np.argmax(z(fit) + weights + SHARE * np.array(words)) == 1
-    leads = leading_turns(frame, session, np.array(fit))
+    leads = leading_turns(frame, session, np.array(fit), home=False)
     assert leads is not None
     assert leads.tolist() == [False, False, False, True]
-    without_words = leading_turns(frame.drop("z lexical:session"), session, np.array([9.0, 1.0, 0.0, 1.5]))
-    assert without_words is not None
-    assert without_words.tolist() == [True, False, False, False]
+    assert np.argmax(TRUST[True] * z(fit) + weights + SHARE * np.array(words)) == 0
+    at_home = leading_turns(frame.drop("z lexical:session"), session, np.array(fit))
+    assert at_home is not None
+    assert at_home.tolist() == [True, False, False, False]
     assert leading_turns(frame.select("question"), session, np.array(fit)) is None
+
+
+def test_where_a_fit_is_not_at_home_the_weights_have_a_say() -> None:
+    frame = pl.DataFrame({"question": [4] * 3 + [5], "z linear": [0.0, 2.0, -1.0, 3.0]})
+    fit = np.array([3.0, 1.0, 0.0, 7.0])
+    assert mix(frame, fit, home=True) is fit
+    assert mix(frame, fit, home=False) == pytest.approx([*(z([3.0, 1.0, 0.0]) + AWAY * np.array([0, 2, -1])), 3 * AWAY])
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), st.integers(-3, 3), st.integers(-3, 3)), min_size=1,
