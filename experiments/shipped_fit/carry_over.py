@@ -2,8 +2,8 @@
 
     python experiments/shipped_fit/carry_over.py WORDS... data=... data=... tested data=...
 
-Words before the first `data=` hold for all data sets, words behind one for it. Those behind `tested` are never fitted on.
-Each row is compared with the ranking by weights: paired over groups of questions, p after Holm over three metrics.
+Words before the first `data=` hold for all data sets, words behind one for it. Those behind `tested` are never fitted
+on. Each row is compared with the ranking by weights: paired over groups of questions, p after Holm over three metrics.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from memlab.evaluate.retrieval import retrieval
 from memlab.evaluate.statistics import holm
 from memlab.learn.ranker.__main__ import first_stage
 from memlab.learn.ranker.cross_fit import Fits, Learnable, apply_fits, together
+from memlab.learn.ranker.model import RankModel
 from memlab.learn.ranker.rescore import leading_turns, mix, rescore
 from memlab.learn.ranker.stage import LearnedScore
 from memlab.pipeline.tables import Tables
@@ -76,15 +77,17 @@ def fits_of(tested: World, learned: Sequence[World]) -> Iterator[tuple[str, Fits
     """Yield what the fits were made on, and the fits for all rows of ``tested``."""
     depth, recipe = tested.score.depth, tested.score.recipe
     away = dataclasses.replace(recipe, home=False)
-    everything = np.ones(len(tested.rows.fold), np.bool_)
+    everything, joint = np.ones(len(tested.rows.fold), np.bool_), list[tuple[np.ndarray, RankModel]]()
     others = [other.rows for other in learned if other is not tested]
     yield "weights", None
     if others:
         yield "others", [(everything, together(others).fit(depth, away))]
     if tested in learned:
         yield "own", tested.rows.crossfit(depth, recipe)
-        yield "joint", [(tested.rows.fold == fold, together([*others, without_fold(tested.rows, fold)]).fit(depth, away))
-                        for fold in np.unique(tested.rows.fold)]
+        for fold in np.unique(tested.rows.fold):
+            seen = together([*others, without_fold(tested.rows, fold)])
+            joint.append((tested.rows.fold == fold, seen.fit(depth, away)))
+        yield "joint", joint
 
 
 def main(words: list[str]) -> None:

@@ -3,9 +3,9 @@
     python experiments/shipped_fit/talk.py friendsqa FOLDER OUT      the repository's folder dat
     python experiments/shipped_fit/talk.py molweni FILE OUT          MRC(withDiscourse)/test.json
 
-FriendsQA (Yang and Choi, SIGDIAL 2019, github.com/emorynlp/FriendsQA, Apache-2.0): scenes by title, 15 to a corpus, a week
-each. Molweni (Li et al., COLING 2020, github.com/HIT-SCIR/Molweni, Apache-2.0): pieces of Ubuntu's chat, 25 to a corpus,
-a day each. A scene or piece is a session; its evidence are the turns that hold an answer.
+FriendsQA (Yang and Choi, SIGDIAL 2019, github.com/emorynlp/FriendsQA, Apache-2.0): scenes by title, 15 to a corpus, a
+week each. Molweni (Li et al., COLING 2020, github.com/HIT-SCIR/Molweni, Apache-2.0): pieces of Ubuntu's chat, 25 to a
+corpus, a day each. A scene or piece is a session; its evidence are the turns that hold an answer.
 """
 
 from __future__ import annotations
@@ -47,8 +47,9 @@ def molweni(path: Path) -> Iterator[Talk]:
     for number, piece in enumerate(json.loads(path.read_text(encoding="utf-8"))["data"]["dialogues"]):
         turns = [{"role": "user", "speaker": said["speaker"], "text": said["text"]} for said in piece["edus"]]
         starts = list(accumulate((len(f"{said['speaker']}: {said['text']} ") for said in piece["edus"]), initial=0))
-        questions = [(asked["question"], sorted({bisect_right(starts, a["answer_start"]) - 1 for a in asked["answers"]}))
-                     for asked in piece["qas"] if not asked["is_impossible"]]
+        questions = [
+            (asked["question"], sorted({bisect_right(starts, a["answer_start"]) - 1 for a in asked["answers"]}))
+            for asked in piece["qas"] if not asked["is_impossible"]]
         yield f"piece_{number}", turns, questions
 
 

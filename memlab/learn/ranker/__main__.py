@@ -13,9 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Annotated, Literal
-
-from pydantic import Field
+from typing import Literal
 
 from memlab.experiment.harness.arm import Arm
 from memlab.experiment.harness.arm import load as load_data
@@ -30,6 +28,7 @@ from memlab.pipeline.stage import LocalPath, stage
 from memlab.pipeline.tables import Tables
 from memlab.support.errors import MemlabError
 from memlab.support.machine import OF_A_RUN, enough_memory
+
 
 @stage
 class RankerRecipe:

@@ -18,7 +18,7 @@ TOP = 5
 """Features named for each question; the others are summed up in one row."""
 
 SESSIONS = "weights, first session"
-"""Name of what ``memlab.learn.ranker.rescore`` adds to a lead of the trees: the weights, and the rule for the session."""
+"""Name of what ``memlab.learn.ranker.rescore`` adds to a lead of the trees."""
 
 
 def importances(fits: Fits) -> pl.DataFrame:

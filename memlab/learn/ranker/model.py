@@ -36,7 +36,7 @@ class Recipe:
     """Settings of a fit. pool: first candidates of each question that are learned from, evidence or not.
 
     questions: with evidence in the pool, of each data set, drawn by seed if it has more; the rows of a data set weigh
-    so much together as those of any other. home: whether it scores the kind of data that it learned from; if not, the
+    as much together as those of any other. home: whether it scores the kind of data that it learned from; if not, the
     weights have a say (``memlab.learn.ranker.rescore``).
     """
 
@@ -57,9 +57,9 @@ class Recipe:
 class RankModel:
     """A fitted model. depth: first candidates that it scores; data: names of the data sets that it was fitted on.
 
-    questions: their number. learnt: their keys (``evidence_keys``), by which data are found again. encoder: digest of
-    the encoder whose scores are signals (``encoder_digest``). gains: what the splits by each feature gained in the loss,
-    (features,).
+    questions: their number. learnt: their keys (``evidence_keys``), by which they are found again. encoder: digest of
+    the encoder whose scores are signals (``encoder_digest``). gains: what the splits by each feature gained in the
+    loss, (features,).
     """
 
     format: str
@@ -94,8 +94,9 @@ def fit(frame: pl.DataFrame, label: NDArray[np.int32], depth: int, recipe: Recip
 
     ``kept`` (n,) are the rows that may be learned from, all by default; places in the pool count every row. Questions
     without evidence among the first ``recipe.pool`` teach nothing. ``dataset`` (n,) numbers the data sets, by default
-    one. With ``start``, its trees stay and at most a new one for every ``MENDED`` questions mends what they get wrong. The order of the questions is that of
-    the rows, so it must not depend on their numbers. Raises MemlabError if no question is left.
+    one. With ``start``, its trees stay, and at most one new tree for every ``MENDED`` questions mends what they get
+    wrong. The order of the questions is that of the rows, so it must not depend on their numbers. Raises MemlabError if
+    no question is left.
     """
     names = [c for c in frame.columns if c not in ("question", "unit")] if start is None else [*start.features]
     dataset = np.zeros(len(label), np.int32) if dataset is None else dataset

@@ -1,8 +1,8 @@
 """Order of the turns that a fit has scored, with one rule for the first session.
 
-A fit knows turns, and where haystacks are long it loses the first session. So the session that leads is that of the turn
-with the best sum of three standardised scores: by the fit, by the weights, and by the words of its session. The other
-turns keep the order of the fit.
+A fit knows turns, and where haystacks are long it loses the first session. So the session that leads is that of the
+turn with the best sum of three standardised scores: by the fit, by the weights, and by the words of its session. The
+other turns keep the order of the fit.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ SESSION_WORDS = "z lexical:session"
 """Feature with the standardised score of a turn's session by its words."""
 
 SHARE = 0.2
-"""Weight of ``SESSION_WORDS`` in the choice of the first session, beside 1 for the weights and ``TRUST`` for the fit."""
+"""Weight of ``SESSION_WORDS`` in the choice of the first session; the weights have 1, and the fit ``TRUST``."""
 
 TRUST = {True: 3.0, False: 1.0}
 """Weight of a fit in the choice of the first session, at home and elsewhere."""
 
 AWAY = 0.25
-"""Weight of the score by weights in that of every turn, beside 1 for the fit, where the fit is not at home."""
+"""Weight of the score by weights in that of every turn, where the fit is not at home and has 1."""
 
 
 def mix(frame: pl.DataFrame, scores: Floats, home: bool) -> Floats:

@@ -8,7 +8,7 @@ import pytest
 
 from memlab.learn.ranker.cross_fit import Learnable, apply_fits, together
 from memlab.support.errors import MemlabError
-from tests.learn.ranker.worlds import RECIPE, first, learned, learnable, world
+from tests.learn.ranker.worlds import RECIPE, first, learnable, learned, world
 
 pytest.importorskip("lightgbm")
 

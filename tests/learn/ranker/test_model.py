@@ -14,6 +14,7 @@ from memlab.learn.ranker.model import Recipe, apply, fit, load
 from memlab.support.errors import MemlabError
 from tests.learn.ranker.worlds import RECIPE, world
 
+
 def test_evidence_comes_first_on_questions_that_the_fit_has_not_seen() -> None:
     frame, label = world()
     model = fit(frame, label, depth=20, recipe=RECIPE)
