@@ -48,15 +48,15 @@ def since(start: Seconds, before: Seconds = (0.0, 0.0)) -> Seconds:
     return before[0] + cpu - start[0], before[1] + clock - start[1]
 
 
-def main(model: str, *words: str) -> None:
+def main(*words: str) -> None:
     """Print seconds of processor and of the clock for each ranking, and the ratio of their medians.
 
     The last ratio leaves out the reasons, which are for the report.
     """
-    systems = {"best": ["system=best"], "best_learned": ["system=best_learned", f"rank.score.model={model}"]}
+    systems = {"best_weights": ["system=best_weights"], "best": ["system=best"]}
     cold = "--cold" in words
     sweeps = {name: read([*(word for word in words if word != "--cold"), *own]) for name, own in systems.items()}
-    data = load(sweeps["best"].arms[0].dataset)
+    data = load(sweeps["best_weights"].arms[0].dataset)
     spent: dict[str, list[Seconds]] = {name: [] for name in (*systems, "reasons")}
     reasons = stage.reasons = Timed(stage.reasons)  # type: ignore[assignment]
     for turn in range(2 if cold else 8):  # the first round is not counted: it loads models and fills the store
@@ -68,11 +68,11 @@ def main(model: str, *words: str) -> None:
                 sweep.arms[0].pipeline.run(data, store, until="score")
                 if turn:
                     spent[name].append(since(start))
-                    spent["reasons"] += [reasons.spent] if name == "best_learned" else []
+                    spent["reasons"] += [reasons.spent] if name == "best" else []
     for what, column in (("processor", 0), ("clock", 1)):
-        best, learned, why = (statistics.median(seconds[column] for seconds in spent[name]) for name in spent)
-        print(f"{what}: best {best:.1f} s, best_learned {learned:.1f} s, {learned / best:.2f} times; without the "
-              f"reasons {learned - why:.1f} s, {(learned - why) / best:.2f} times")
+        weights, fit, why = (statistics.median(seconds[column] for seconds in spent[name]) for name in spent)
+        print(f"{what}: best_weights {weights:.1f} s, best {fit:.1f} s, {fit / weights:.2f} times; without the "
+              f"reasons {fit - why:.1f} s, {(fit - why) / weights:.2f} times")
 
 
 if __name__ == "__main__":
