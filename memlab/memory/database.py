@@ -19,8 +19,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
-from polars.exceptions import PolarsError
-
 from memlab.memory.lock import FolderLock, inode
 from memlab.support.errors import MemlabError
 from memlab.support.files import TEMPORARY, atomic_dir, disk_faults, make_folder
@@ -102,7 +100,7 @@ class Database:
         """Raise MemlabError if the block cannot read the rows of a query: memlab did not write them."""
         try:
             yield
-        except (TypeError, ValueError, LookupError, PolarsError) as error:
+        except (TypeError, ValueError, LookupError) as error:
             raise self.damage_error() from error
 
     def run(self, statement: str, *rows: tuple[object, ...]) -> None:

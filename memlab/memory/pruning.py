@@ -48,8 +48,9 @@ class Accesses:
         """Return (session, turn, times, last): how often a turn was returned, and the day of the last question."""
         rows: list[tuple[Any, ...]] = self._database.rows("SELECT session, turn, times, last FROM accesses")
         with self._database.reading():
-            return pl.DataFrame(rows, {"session": pl.Int32, "turn": pl.Int32, "times": pl.Int64, "last": pl.String},
-                                orient="row").with_columns(pl.col("last").str.to_date())
+            dated = [(*counts, date.fromisoformat(last)) for *counts, last in rows]
+            return pl.DataFrame(dated, {"session": pl.Int32, "turn": pl.Int32, "times": pl.Int64, "last": pl.Date},
+                                orient="row")
 
 
 MemoryIds = Annotated[tuple[int, ...], Field(strict=False)]

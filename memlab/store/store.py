@@ -93,7 +93,7 @@ class Store:
     caches_indexes: ClassVar[bool] = False
 
     @check_arguments
-    def __init__(self, root: Place | None = None, *, flush_mb: Annotated[float, Field(gt=0)] = 64,
+    def __init__(self, root: Place | None = None, *, flush_mb: Annotated[float, Field(ge=0)] = 64,
                  flush_seconds: Annotated[float, Field(ge=0)] = 30) -> None:
         self.root = expand(root) if root is not None else store_root()
         self.made: Counter[str] = Counter()

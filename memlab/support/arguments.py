@@ -73,6 +73,9 @@ def check_methods(cls: type[_C]) -> type[_C]:
 
 
 def _plain(value: Any) -> Any:
+    """Return a value as pydantic knows it; a file's name may hold bytes that are no text."""
+    if isinstance(value, str):
+        return value.encode(errors="replace").decode()
     return value.item() if isinstance(value, np.generic) else value
 
 

@@ -102,7 +102,7 @@ def test_every_line_that_an_experiment_offers_can_be_typed(name: str) -> None:
 
 @pytest.mark.parametrize(("words", "asked"), [
     (["rank/select=marginal"], "shipped"), (["rank/select=top_p_calibrated"], "shipped"),
-    (["rank/select=calibrated"], "fitted"), (["system=best_learned"], "fitted"), (["system=opsem"], "")])
+    (["rank/select=calibrated"], "fitted"), (["system=best_learned"], "shipped"), (["system=opsem"], "")])
 def test_what_is_fitted_on_labels_is_asked_as_shipped_or_after_the_training_line(
         words: list[str], asked: str, tmp_path: Path) -> None:
     (tmp_path / "my chats").mkdir()

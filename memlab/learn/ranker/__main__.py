@@ -22,7 +22,7 @@ from memlab.learn.fits import evidence_keys, save
 from memlab.learn.ranker.cross_fit import together
 from memlab.learn.ranker.explain import describe_importances
 from memlab.learn.ranker.model import load
-from memlab.learn.ranker.stage import SHIPPED, LearnedScore, encoder_digest
+from memlab.learn.ranker.stage import SHIPPED, LearnedScore
 from memlab.learn.recipe import train_command
 from memlab.pipeline.stage import LocalPath, stage
 from memlab.pipeline.tables import Tables
@@ -67,7 +67,7 @@ def fit_all(recipe: RankerRecipe, parts: Sequence[Sequence[str]]) -> str:
     learnt = {key for _, _, tables in stages for key in evidence_keys(tables)["key"]}
     model = dataclasses.replace(
         model, data=(*model.data, *names), learnt=tuple(sorted({*model.learnt, *learnt})),
-        encoder="" if score.encoder is None else encoder_digest(score.encoder))
+        encoder="" if score.encoder is None else score.encoder())
     save(model, recipe.out)
     return (f"fitted on {model.questions:,} questions of {', '.join(names)}: {len(model.trees)} trees over "
             f"{len(model.features)} features: {recipe.out}\n" + describe_importances(model))

@@ -9,13 +9,15 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from memlab.data.dataset import GroupBy
 from memlab.data.numbering import question_digests
@@ -58,7 +60,7 @@ class LearnedScore(Score):
 
     # a file of `memlab train ranker`; shipped: memlab's own; null: cross-fitted on this data's gold
     model: Literal["shipped"] | LocalPath | None = None
-    encoder: Embedder | None = None  # that of the searches; null: any, and the user knows that a fit belongs to it
+    encoder: Callable[[], str] | None = None  # digest of the searches' encoder, or the encoder; null: of any
     depth: Annotated[int, Field(ge=2)] = 200  # first units that are re-scored; a saved fit brings its own
     folds: FoldCount = 5  # fewer where the data has fewer groups; all: leave one group out
     by: GroupBy = "auto"  # groups: corpus where a corpus has several questions, else evidence sessions of one text
@@ -78,6 +80,11 @@ class LearnedScore(Score):
         """The file of its fit, if it has one."""
         return SHIPPED if self.model == "shipped" else self.model  # type: ignore[return-value]
 
+    @field_validator("encoder", mode="before")
+    @classmethod
+    def _digest_only(cls, encoder: Any) -> Any:  # it encodes nothing here: a plan must not count it
+        return partial(encoder_digest, encoder) if isinstance(encoder, Embedder) else encoder
+
     @model_validator(mode="after")
     def _readable(self) -> LearnedScore:
         if self.file is not None:
@@ -86,7 +93,8 @@ class LearnedScore(Score):
 
     def identity(self) -> dict[str, Any]:
         """Describe the settings, and the content of the fit in place of its path."""
-        fields = {name: spec(getattr(self, name)) for name in self.__dataclass_fields__ if name != "model"}
+        fields = {name: spec(getattr(self, name)) for name in self.__dataclass_fields__
+                  if name not in ("model", "encoder")}
         fit = None if self.file is None else fit_digest(self.file)
         return {"is": name_of(type(self)), **fields, "fit": fit}
 
@@ -127,7 +135,7 @@ class LearnedScore(Score):
         """Return in what this ranking differs from that of the saved fit, if it does."""
         if not first["units"]["level"].eq("turn").all():
             return "unit"
-        if self.encoder is not None and saved.encoder not in ("", encoder_digest(self.encoder)):
+        if self.encoder is not None and saved.encoder not in ("", self.encoder()):
             return "encoder"
         lanes = {name.removeprefix("z ") for name in saved.features if name.startswith("z ") and name[-2] not in "+-"}
         here = {FUSED, *signals_of(first["ranking"])}

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import dataclasses
+import hashlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -8,25 +12,28 @@ import pytest
 
 from memlab.data.numbering import renumber
 from memlab.data.subset import pool_corpora
-from memlab.learn.fits import save
+from memlab.experiment.harness.sweep import preset
+from memlab.learn.fits import evidence_keys, save
 from memlab.learn.folds import folds
+from memlab.learn.ranker import stage
 from memlab.learn.ranker.features import features
 from memlab.learn.ranker.model import apply, fit, load
 from memlab.learn.ranker.rescore import leading_turns, rescore, session_numbers
-from memlab.learn.ranker.stage import LearnedScore, candidates
+from memlab.learn.ranker.stage import LearnedScore, candidates, encoder_digest
 from memlab.pipeline.stage import spec_digest
 from memlab.pipeline.tables import GOLD, Tables
 from memlab.stages.rank.rerank import Rerank
 from memlab.stages.rank.score import Score
 from memlab.store import Store
+from memlab.support.errors import MemlabError
 from tests.learn.ranker.worlds import LEXICAL, RECIPE, first, learned, lives, searched
 from tests.stages.search.world import Overlap
 
 STORE = Store()
 
 
-def result(stage: LearnedScore, tables: Tables) -> pl.DataFrame:
-    return stage.run(tables.only(stage.reads), STORE)["ranking"]
+def result(score: LearnedScore, tables: Tables) -> pl.DataFrame:
+    return score.run(tables.only(score.reads), STORE)["ranking"]
 
 
 def test_the_control_of_turns_alone_compares_no_words_of_turns() -> None:
@@ -99,10 +106,10 @@ def test_a_saved_fit_reads_no_gold_and_gives_the_scores_of_its_model(tmp_path: P
     frame, label = candidates(first(), 40)
     model = fit(frame, label, 40, RECIPE)
     save(model, tmp_path / "fit.json")
-    stage = learned(model=tmp_path / "fit.json", depth=7)
-    assert not GOLD & set(stage.reads)
+    saved = learned(model=tmp_path / "fit.json", depth=7)
+    assert not GOLD & set(saved.reads)
     assert set(learned().reads) & GOLD == {"evidence", "gold"}
-    after = result(stage, searched())
+    after = result(saved, searched())
     scores = apply(load(tmp_path / "fit.json"), frame)
     leads = leading_turns(frame, session_numbers(frame, first()["units"]), scores)
     expected = rescore(first()["ranking"], frame, scores, 40, leads)
@@ -110,13 +117,13 @@ def test_a_saved_fit_reads_no_gold_and_gives_the_scores_of_its_model(tmp_path: P
 
 
 def test_the_score_of_a_reranker_is_a_signal_that_moves_nothing_by_itself_and_that_trees_may_learn_from() -> None:
-    stage = learned(reranker=Rerank(scorer=Overlap(), pool=10, name="judged"))
-    with_it, without = stage.first(searched(), STORE)["ranking"], first()["ranking"]
+    reranking = learned(reranker=Rerank(scorer=Overlap(), pool=10, name="judged"))
+    with_it, without = reranking.first(searched(), STORE)["ranking"], first()["ranking"]
     assert with_it.drop("judged").equals(without)
     assert with_it.filter(pl.col("judged").is_not_null()).equals(with_it.filter(pl.col("rank") <= 10))
     frame = features(first().updated({"ranking": with_it}), 40)
     assert {"z judged", "rank judged", "below judged", "z judged -1"} <= set(frame.columns)
-    made = stage.run(searched().only(stage.reads), STORE)
+    made = reranking.run(searched().only(reranking.reads), STORE)
     assert made["importances"]["feature"].str.contains("judged").any()
 
 
@@ -127,3 +134,71 @@ def test_the_identity_is_that_of_the_fits_content(tmp_path: Path) -> None:
     a, b, c = (spec_digest(learned(model=tmp_path / name)) for name in "abc")
     assert a == b != c
     assert spec_digest(learned()) not in (a, c)
+
+
+class Named:
+    """An encoder that is told apart by its name."""
+
+    def __init__(self, name: str, dtype: str = "fp32") -> None:
+        self.name, self.dtype = name, dtype
+
+    def identity(self) -> dict[str, Any]:
+        return {"is": self.name, "dtype": self.dtype}
+
+    def dim(self) -> int:
+        return 2
+
+    def encode(self, texts: Sequence[str], role: str) -> Iterator[Any]:
+        yield from ()
+
+    def truncated(self, texts: Sequence[str], role: str) -> np.ndarray:
+        return np.zeros(len(texts), np.bool_)
+
+
+@pytest.fixture
+def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A small fit on the questions of the first two lives, in the place of the one that memlab ships."""
+    frame, label = candidates(first(), 40)
+    file = tmp_path / "shipped.json"
+    learnt = tuple(evidence_keys(first())["key"][:5])
+    save(dataclasses.replace(fit(frame, label, 40, RECIPE), learnt=learnt, encoder=encoder_digest(Named("a"))), file)
+    monkeypatch.setattr(stage, "SHIPPED", file)
+    return file
+
+
+def test_the_shipped_fit_is_that_of_its_file_and_says_what_it_has_learned(shipped: Path) -> None:
+    mine, loaded = (learned(model=model, encoder=Named("a", "fp16")) for model in ("shipped", shipped))
+    assert result(mine, searched()).equals(result(loaded, searched()))
+    assert spec_digest(mine) == spec_digest(loaded)
+    assert mine.number_seen(first()) == 5
+    assert learned().number_seen(first()) == 0
+    assert learned().without_labels() == dataclasses.replace(learned(), model="shipped")
+
+
+@pytest.mark.parametrize(("settings", "reason"), [
+    ({"encoder": Named("b")}, "another encoder"), ({"level": "session"}, "another unit")])
+def test_with_what_the_shipped_fit_is_not_of_the_weights_rank_and_a_saved_fit_is_refused(
+        settings: dict[str, Any], reason: str, shipped: Path) -> None:
+    plain = Score(level=settings.get("level", "auto")).run(searched(), STORE)["ranking"]
+    with pytest.warns(UserWarning, match=f"ranked by weights: the shipped fit is of {reason}"):
+        made = learned(model="shipped", **settings).run(searched(), STORE)
+    assert made["ranking"].drop("linear").equals(plain)
+    assert made["notes"].height == 1
+    with pytest.raises(MemlabError, match=f"the fit is of {reason}"):
+        learned(model=shipped, **settings).run(searched(), STORE)
+
+
+def test_a_fit_of_other_searches_does_not_rank(shipped: Path) -> None:
+    hits = searched()["hits"].with_columns(pl.col("lane").str.replace("turn", "round"))
+    with pytest.warns(UserWarning, match="another set of searches"):
+        learned(model="shipped").run(searched().updated({"hits": hits}), STORE)
+
+
+def test_memlabs_own_fit_is_of_the_searches_and_the_encoder_of_best() -> None:
+    score = preset("system=best").score
+    own = load(stage.SHIPPED)
+    assert own.encoder == score.encoder()  # type: ignore[attr-defined]
+    assert not own.recipe.home
+    assert stage.SHIPPED.stat().st_size < 2**20
+    card = (Path(__file__).parents[3] / "docs" / "ranking_fit.md").read_text(encoding="utf-8")
+    assert hashlib.sha256(stage.SHIPPED.read_bytes()).hexdigest() in card
