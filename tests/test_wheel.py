@@ -60,7 +60,8 @@ def test_the_wheel_holds_all_that_memlab_ships(wheel: Path) -> None:
     source = {f"memlab/{file.relative_to(ROOT / 'memlab').as_posix()}" for file in (ROOT / "memlab").rglob("*")
               if file.is_file() and file.suffix != ".pyc"}
     conf = {f"memlab/{file.relative_to(ROOT).as_posix()}" for file in (ROOT / "conf").rglob("*.yaml")}
-    expected = source | conf | {"memlab/slurm/serve.sbatch", "memlab/models/local/minilm_memory.md"}
+    expected = source | conf | {"memlab/slurm/serve.sbatch", "memlab/models/local/minilm_memory.md",
+                                "memlab/learn/ranker/shipped.md"}
     assert len(conf) > 100
     assert expected <= names
     assert {name for name in names if ".dist-info/" not in name} == expected

@@ -119,7 +119,9 @@ class BoostedTrees:
         self.roots, self.feature = np.array(roots, np.int64), np.array(features, np.int64)
         self.children = np.array([left, right], np.int64).T.ravel()
         self.threshold, self.value, kind = np.array(thresholds), np.array(values), np.array(kinds, np.int64)
-        self.zero_missing, self.nan_missing, self.missing_right = kind & 4 > 0, kind & 8 > 0, kind & 2 == 0
+        self.zero_missing, self.missing_right = kind & 4 > 0, kind & 2 == 0
+        self.zeros_are_missing = bool(self.zero_missing.any())
+        self.copy = np.where(kind & 8 == 0, 2, self.missing_right)  # of the columns: see ``_walk``
 
     def scores(self, matrix: Matrix) -> NDArray[np.float64]:
         """Return the sum of the trees' leaves for each row, (rows,), added in the order of the trees."""
@@ -146,18 +148,17 @@ class BoostedTrees:
 
     def _walk(self, matrix: Matrix) -> Iterator[NDArray[np.int64]]:
         """Yield the node of each row in each tree, (trees, rows), from the roots down to the leaves."""
-        count, known = len(matrix), np.where(np.isnan(matrix), 0, matrix)
-        columns = np.concatenate([matrix.T, known.T], dtype=np.float64)  # a missing value is nan, or counts as 0
-        start = np.where(self.nan_missing, self.feature, self.feature + matrix.shape[1]) * count
-        nan_right = self.nan_missing & self.missing_right
+        count, unknown = len(matrix), np.isnan(matrix)
+        # three copies of the columns: a missing value goes left, goes right, or counts as 0
+        columns = np.concatenate([np.where(unknown, value, matrix).T for value in (-np.inf, np.inf, 0)],
+                                 dtype=np.float64)
+        start = (self.feature + self.copy * matrix.shape[1]) * count
         node = np.repeat(self.roots[:, None], count, axis=1)
         yield node
         for _ in range(self.depth):
             value = columns.take(start.take(node) + np.arange(count))
             goes_right = value > self.threshold.take(node)
-            if nan_right.any():
-                goes_right |= nan_right.take(node) & np.isnan(value)
-            if self.zero_missing.any():
+            if self.zeros_are_missing:
                 missing = self.zero_missing.take(node) & (np.abs(value) <= TINY)
                 goes_right = np.where(missing, self.missing_right.take(node), goes_right)
             node = self.children.take(2 * node + goes_right)
