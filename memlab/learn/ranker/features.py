@@ -13,7 +13,7 @@ import polars as pl
 from polars import selectors as cs
 
 from memlab.learn.ranker.signals import Ints, signal_features
-from memlab.learn.ranker.words import likeness_features, overlap_features, turn_terms
+from memlab.learn.ranker.words import likeness_features, overlap_features, spoken_words, turn_terms
 from memlab.pipeline.tables import SESSION, Tables, with_text
 from memlab.support.errors import MemlabError
 from memlab.support.machine import usable_cores
@@ -76,10 +76,11 @@ def features(tables: Tables, depth: int, alone: bool = False) -> pl.DataFrame:
                           maintain_order="left")
     head = placed.filter(pl.col("rank") <= depth)
     said, here = nearby(head, tables)
+    spoken = spoken_words(said)
     makers: dict[str, Callable[[], pl.DataFrame]] = {} if alone else {  # those that take longest first
         "signals": lambda: signal_features(placed, depth),
-        "overlap": lambda: overlap_features(head, said, here, tables),
-        "likeness": lambda: likeness_features(head, turn_terms(head, tables)),
+        "overlap": lambda: overlap_features(head, said, here, spoken, tables),
+        "likeness": lambda: likeness_features(head, turn_terms(spoken, said.height, here)),
         "dates": lambda: date_features(head, tables)}
     makers["turn"] = lambda: turn_features(head, said, here, tables)
     if alone:  # elsewhere trees learn the habits of a data set from them, which hold for no other
@@ -97,7 +98,7 @@ def nearby(head: pl.DataFrame, tables: Tables) -> tuple[pl.DataFrame, Ints]:
     """
     own = head.select("unit", *SESSION, "turn").unique("unit")
     wanted = pl.concat([own.select(*SESSION, pl.col("turn") + step) for step in (-1, 0, 1)]).unique()
-    turns = tables["turns"].sort(*SESSION, "turn").with_columns(
+    turns = tables["turns"].join(own, on=SESSION, how="semi").sort(*SESSION, "turn").with_columns(
         pl.len().over(SESSION).alias("size"), pl.int_range(pl.len()).over(SESSION).alias("place"))
     said = with_text(turns.join(wanted, on=[*SESSION, "turn"], how="semi", maintain_order="left"),
                      tables["texts"]).with_columns(pl.col("text").fill_null(""))

@@ -33,21 +33,21 @@ FIRST_TURNS = 3
 """First turns of the ranking by weights that each turn is compared with."""
 
 
-def overlap_features(head: pl.DataFrame, said: pl.DataFrame, here: Ints, tables: Tables) -> pl.DataFrame:
+def overlap_features(head: pl.DataFrame, said: pl.DataFrame, here: Ints, spoken: pl.DataFrame,
+                     tables: Tables) -> pl.DataFrame:
     """Return features of the terms that each row's turn shares with its question.
 
-    ``said`` and ``here`` are those of ``nearby``. A term counts ln(1 + n / df), df being the number of the question's n
-    candidates with it. "overlap" is the share of the question's weight that the turn holds; "alone" the weight of terms
-    divided by df, the terms that this turn answers and few others do; -1 and +1 mean the neighbours; "joined" a turn
-    with its predecessor.
+    ``said`` and ``here`` are those of ``nearby``, ``spoken`` the words of ``said``. A term counts ln(1 + n / df), df
+    being the number of the question's n candidates with it. "overlap" is the share of the question's weight that the
+    turn holds; "alone" the weight of terms divided by df, the terms that this turn answers and few others do; -1 and +1
+    mean the neighbours; "joined" a turn with its predecessor.
     """
     asked = with_text(tables["questions"], tables["texts"]).select(
         "corpus", "question", pl.col("text").fill_null("")).with_row_index("row")
     rows = head.select("question").join(asked, on="question", maintain_order="left")["row"]
     question = rows.cast(pl.Int64).to_numpy()
     before, behind = (_next(said, step)[here] for step in (-1, 1))
-    spoken = words(said["text"], r"\w+", STOP_WORDS, "english").join(
-        said.select("corpus").with_row_index("row"), on="row")
+    spoken = spoken.join(said.select("corpus").with_row_index("row"), on="row")
     columns: dict[str, Floats] = {}
     for kind in KINDS:
         matrices = _matrices(asked, spoken, len(said), kind, tables["turns"])
@@ -143,20 +143,19 @@ class Terms:
     turn: Ints
 
 
-def turn_terms(frame: pl.DataFrame, tables: Tables) -> Terms:
-    """Return the terms of the turns of ``frame`` (question, unit, ...): English stems without stop words."""
-    units = frame.select("unit").unique(maintain_order=True)
-    at = units.join(tables["units"].select("unit", *SESSION, pl.col("turns").list.first().alias("turn")), on="unit",
-                    how="left", maintain_order="left")
-    said = with_text(at.join(tables["turns"], on=[*SESSION, "turn"], how="left", maintain_order="left"),
-                     tables["texts"])
-    cells = words(said["text"].fill_null(""), r"\w+", STOP_WORDS, "english").unique()
+def spoken_words(said: pl.DataFrame) -> pl.DataFrame:
+    """Return (row, term) of the texts of turns (text, ...): English stems without stop words."""
+    return words(said["text"], r"\w+", STOP_WORDS, "english")
+
+
+def turn_terms(spoken: pl.DataFrame, size: int, here: Ints) -> Terms:
+    """Return the terms of turns by their ``spoken_words`` of ``size`` turns; here (n,): the turn of each row."""
+    cells = spoken.unique()
     terms = cells.select(pl.col("term").unique().sort()).with_row_index("id")
     cells = cells.join(terms, on="term").sort("row", "id")
     matrix = scipy.sparse.csr_array((np.ones(cells.height), (cells["row"].to_numpy(), cells["id"].to_numpy())),
-                                    shape=(units.height, terms.height))
-    turn = frame.select("unit").join(units.with_row_index("turn"), on="unit", how="left", maintain_order="left")["turn"]
-    return Terms(matrix, turn.cast(pl.Int64).to_numpy())
+                                    shape=(size, terms.height))
+    return Terms(matrix, here)
 
 
 def likeness_features(head: pl.DataFrame, terms: Terms) -> pl.DataFrame:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 from pathlib import Path
-from typing import Any
 
 import pytest
 from encoder_training.fairytaleqa import CATEGORIES, PASSAGE_WORDS, FairytaleQA, evidence_of, passages_of, words
@@ -15,8 +14,6 @@ from hypothesis import strategies as st
 from memlab.data.inspect import show
 from memlab.pipeline.tables import Tables, with_text
 from memlab.support.errors import MemlabError
-from tests.fuzz.mutation import damaged, fuzz, mutated
-from tests.fuzz.test_data import read, write
 
 pytestmark = pytest.mark.nightly
 
@@ -111,23 +108,6 @@ def test_show_prints_a_question_and_a_table_names_its_columns(tmp_path: Path) ->
         FairytaleQA(path=tmp_path).load()
 
 
-@pytest.mark.parametrize(("story", "fault"), [
-    ("", ": no column section or text"), ("section\n1\n", ": no column text"),
-    ("section,text\n", ": the story has no text"),
-    ("section,text\n\none,Once.\n", ", line 3, column section: expected a whole number, got 'one'"),
-    ("section,text\n1,Once, twice.\n", ", line 2: expected 2 cells, got 3"),
-    ('section,text\n1,"Once', ": the file cannot be read (unexpected end of data)"),
-    ("section,text\n1,Once\udcff\n", ": the file cannot be read ('utf-8' codec can't decode"),
-])
-def test_faults_of_a_story(tmp_path: Path, story: str, fault: str) -> None:
-    tale(tmp_path)
-    file = tmp_path / "section-stories" / "train" / "fox-story.csv"
-    file.write_bytes(story.encode(errors="surrogateescape"))
-    with pytest.raises(MemlabError) as raised:
-        FairytaleQA(path=tmp_path).load()
-    assert f"{file}{fault}" in str(raised.value)
-
-
 def test_missing_files(tmp_path: Path) -> None:
     with pytest.raises(MemlabError, match=r"no questions/\*/\*-questions.csv is there.*fetch fairytaleqa"):
         FairytaleQA(path=tmp_path)
@@ -150,20 +130,3 @@ def test_the_official_files(shared_data: Path) -> None:
     assert tables["gold"]["scored"].sum() == 8_820
     assert set(tables["gold"]["category"]) == set(CATEGORIES)
     assert tables["sessions"]["corpus"].n_unique() == 278
-
-
-def as_csv(rows: list[list[str]]) -> st.SearchStrategy[bytes]:
-    """Draw the bytes of a table with a few things changed."""
-    def of(value: Any) -> bytes:
-        changed = [row if isinstance(row, list) else [row] for row in (value if isinstance(value, list) else [value])]
-        return table(changed).encode("utf-8", "surrogatepass")
-
-    return damaged(mutated(rows).map(of))
-
-
-@fuzz
-@given(as_csv(STORY), as_csv(QUESTIONS), st.sampled_from((None, "a")))
-def test_damaged_files_give_tables_or_a_fault(tmp_path: Path, story: bytes, questions: bytes, split: Any) -> None:
-    write(tmp_path / "section-stories" / "all" / "tale-story.csv", story)
-    write(tmp_path / "questions" / "all" / "tale-questions.csv", questions)
-    read(lambda: FairytaleQA(path=tmp_path, split=split))

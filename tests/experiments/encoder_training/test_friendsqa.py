@@ -8,16 +8,11 @@ from typing import Any
 
 import pytest
 from encoder_training.friendsqa import CATEGORIES, FriendsQA, join_tokens, speaker_of
-from hypothesis import given
-from hypothesis import strategies as st
 
 from memlab.data.dataset import groups
 from memlab.pipeline.tables import Tables, with_text
 from memlab.support.errors import MemlabError
 from tests.data.official_records import write
-from tests.fuzz.mutation import as_json, fuzz, mutated
-from tests.fuzz.test_data import read
-from tests.fuzz.test_data import write as write_bytes
 
 pytestmark = pytest.mark.nightly
 
@@ -148,10 +143,3 @@ def test_the_official_files(shared_data: Path) -> None:
     assert tables["turns"]["speaker"].null_count() == 543
     found = groups(tables["questions"], tables["evidence"], tables["turns"], data.grouping())
     assert found["group"].n_unique() == tables["sessions"]["corpus"].n_unique() == 17
-
-
-@fuzz
-@given(as_json(mutated(episodes(scene(), scene()))), st.sampled_from((None, "a")))
-def test_damaged_files_give_tables_or_a_fault(tmp_path: Path, content: bytes, split: Any) -> None:
-    path = write_bytes(tmp_path / "friendsqa_dev.json", content)
-    read(lambda: FriendsQA(path=path, split=split))

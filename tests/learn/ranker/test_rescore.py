@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.learn.ranker.rescore import AWAY, SHARE, TRUST, leading_turns, mix, rescore
-from tests.learn.ranker.worlds import first
+from memlab.learn.ranker.rescore import AWAY, SHARE, TRUST, leading_turns, mix
 
 
 def z(values: list[float]) -> np.ndarray:
@@ -50,22 +49,3 @@ def test_each_question_has_one_leader_that_is_the_best_of_its_session(rows: list
         (leader,) = (i for i in mine if leads[i])
         own = [i for i in mine if session[i] == session[leader]]
         assert leader == min(i for i in own if scores[i] == scores[own].max())
-
-
-@pytest.mark.parametrize("depth", [1, 7, 40])
-def test_the_leading_turn_comes_first_and_the_others_keep_the_order_of_their_scores(depth: int) -> None:
-    ranking = first()["ranking"]
-    frame = ranking.filter(pl.col("rank") <= depth).select("question", "unit", "rank")
-    rng = np.random.default_rng(4)
-    scores = rng.normal(size=frame.height).round(1)
-    leader = rng.integers(1, depth + 1, int(ranking["question"].to_numpy().max()) + 1)  # a rank for each question
-    leads = (frame["rank"].to_numpy() == leader[frame["question"].to_numpy()]) & (frame["question"].to_numpy() % 2 == 0)
-    after = rescore(ranking, frame, scores, depth, leads)
-    plain = rescore(ranking, frame, scores, depth)
-    moved = frame.filter(pl.Series(leads)).select("question", "unit")
-    assert after.filter(pl.col("rank") == 1).join(moved, on=["question", "unit"]).height == moved.height
-    others = [table.join(moved, on=["question", "unit"], how="anti").select("question", "unit")
-              for table in (after, plain)]
-    assert others[0].equals(others[1])
-    best = after.filter(pl.col("rank") <= 2).sort("question", "rank")
-    assert (best.group_by("question", maintain_order=True).agg(pl.col("score").diff().last() < 0)["score"]).all()

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ from memlab.stages.rank.score import Score
 from memlab.store import Store
 from memlab.support.errors import MemlabError
 from tests.learn.ranker.worlds import LEXICAL, RECIPE, first, learned, lives, searched
-from tests.stages.search.world import Overlap
+from tests.stages.search.world import Overlap, WordEmbedder
 
 STORE = Store()
 
@@ -56,6 +55,12 @@ def test_a_ranking_is_rescored_as_by_a_join_and_a_sort_whatever_the_order_of_the
     frame = ranking.filter(pl.col("rank") <= depth).select("question", "unit").sample(fraction=1, shuffle=True, seed=3)
     scores = np.random.default_rng(4).normal(size=frame.height).round(1)
     after = rescore(ranking, frame, scores, depth)
+    leads = frame["unit"].is_first_distinct().to_numpy() & (frame["question"].to_numpy() == 3)
+    leads &= leads.cumsum() == 1
+    led = rescore(ranking, frame, scores, depth, leads).filter(question=3)
+    assert led["unit"][0] == frame.filter(pl.Series(leads))["unit"][0]
+    assert led["unit"][1:].to_list() == [unit for unit in after.filter(question=3)["unit"] if unit != led["unit"][0]]
+    assert led["score"][0] > led["score"][1]
     learned_score = ranking.join(frame.with_columns(pl.Series("learned", scores)), on=["question", "unit"], how="left")
     order = learned_score.sort("question", "learned", "rank", descending=[False, True, False], nulls_last=True)
     assert after.select("question", "unit").equals(order.select("question", "unit"))
@@ -136,38 +141,20 @@ def test_the_identity_is_that_of_the_fits_content(tmp_path: Path) -> None:
     assert spec_digest(learned()) not in (a, c)
 
 
-class Named:
-    """An encoder that is told apart by its name."""
-
-    def __init__(self, name: str, dtype: str = "fp32") -> None:
-        self.name, self.dtype = name, dtype
-
-    def identity(self) -> dict[str, Any]:
-        return {"is": self.name, "dtype": self.dtype}
-
-    def dim(self) -> int:
-        return 2
-
-    def encode(self, texts: Sequence[str], role: str) -> Iterator[Any]:
-        yield from ()
-
-    def truncated(self, texts: Sequence[str], role: str) -> np.ndarray:
-        return np.zeros(len(texts), np.bool_)
-
-
 @pytest.fixture
 def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A small fit on the questions of the first two lives, in the place of the one that memlab ships."""
     frame, label = candidates(first(), 40)
     file = tmp_path / "shipped.json"
     learnt = tuple(evidence_keys(first())["key"][:5])
-    save(dataclasses.replace(fit(frame, label, 40, RECIPE), learnt=learnt, encoder=encoder_digest(Named("a"))), file)
+    encoder = encoder_digest(WordEmbedder())
+    save(dataclasses.replace(fit(frame, label, 40, RECIPE), learnt=learnt, encoder=encoder), file)
     monkeypatch.setattr(stage, "SHIPPED", file)
     return file
 
 
 def test_the_shipped_fit_is_that_of_its_file_and_says_what_it_has_learned(shipped: Path) -> None:
-    mine, loaded = (learned(model=model, encoder=Named("a", "fp16")) for model in ("shipped", shipped))
+    mine, loaded = (learned(model=model, encoder=WordEmbedder()) for model in ("shipped", shipped))
     assert result(mine, searched()).equals(result(loaded, searched()))
     assert spec_digest(mine) == spec_digest(loaded)
     assert mine.number_seen(first()) == 5
@@ -176,7 +163,7 @@ def test_the_shipped_fit_is_that_of_its_file_and_says_what_it_has_learned(shippe
 
 
 @pytest.mark.parametrize(("settings", "reason"), [
-    ({"encoder": Named("b")}, "another encoder"), ({"level": "session"}, "another unit")])
+    ({"encoder": WordEmbedder(size=8)}, "another encoder"), ({"level": "session"}, "another unit")])
 def test_with_what_the_shipped_fit_is_not_of_the_weights_rank_and_a_saved_fit_is_refused(
         settings: dict[str, Any], reason: str, shipped: Path) -> None:
     plain = Score(level=settings.get("level", "auto")).run(searched(), STORE)["ranking"]
