@@ -36,7 +36,7 @@ WORDS: Any = "system=best"
     (lambda _: Memory("a", often="many"), "Memory, often: 'many' does not fit. Fix: give a whole number"),
     (lambda _: Memory("a", often=True), "Memory, often: True does not fit"),
     (lambda _: Memory.from_folder(5, "a"), "Memory.from_folder, chats: 5 does not fit"),
-    (lambda _: Store(flush_mb=-1), "Store, flush_mb: -1 does not fit. Fix: give a number above 0"),
+    (lambda _: Store(flush_mb=-1), "Store, flush_mb: -1 does not fit. Fix: give 0 or more"),
     (lambda _: preset("system=best", 5), "preset, arguments: 5 does not fit. Fix: give words such as"),
     (lambda _: load(""), "load, folder: '' does not fit"),
     (lambda _: compare("a", 5), "compare, runs: 5 does not fit. Fix: give a folder of runs, or what load returns"),

@@ -82,7 +82,7 @@ def test_shipped_presets_experiments_and_arms_set_settings_that_there_are() -> N
 
 
 def test_a_weight_is_changed_in_a_copy_of_best_and_on_its_command_line(tmp_path: Path) -> None:
-    text = (CONF / "system" / "best.yaml").read_text(encoding="utf-8")
+    text = (CONF / "system" / "best_weights.yaml").read_text(encoding="utf-8")
     changed = text.replace('"lexical:turn.user": 0.0', '"lexical:turn.user": 0.7')
     assert changed != text
     chosen = [f"conf_dir={put(tmp_path, system__mine=changed)}", "system=mine", "track=none"]
