@@ -1,4 +1,4 @@
-"""What a fit of some kinds of data gives on others: each kind left out, cross-fitted with the others, and by itself.
+"""Transfer of a fit to other kinds of data: each kind left out, cross-fitted with the others, and by itself.
 
     python experiments/shipped_fit/carry_over.py WORDS... data=... data=... tested data=...
 
@@ -20,7 +20,7 @@ from memlab.evaluate.contrast import Contrast, measure
 from memlab.evaluate.retrieval import retrieval
 from memlab.evaluate.statistics import holm
 from memlab.learn.ranker.__main__ import first_stage
-from memlab.learn.ranker.cross_fit import Fits, Learnable, apply_fits, together
+from memlab.learn.ranker.cross_fit import Fits, Learnable, apply_fits, together, without
 from memlab.learn.ranker.model import RankModel
 from memlab.learn.ranker.rescore import leading_turns, mix, rescore
 from memlab.learn.ranker.stage import LearnedScore
@@ -68,7 +68,7 @@ def parts(words: Sequence[str]) -> list[list[str]]:
 
 def without_fold(rows: Learnable, fold: int) -> Learnable:
     """Return the rows that a fit for this fold may learn from."""
-    kept = (rows.fold != fold) & ((rows.label > 0) | ~rows.shared[fold])
+    kept = without(rows.label, rows.fold, rows.shared, fold)
     arrays = {name: getattr(rows, name)[kept] for name in ("label", "session", "fold", "dataset")}
     return Learnable(frame=rows.frame.filter(kept), shared=rows.shared[:, kept], **arrays)
 

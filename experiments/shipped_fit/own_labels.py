@@ -1,4 +1,4 @@
-"""What a few labels of one's own add to the shipped fit: trees behind its own, cross-fitted, beside it alone.
+"""Gain of a few labels of one's own over the shipped fit: trees behind its own, cross-fitted.
 
     PYTHONPATH=experiments python experiments/shipped_fit/own_labels.py data=realmem data.path=FOLDER
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from memlab.evaluate.contrast import Contrast, measure
 from memlab.evaluate.statistics import holm
+from memlab.learn.ranker.cross_fit import without
 from memlab.learn.ranker.model import RankModel, fit, load
 from memlab.learn.ranker.stage import SHIPPED
 from shipped_fit.carry_over import SHOWN, TESTED, World, world
@@ -26,7 +27,7 @@ def fits(tested: World, start: RankModel, size: int) -> list[tuple[np.ndarray, R
     rows, made = tested.rows, []
     question = rows.frame["question"].to_numpy()
     for fold in np.unique(rows.fold):
-        usable = (rows.fold != fold) & ((rows.label > 0) | ~rows.shared[fold])
+        usable = without(rows.label, rows.fold, rows.shared, fold)
         asked = np.unique(question[usable & (rows.label > 0)])
         drawn = np.random.default_rng([0, int(fold)]).choice(asked, min(size, len(asked)), replace=False)
         model = fit(rows.frame, rows.label, tested.score.depth, tested.score.recipe, usable & np.isin(question, drawn),

@@ -162,11 +162,11 @@ def _question(build: Builder, number: int, corpus: int, session: _Session, at: i
                    category=kind.strip().lower().replace(" ", "-"), abstain=False, scored=bool(visible))
     build.missing_evidence(question=number, number=len(cited - by_uuid.keys()))
     for other in visible:
-        for told in _told(other, used, there) or [None]:
-            build.evidence(question=number, session=other.number, turn=told)
+        for source in _source_turns(other, used, there) or [None]:
+            build.evidence(question=number, session=other.number, turn=source)
 
 
-def _told(session: _Session, used: list[Any], where: str) -> list[int | None]:
+def _source_turns(session: _Session, used: list[Any], where: str) -> list[int | None]:
     """Return the turns of a session from which the memories that were used were taken.
 
     A memory that was used equals one of the session's by its content, and that one holds a copy of its turn; the number

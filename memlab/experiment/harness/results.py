@@ -179,7 +179,7 @@ def finished_arms(folder: Path, order: Iterable[str] = (), exact: Mapping[str, s
         except MemlabError as error:
             broken.append(str(error))
     last = last or {}
-    exact = exact or _unchanged(folder, readable, last)
+    exact = exact or _runs_of_last_report(folder, readable, last)
     wanted = {_data(arm) for arm in _arms_in_question(readable, order, {*exact.values(), *last.values()})}
     others = [arm for arm in readable if wanted and _data(arm) not in wanted]
     same = [arm for arm in readable if arm not in others]
@@ -197,7 +197,7 @@ def finished_arms(folder: Path, order: Iterable[str] = (), exact: Mapping[str, s
     return FinishedArms(tuple(arms), tuple(sorted(older)), tuple(broken), tuple(others))
 
 
-def _unchanged(folder: Path, arms: Sequence[ArmRun], last: Mapping[str, str]) -> dict[str, str]:
+def _runs_of_last_report(folder: Path, arms: Sequence[ArmRun], last: Mapping[str, str]) -> dict[str, str]:
     """Return those of the last report's arms -> run folders that are still there, and have no run since that report."""
     if not last:
         return {}
