@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self, TypeVar
 
@@ -172,6 +172,11 @@ def stack(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
     return pl.concat(part.with_columns(pl.col("question").cast(pl.Int64) + (i << 32)) for i, part in enumerate(parts))
 
 
+def number_learned(tables: Tables, keys: Collection[str]) -> int:
+    """Return the number of questions that a fit with these keys has learned."""
+    return int(evidence_keys(tables)["key"].is_in(keys).sum()) if keys else 0
+
+
 def fit_digest(path: Path) -> str:
     """Return the digest of a saved fit, by which results are identified, whatever its path."""
     return hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
@@ -194,7 +199,7 @@ class SavedFit:
 
     def number_seen(self, tables: Tables) -> int:
         """Return the number of questions on whose labels one of the fits was fitted."""
-        return int(evidence_keys(tables)["key"].is_in({key for fit in self.fits() for key in fit.learnt}).sum())
+        return number_learned(tables, {key for fit in self.fits() for key in fit.learnt})
 
     def files(self) -> list[Path]:
         """Return the file, or those of the folder."""

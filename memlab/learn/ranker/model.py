@@ -6,7 +6,6 @@ what swapping them changes in nDCG. All functions are pure: a calibrator can ref
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -134,17 +133,12 @@ def fit(frame: pl.DataFrame, label: NDArray[np.int32], depth: int, recipe: Recip
                      gains=tuple(float(gain) for gain in gains))
 
 
-def need_features(names: Sequence[str], table: pl.DataFrame, what: str) -> None:
-    """Raise MemlabError unless the table has all features of a fit; ``what`` names them in the message."""
-    missing = [name for name in names if name not in table.columns]
-    if missing:
-        raise MemlabError(f"the fit needs {len(missing)} {what} that this ranking lacks (the first: '{missing[0]}')",
-                          where="learn/ranker", fix="use the searches that it was fitted with, or fit anew")
-
-
 def inputs(model: RankModel, frame: pl.DataFrame) -> Matrix:
     """Return the model's features of these rows, (n, features); raise MemlabError for a feature that is missing."""
-    need_features(model.features, frame, "features")
+    missing = [name for name in model.features if name not in frame.columns]
+    if missing:
+        raise MemlabError(f"the fit needs {len(missing)} features that this ranking lacks (the first: '{missing[0]}')",
+                          where="learn/ranker", fix="use the searches that it was fitted with, or fit anew")
     return frame.select(pl.col(model.features).cast(pl.Float32).fill_null(np.nan)).to_numpy()
 
 

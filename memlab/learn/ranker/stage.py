@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -21,7 +21,7 @@ from pydantic import Field, field_validator, model_validator
 
 from memlab.data.dataset import GroupBy
 from memlab.data.numbering import question_digests
-from memlab.learn.fits import evidence_keys, fit_digest
+from memlab.learn.fits import fit_digest, number_learned
 from memlab.learn.folds import FoldCount, evidence_units, fold_numbers, folds, in_folds, scored_evidence
 from memlab.learn.ranker.cross_fit import Fits, Learnable, apply_fits
 from memlab.learn.ranker.explain import importances, reasons
@@ -80,6 +80,11 @@ class LearnedScore(Score):
         """The file of its fit, if it has one."""
         return SHIPPED if self.model == "shipped" else self.model  # type: ignore[return-value]
 
+    @cached_property
+    def saved(self) -> RankModel | None:
+        """Its fit, if it has one, as the file was first read: one object never mixes two states of it."""
+        return None if self.file is None else load(self.file)
+
     @field_validator("encoder", mode="before")
     @classmethod
     def _digest_only(cls, encoder: Any) -> Any:  # it encodes nothing here: a plan must not count it
@@ -87,8 +92,7 @@ class LearnedScore(Score):
 
     @model_validator(mode="after")
     def _readable(self) -> LearnedScore:
-        if self.file is not None:
-            load(self.file)
+        _ = self.saved  # raises MemlabError for a file that is none
         return self
 
     def identity(self) -> dict[str, Any]:
@@ -104,14 +108,12 @@ class LearnedScore(Score):
 
     def number_seen(self, tables: Tables) -> int:
         """Return the number of questions on whose labels the saved fit was fitted."""
-        learnt = () if self.file is None else load(self.file).learnt
-        return int(evidence_keys(tables)["key"].is_in(learnt).sum())
+        return 0 if self.saved is None else number_learned(tables, self.saved.learnt)
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return ``units`` (all turns), ``ranking`` with the signal ``linear``, ``importances`` and ``reasons``."""
         first, notes = self.first(tables, store), Notes()
-        saved = None if self.file is None else load(self.file)
-        other = None if saved is None else self._difference(saved, first)
+        other = None if self.saved is None else self._difference(self.saved, first)
         if other is not None and self.model != "shipped":
             raise MemlabError(f"the fit is of another {other}", where="rank.score.model",
                               fix="use the searches that it was fitted with, or fit anew")
@@ -121,10 +123,10 @@ class LearnedScore(Score):
         if other is not None or not first["ranking"].height:
             return first.updated({**{name: empty(name) for name in ("importances", "reasons")},
                                   "notes": notes.table()})
-        frame, fits, depth = self._fits(tables.updated(first), saved)
+        frame, fits, depth = self._fits(tables.updated(first))
         notes.warn(sum(not model.trees for _, model in fits), len(fits),
                    "fits have nothing to rank evidence against; their questions stay in the order by weights")
-        home = saved is None or saved.recipe.home
+        home = self.saved is None or self.saved.recipe.home
         scores = mix(frame, apply_fits(fits, frame), home)
         leads = leading_turns(frame, session_numbers(frame, first["units"]), scores, home)
         ranking = rescore(first["ranking"], frame, scores, depth, leads)
@@ -141,11 +143,11 @@ class LearnedScore(Score):
         here = {FUSED, *signals_of(first["ranking"])}
         return "set of searches" if first["ranking"].height and not lanes <= here else None
 
-    def _fits(self, tables: Tables, saved: RankModel | None) -> tuple[pl.DataFrame, Fits, int]:
+    def _fits(self, tables: Tables) -> tuple[pl.DataFrame, Fits, int]:
         """Return the features of the first turns of each question, the models that score them, the depth."""
-        if saved is not None:
-            frame = features(tables, saved.depth, self.alone)
-            return frame, [(np.ones(frame.height, np.bool_), saved)], saved.depth
+        if self.saved is not None:
+            frame = features(tables, self.saved.depth, self.alone)
+            return frame, [(np.ones(frame.height, np.bool_), self.saved)], self.saved.depth
         rows = self.learnable(tables)
         return rows.frame, rows.crossfit(self.depth, self.recipe), self.depth
 
