@@ -41,13 +41,10 @@ OPENS_FILES_FOR = {
 _FILES = frozenset({"open", "sqlite3.connect"})
 _CACHES = ("HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "TRANSFORMERS_CACHE", "TORCH_HOME", "NLTK_DATA")
 
-_STAGES = tuple(f"memlab.{room}." for room in ("stages", "learn", "support.text"))
-"""Packages whose code a stage may run in a thread of its own."""
-
 _judging = threading.local()
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(eq=False)
 class Watch:
     """A running stage: its name, the modules of its class and bases and of its models, and files it may open."""
 
@@ -58,11 +55,11 @@ class Watch:
     refused: MemlabError | None = None
 
     running: ClassVar[dict[int, Watch]] = {}
-    """Thread -> the stage that runs in it now."""
+    """Thread -> the stage that runs in it now, or that has started it and runs still."""
 
     @classmethod
     def here(cls) -> Watch | None:
-        """Return the stage that runs in this thread."""
+        """Return the stage that runs in this thread, or that has started it."""
         return cls.running.get(threading.get_ident())
 
 
@@ -76,10 +73,32 @@ def install() -> None:
             return run_stage(stage, tables, store)
 
     pipeline._run_stage = watched
+    threading.Thread.start = _watched_start(threading.Thread.start)  # type: ignore[method-assign]
     for name in dir(pl):
         if name.startswith(("read_", "scan_")):
             setattr(pl, name, _without_audit(getattr(pl, name)))
     sys.addaudithook(_audit)
+
+
+def _watched_start(start: Callable[[threading.Thread], None]) -> Callable[[threading.Thread], None]:
+    """Wrap the start of a thread: while a stage runs, its threads are watched as the stage is."""
+
+    def started(thread: threading.Thread) -> None:
+        watch, run = Watch.here(), thread.run
+
+        def watched_run() -> None:
+            if watch in Watch.running.values():
+                Watch.running[threading.get_ident()] = watch
+            try:
+                run()
+            finally:
+                Watch.running.pop(threading.get_ident(), None)
+
+        if watch is not None:
+            thread.run = watched_run  # type: ignore[method-assign]
+        start(thread)
+
+    return started
 
 
 @contextmanager
@@ -90,7 +109,8 @@ def watching(stage: object) -> Iterator[None]:
     try:
         yield
     finally:
-        Watch.running.pop(thread)
+        for other in [other for other, stage_watch in Watch.running.copy().items() if stage_watch is watch]:
+            Watch.running.pop(other, None)
         if outer is not None:
             Watch.running[thread] = outer
     if watch.refused is not None:  # the stage went on as if nothing had happened
@@ -103,8 +123,8 @@ def _watch(stage: object) -> Watch:
     _parts(stage, files, models)
     cls = type(stage)
     own = {module for module in models if not _is_own(module) and module != cls.__module__}
-    modules = tuple(base.__module__ for base in cls.__mro__)
-    return Watch(f"{cls.__module__}.{cls.__qualname__}", modules, frozenset(own), files)
+    bases = tuple(base.__module__ for base in cls.__mro__)
+    return Watch(f"{cls.__module__}.{cls.__qualname__}", bases, frozenset(own), files)
 
 
 def _parts(value: object, files: set[str], models: set[str]) -> None:
@@ -178,16 +198,13 @@ def _judge_file(path: object, reads: bool) -> None:
 def _judge(path: str, shown: str) -> None:
     """Raise if the code that opens a file is a stage's; a library does it for its caller."""
     watch = Watch.here()
-    for candidate in [watch] if watch else [*Watch.running.values()]:
-        frame = _culprit(candidate)
-        if frame is None or (watch is None and not _is_stage(frame, candidate)):
-            continue
-        if not any(path == file or path.startswith(file + os.sep) for file in candidate.files):
-            candidate.refused = MemlabError(
-                f"the stage {candidate.name} opens {shown}, outside its tables",
-                where=f"{frame.f_code.co_filename}, line {frame.f_lineno}",
-                fix="declare the table in the stage's reads; a file that it needs is named by a field of the stage")
-            raise candidate.refused
+    frame = _culprit(watch) if watch else None
+    if watch and frame and not any(path == file or path.startswith(file + os.sep) for file in watch.files):
+        watch.refused = MemlabError(
+            f"the stage {watch.name} opens {shown}, outside its tables",
+            where=f"{frame.f_code.co_filename}, line {frame.f_lineno}",
+            fix="declare the table in the stage's reads; a file that it needs is named by a field of the stage")
+        raise watch.refused
 
 
 def _culprit(watch: Watch) -> FrameType | None:
@@ -205,12 +222,6 @@ def _culprit(watch: Watch) -> FrameType | None:
             return frame
         frame = frame.f_back
     return None
-
-
-def _is_stage(frame: FrameType, watch: Watch) -> bool:
-    """Return whether a frame of a thread that a stage may have started runs code of stages."""
-    module = str(frame.f_globals.get("__name__", ""))
-    return module == watch.modules[0] or module.startswith(_STAGES)
 
 
 def _is_own(module: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,6 +17,7 @@ from memlab.learn.fits import save
 from memlab.models.protocols import Floats, Ints
 from memlab.pipeline.stage import LocalPath, stage
 from memlab.pipeline.tables import Tables
+from memlab.stages.judge.accuracy import read_judges
 from memlab.stages.rank.rerank import Rerank
 from memlab.stages.rank.select import Gap
 from memlab.stages.search.dense import Dense
@@ -72,8 +74,7 @@ def test_a_file_beside_it_may_not(tmp_path: Path) -> None:
     (tmp_path / "gold.more").write_text("evidence")
     with pytest.raises(MemlabError, match=r"test_leak_guard.Listed opens .*gold.more") as caught:
         run(tmp_path, select=Listed(words=tmp_path / "words.txt"))
-    assert "test_leak_guard.py, line" in str(caught.value)
-    assert "named by a field of the stage" in str(caught.value)
+    assert all(part in str(caught.value) for part in ("test_leak_guard.py, line", "named by a field of the stage"))
 
 
 def test_a_model_of_the_users_own_reads_its_weights(tmp_path: Path) -> None:
@@ -107,3 +108,12 @@ def test_a_stage_inside_a_stage_is_watched_as_itself_and_outside_everything_may_
     with pytest.raises(MemlabError, match="Look opens"):
         read_after_another()
     assert pl.read_parquet(tmp_path / "a.parquet")["a"].to_list() == [1]
+
+
+def test_a_stage_of_another_thread_answers_for_its_own_files_alone(tmp_path: Path) -> None:
+    (tmp_path / "judges.json").write_text('{"judges": {}}')
+    running = watching(Look(way="nothing"))
+    with ThreadPoolExecutor(1) as other:
+        other.submit(running.__enter__).result()
+        assert read_judges(tmp_path / "judges.json") == {}
+        other.submit(running.__exit__, None, None, None).result()

@@ -279,18 +279,8 @@ def test_replies_of_chat_models_are_counted_by_slot_also_if_they_are_stored_or_s
 
 
 @stage
-class Keeping:
+class Keeping(Complaining):
     """Runs another stage, and claims to have spent a million seconds on what the store keeps."""
-
-    by: Any
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        return self.by.reads
-
-    @property
-    def writes(self) -> tuple[str, ...]:
-        return self.by.writes
 
     def run(self, tables: Tables, store: Store) -> Tables:
         store.caching_seconds += 1e6
