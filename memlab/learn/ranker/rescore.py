@@ -30,8 +30,11 @@ AWAY = 0.25
 
 
 def mix(frame: pl.DataFrame, scores: Floats, home: bool) -> Floats:
-    """Return the scores (n,) of the rows of ``features`` by the fit; not at home, with a share of the weights'."""
-    if home:
+    """Return the scores (n,) of the rows of ``features`` by the fit; not at home, with a share of those by weights.
+
+    The features of a control have no score by weights.
+    """
+    if home or f"z {FUSED}" not in frame.columns:
         return scores
     return zscores(scores, dense_numbers(frame["question"])) + AWAY * frame[f"z {FUSED}"].to_numpy()
 

@@ -165,7 +165,10 @@ class SentenceEmbedder(base.LocalModel):
     def _encoders(self) -> LoadedModels:
         head = self._folder() / base.M3_HEAD
         update = () if self._update is None else (self._update.file.absolute(), self._update.digest)
-        return self._load("SentenceTransformer", Encoder, self.pooling, head if head.is_file() else None, *update)
+        runtime = self._runtime()
+        embedded = self.path is None and self.pooling is None and runtime.cpu and runtime.dtype == "fp32"
+        kind = "MiniLM" if embedded else "SentenceTransformer"
+        return self._load(kind, Encoder, self.pooling, head if head.is_file() else None, *update)
 
     def _tokenise(self, texts: Sequence[str], role: Role, limit: int | None = None) -> batching.TokenRows:
         given = [self.prefix(role) + text for text in texts]

@@ -35,14 +35,32 @@ def load_on_devices(kind: str, folder: Path, runtime: Runtime, code: str | None,
                     *options: Any) -> LoadedModels:
     """Return sentence-transformers' class ``kind`` on each device, loaded once per process at its first use.
 
-    Each is ``wrap(model, device, *options)``, or the model itself. ``code`` is None if no code of a model is run, ""
-    for code in its folder, and else the commit of the repository that its code comes from.
+    ``MiniLM`` is memlab's own form of the embedded model, for the CPU in fp32. Each is ``wrap(model, device,
+    *options)``, or the model itself. ``code`` is None if no code of a model is run, "" for code in its folder, and else
+    the commit of the repository that its code comes from.
     """
     return LoadedModels(partial(_load_one, kind, folder, runtime, code, wrap, options), runtime.devices)
 
 
 def _load_one(kind: str, folder: Path, runtime: Runtime, code: str | None, wrap: Callable[..., Any] | None,
               options: tuple[Any, ...], device: str) -> Any:
+    model = _load_minilm(folder) if kind == "MiniLM" else _load_library(kind, folder, runtime, code, device)
+    loaded = wrap(model, device, *options) if wrap else model  # it may change weights
+    if runtime.backend == "onednn":
+        from memlab.models.local.onednn import pack_linears
+
+        pack_linears(model)
+    return loaded
+
+
+def _load_minilm(folder: Path) -> Any:
+    from memlab.models.local.minilm import load_minilm  # torch takes a second to import
+
+    return load_minilm(folder).eval()
+
+
+def _load_library(kind: str, folder: Path, runtime: Runtime, code: str | None, device: str) -> Any:
+    """Return sentence-transformers' class ``kind`` on a device; raise MemlabError if there is none, or weights lack."""
     import sentence_transformers
     import torch
 
@@ -67,12 +85,7 @@ def _load_one(kind: str, folder: Path, runtime: Runtime, code: str | None, wrap:
         model = load_model(flash=False)
     if code is None:  # code of a model may load weights in its own way
         check_weights(model, folder)
-    loaded = wrap(model, device, *options) if wrap else model  # it may change weights
-    if runtime.backend == "onednn":
-        from memlab.models.local.onednn import pack_linears
-
-        pack_linears(model)
-    return loaded
+    return model
 
 
 def check_weights(model: Any, folder: Path) -> None:

@@ -43,8 +43,13 @@ def test_equals_sentence_transformers() -> None:
 
     given = [*texts(20), "", " ", "word " * 3000, "été 漢字 🙂"]
     reference = SentenceTransformer(str(get_model_path()), device="cpu").encode(given, normalize_embeddings=True)
-    for backend in ("auto", "torch"):
-        assert (encode(SentenceEmbedder(backend=backend), given) * reference).sum(1).min() > 0.99999
+    assert (encode(SentenceEmbedder(), given) * reference).sum(1).min() > 0.99999
+    given += ["[CLS] a [SEP]", "?!", "dog " * 300]
+    for settings in ({"backend": "torch"}, {"adapter": "memory"}):  # memlab's own form of it, and the library's
+        own, library = SentenceEmbedder(**settings), SentenceEmbedder(path=Path(get_model_path()), **settings)
+        assert (encode(own, given) == encode(library, given)).all()
+        for mine, theirs in zip(own.token_vectors(given, "query"), library.token_vectors(given, "query")):
+            assert all(np.array_equal(one, other) for one, other in zip(mine, theirs))
     assert isinstance(SentenceEmbedder(), Embedder)
     assert SentenceEmbedder().truncated(["dog " * n for n in (10, 254, 255, 5000)], "document").tolist() == [
         False, False, True, True]  # [CLS] and [SEP] take two of 256
