@@ -8,7 +8,7 @@ file, mean pooling and unit length (Reimers and Gurevych, EMNLP 2019).
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,9 +24,7 @@ def load_minilm(folder: Path) -> MiniLM:
     """Return the model of a folder in fp32 on the CPU."""
     config, limits = (json.loads((folder / name).read_text(encoding="utf-8"))
                       for name in ("config.json", "sentence_bert_config.json"))
-    bert = Bert(SimpleNamespace(**config))
-    weights = load_file(folder / "model.safetensors")
-    bert.load_state_dict({name: weights[name] for name in bert.state_dict()})
+    bert = Bert(SimpleNamespace(**config), load_file(folder / "model.safetensors"))
     return MiniLM(bert, WordPieces(Tokenizer.from_file(str(folder / "tokenizer.json"))), limits["max_seq_length"])
 
 
@@ -58,27 +56,37 @@ class WordPieces:
 class Bert(nn.Module):
     """The transformer: ids and mask (b, length) to token vectors (b, length, width)."""
 
-    def __init__(self, config: SimpleNamespace) -> None:
+    def __init__(self, config: SimpleNamespace, weights: Mapping[str, Tensor]) -> None:
         super().__init__()
-        self.config, width, inner = config, config.hidden_size, config.intermediate_size
+        self.config = config
 
-        def dense(size: int) -> nn.ModuleDict:
-            """Return a projection to the width, and the norm behind it."""
-            return nn.ModuleDict({"dense": nn.Linear(size, width), "LayerNorm": norm()})
+        def linear(name: str) -> nn.Linear:
+            layer = nn.Linear(1, 1)  # drawing random weights of the true size takes a quarter of a second
+            layer.weight, layer.bias = (nn.Parameter(weights[f"{name}.{part}"]) for part in ("weight", "bias"))
+            layer.out_features, layer.in_features = layer.weight.shape
+            return layer
 
-        def norm() -> nn.LayerNorm:
-            return nn.LayerNorm(width, eps=config.layer_norm_eps)
+        def norm(name: str) -> nn.LayerNorm:
+            layer = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+            layer.weight, layer.bias = (nn.Parameter(weights[f"{name}.{part}"]) for part in ("weight", "bias"))
+            return layer
 
-        self.embeddings = nn.ModuleDict({
-            "word_embeddings": nn.Embedding(config.vocab_size, width),
-            "position_embeddings": nn.Embedding(config.max_position_embeddings, width),
-            "token_type_embeddings": nn.Embedding(config.type_vocab_size, width), "LayerNorm": norm()})
-        self.encoder = nn.ModuleDict({"layer": nn.ModuleList(nn.ModuleDict({
-            "attention": nn.ModuleDict({
-                "self": nn.ModuleDict({name: nn.Linear(width, width) for name in ("query", "key", "value")}),
-                "output": dense(width)}),
-            "intermediate": nn.ModuleDict({"dense": nn.Linear(width, inner)}),
-            "output": dense(inner)}) for _ in range(config.num_hidden_layers))})
+        def projection(name: str) -> nn.ModuleDict:
+            return nn.ModuleDict({"dense": linear(f"{name}.dense"), "LayerNorm": norm(f"{name}.LayerNorm")})
+
+        def layer(name: str) -> nn.ModuleDict:
+            asked = {part: linear(f"{name}.attention.self.{part}") for part in ("query", "key", "value")}
+            return nn.ModuleDict({
+                "attention": nn.ModuleDict({"self": nn.ModuleDict(asked),
+                                            "output": projection(f"{name}.attention.output")}),
+                "intermediate": nn.ModuleDict({"dense": linear(f"{name}.intermediate.dense")}),
+                "output": projection(f"{name}.output")})
+
+        tables = {name: nn.Embedding.from_pretrained(weights[f"embeddings.{name}.weight"], freeze=False)
+                  for name in ("word_embeddings", "position_embeddings", "token_type_embeddings")}
+        self.embeddings = nn.ModuleDict({**tables, "LayerNorm": norm("embeddings.LayerNorm")})
+        self.encoder = nn.ModuleDict({"layer": nn.ModuleList(
+            layer(f"encoder.layer.{i}") for i in range(config.num_hidden_layers))})
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Return the token vectors; tokens outside the mask are not attended to."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 from memlab.support.text.temporal import absolute, relative
 from memlab.support.text.temporal.calendar import MONTHS, NUMBERS, SEASONS, WEEKDAYS
@@ -66,12 +67,18 @@ class Rule:
 
     needs: tuple[str, ...]
     core: str
-    pattern: re.Pattern[str]
     span: Meaning
+    after: str = ""
+    before: str = ""
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """The pattern, compiled at its first use: all of them take a tenth of a second."""
+        return re.compile(self.before + self.core + self.after, re.I | re.A)
 
 
 def _rule(needs: str, core: str, span: Meaning, after: str = "", before: str = "") -> Rule:
-    return Rule(tuple(needs.split()), core, re.compile(before + core + after, re.I | re.A), span)
+    return Rule(tuple(needs.split()), core, span, after, before)
 
 
 RULES = (
