@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from memlab.pipeline.tables import Tables, with_text
     from memlab.pipeline.transcript import NOTE, fence
     from memlab.report.notebook import compare, load
+    from memlab.stages.functions import fusion, reranker, retriever
     from memlab.stages.judge.cases import NO_GOLD, Case, RuleJudge, Verdict
     from memlab.stages.judge.rules import abstains
     from memlab.stages.rank.rerank import PoolReranker, passages_of
@@ -43,8 +44,8 @@ __version__ = "0.1.0"
 __all__ = ["BM25", "NOTE", "NO_GOLD", "AsyncMemory", "Budget", "Builder", "Case", "Dense", "Fixed", "GroupBy",
            "HitsBuilder", "LocalPath", "MemlabError", "Memory", "Pipeline", "PoolReranker", "RoundChunker", "RuleJudge",
            "Score", "SentenceEmbedder", "Session", "Store", "Synthetic", "Tables", "Turn", "Verdict", "__version__",
-           "abstains", "averages", "compare", "fence", "load", "passages_of", "per_question", "pools", "preset",
-           "run_pipeline", "search_texts", "sha256", "stage", "with_text"]
+           "abstains", "averages", "compare", "fence", "fusion", "load", "passages_of", "per_question", "pools",
+           "preset", "reranker", "retriever", "run_pipeline", "search_texts", "sha256", "stage", "with_text"]
 
 _NAMES = {"memlab.data.benchmarks": "Builder", "memlab.data.dataset": "GroupBy", "memlab.data.readers": "sha256",
           "memlab.data.synthetic.dataset": "Synthetic", "memlab.evaluate.summary": "averages per_question",
@@ -53,6 +54,7 @@ _NAMES = {"memlab.data.benchmarks": "Builder", "memlab.data.dataset": "GroupBy",
           "memlab.models.local.embedder": "SentenceEmbedder", "memlab.pipeline.pipeline": "Pipeline",
           "memlab.pipeline.stage": "LocalPath stage", "memlab.pipeline.tables": "Tables with_text",
           "memlab.pipeline.transcript": "NOTE fence", "memlab.report.notebook": "compare load",
+          "memlab.stages.functions": "fusion reranker retriever",
           "memlab.stages.judge.cases": "NO_GOLD Case RuleJudge Verdict", "memlab.stages.judge.rules": "abstains",
           "memlab.stages.rank.rerank": "PoolReranker passages_of", "memlab.stages.rank.score": "Score",
           "memlab.stages.rank.select": "Budget Fixed", "memlab.stages.search.bm25": "BM25",

@@ -78,8 +78,8 @@ def record(folder: Path, file: str = "manifest.json") -> dict[str, Any]:
 
 
 def test_every_page_is_tested() -> None:
-    assert {page.stem for page in PAGES.glob("*.md")} == {"retriever", "dataset", "reranker", "judge", "agent",
-                                                          "frameworks", "users"}
+    assert {page.stem for page in PAGES.glob("*.md")} == {
+        "retriever", "dataset", "reranker", "fusion", "judge", "agent", "frameworks", "users"}
 
 
 def test_a_retriever_runs_beside_bm25_and_has_the_same_figures_from_its_ranking_file(tmp_path: Path) -> None:
@@ -130,6 +130,16 @@ def test_a_reranker_changes_the_order(tmp_path: Path) -> None:
     plain, mine = (pl.read_parquet(folder_of(tmp_path, name) / "ranking.parquet") for name in ("none", "overlap"))
     assert mine["overlap"].drop_nulls().is_between(0, 1).all()
     assert plain.select("question", "rank", "unit").join(mine, on=["question", "rank", "unit"]).height < plain.height
+
+
+def test_a_fusion_rule_ranks(tmp_path: Path) -> None:
+    files("fusion", tmp_path)
+    run(tmp_path, commands("fusion")[0], *LIVES, "track=none")
+    lanes = pl.read_parquet(folder_of(tmp_path, "combmnz") / "ranking.parquet").filter(question=0)
+    names = [name for name in lanes.columns if ":" in name]
+    scaled = lanes.select((pl.col(names) - pl.col(names).min()) / (pl.col(names).max() - pl.col(names).min()))
+    by_hand = scaled.sum_horizontal() * lanes.select(pl.sum_horizontal(pl.col(names).is_not_null()))[:, 0]
+    assert lanes["score"].to_list() == pytest.approx(by_hand.to_list(), abs=1e-6)
 
 
 def test_a_judge_gives_its_verdicts(tmp_path: Path) -> None:
