@@ -111,7 +111,10 @@ class LearnedScore(Score):
         return 0 if self.saved is None else number_learned(tables, self.saved.learnt)
 
     def run(self, tables: Tables, store: Store) -> Tables:
-        """Return ``units`` (all turns), ``ranking`` with the signal ``linear``, ``importances`` and ``reasons``."""
+        """Return ``units`` (all turns), ``ranking`` with the signal ``linear``, ``importances`` and ``reasons``.
+
+        A live memory shows no reasons, so there are none.
+        """
         first, notes = self.first(tables, store), Notes()
         other = None if self.saved is None else self._difference(self.saved, first)
         if other is not None and self.model != "shipped":
@@ -130,8 +133,9 @@ class LearnedScore(Score):
         scores = mix(frame, apply_fits(fits, frame), home)
         leads = leading_turns(frame, session_numbers(frame, first["units"]), scores, home)
         ranking = rescore(first["ranking"], frame, scores, depth, leads)
-        return first.updated({"ranking": ranking, "importances": importances(fits),
-                              "reasons": reasons(ranking, first["units"], frame, fits), "notes": notes.table()})
+        why = reasons(ranking, first["units"], frame, fits) if store.shares_results else empty("reasons")
+        return first.updated({"ranking": ranking, "importances": importances(fits), "reasons": why,
+                              "notes": notes.table()})
 
     def _difference(self, saved: RankModel, first: Tables) -> str | None:
         """Return in what this ranking differs from that of the saved fit, if it does."""
