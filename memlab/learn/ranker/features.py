@@ -144,13 +144,13 @@ def date_features(pairs: Pairs, sessions: pl.DataFrame) -> pl.DataFrame:
     asked = _floats(pairs.asked["asked_on"].dt.epoch("us"))[pairs.question]
     width = int(sessions["session"].max() or 0) + 1  # type: ignore[arg-type]
     all_keys, own = (numbers(rows["corpus"]) * width + numbers(rows["session"]) for rows in (sessions, pairs.head))
-    said = _floats(sessions["said_on"].dt.epoch("us"))[find(all_keys, own)]
+    said = np.append(_floats(sessions["said_on"].dt.epoch("us")), np.nan)[find(all_keys, own)]
     day = np.floor(said / DAY)
     moments, moment = np.unique(said, return_inverse=True)
     key = pairs.question * len(moments) + moment
     distinct = np.unique(key[~np.isnan(said)])  # the moments of each question
     of_question = Groups(distinct // max(len(moments), 1))
-    older = (np.arange(len(distinct)) - of_question.start[of_question.of])
+    older = np.arange(len(distinct)) - of_question.start[of_question.of]
     place = np.append(older / np.maximum(of_question.size[of_question.of] - 1, 1), np.nan)
     return pl.DataFrame({
         "age": np.log1p(np.trunc((asked - said) / DAY).clip(0)),

@@ -18,7 +18,7 @@ from memlab.pipeline.tables import SESSION, Tables, with_text
 class Pairs:
     """The first turns of each question.
 
-    head: (n) question, unit, corpus, session, turn, rank. asked: the questions, with their texts; question: (n,) the
+    head: question, unit, corpus, session, turn, rank. asked: the questions, with their texts; question: (n,) the
     row there of each pair's. said: the turns of the pairs and their neighbours in the order of the sessions, with their
     texts, ``place`` in the session and its ``size``; here: (n,) the row there of each pair's turn; before, behind: (t,)
     the rows there of the neighbours of each turn, -1 where there is none.

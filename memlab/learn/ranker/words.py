@@ -49,7 +49,8 @@ class Terms:
 class PairWords:
     """The terms of ``Pairs``: English stems without stop words, numbered in the order of their letters.
 
-    size: their number. said: of the turns. asked: of the questions, for each of ``KINDS``.
+    size: their number. turns: that of the turns. said: terms of the turns; asked: of the questions, for each of
+    ``KINDS``.
     """
 
     size: int
