@@ -67,7 +67,7 @@ def fit_all(recipe: RankerRecipe, parts: Sequence[Sequence[str]]) -> str:
     learnt = {key for _, _, tables in stages for key in evidence_keys(tables)["key"]}
     model = dataclasses.replace(
         model, data=(*model.data, *names), learnt=tuple(sorted({*model.learnt, *learnt})),
-        encoder="" if score.encoder is None else score.encoder())
+        encoder="" if score.encoder is None else score.encoder(), weights=score.weights)
     save(model, recipe.out)
     return (f"fitted on {model.questions:,} questions of {', '.join(names)}: {len(model.trees)} trees over "
             f"{len(model.features)} features: {recipe.out}\n" + describe_importances(model))

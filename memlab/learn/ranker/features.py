@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import polars as pl
 from polars import selectors as cs
 
-from memlab.learn.ranker.signals import Ints, signal_features
-from memlab.learn.ranker.words import likeness_features, overlap_features, spoken_words, turn_terms
-from memlab.pipeline.tables import SESSION, Tables, with_text
+from memlab.learn.ranker.pairs import Pairs, find, numbers
+from memlab.learn.ranker.signals import Floats, Groups, signal_features
+from memlab.learn.ranker.words import likeness_features, overlap_features, pair_words
+from memlab.pipeline.tables import SESSION, Tables
 from memlab.support.errors import MemlabError
 from memlab.support.machine import usable_cores
 from memlab.support.text.temporal.question_window import window_of
@@ -56,6 +58,12 @@ QUESTION_FLAGS = {
 NEAR = ("ends with ?", "words", "time word")
 """Features that the turns before and behind have as well."""
 
+MANY = 2000
+"""Pairs from which several threads save more time than they cost."""
+
+DAY = 86400e6
+"""Microseconds of a day."""
+
 
 def features(tables: Tables, depth: int, alone: bool = False) -> pl.DataFrame:
     """Return (question, unit, one Float32 column per feature) for the first ``depth`` turns of each question.
@@ -64,112 +72,93 @@ def features(tables: Tables, depth: int, alone: bool = False) -> pl.DataFrame:
     the question here too. ``alone``, a control, has what the turn tells by itself and the question by itself in place
     of what compares them. Raises MemlabError if the units are not turns.
     """
-    wrong = tables["queries"].filter(pl.col("kind") == "wrong").select("question", pl.col("text_id").alias("other"))
-    asked = tables["questions"].join(wrong, on="question", how="left", maintain_order="left")
-    tables = tables.updated({"questions": asked.with_columns(
-        pl.coalesce("other", "text_id").alias("text_id")).drop("other")})
     ranking, units = tables["ranking"], tables["units"]
     if not units["level"].eq("turn").all():
         raise MemlabError("learned fusion ranks turns; these units are of another level", where="learn/ranker",
                           fix="rank at level turn, and roll up behind it")
-    placed = ranking.join(units.select("unit", *SESSION, pl.col("turns").list.first().alias("turn")), on="unit",
-                          maintain_order="left")
-    head = placed.filter(pl.col("rank") <= depth)
-    said, here = nearby(head, tables)
-    spoken = spoken_words(said)
-    makers: dict[str, Callable[[], pl.DataFrame]] = {} if alone else {  # those that take longest first
-        "signals": lambda: signal_features(placed, depth),
-        "overlap": lambda: overlap_features(head, said, here, spoken, tables),
-        "likeness": lambda: likeness_features(head, turn_terms(spoken, said.height, here)),
-        "dates": lambda: date_features(head, tables)}
-    makers["turn"] = lambda: turn_features(head, said, here, tables)
+    places = units[ranking["unit"]].select(*SESSION, pl.col("turns").list.first().alias("turn"))
+    placed = pl.concat([ranking, places], how="horizontal")
+    pairs = Pairs.of(placed.filter(pl.col("rank") <= depth), tables)
+    makers: dict[str, Callable[[], pl.DataFrame]] = {"turn": lambda: turn_features(pairs)}
     if alone:  # elsewhere trees learn the habits of a data set from them, which hold for no other
-        makers["question"] = lambda: question_features(head, tables)
-    with ThreadPoolExecutor(usable_cores()) as pool:  # NumPy and Polars compute outside Python's lock
+        makers["question"] = lambda: question_features(pairs)
+    else:  # those that take longest first
+        texts = pair_words(pairs, tables["turns"])
+        makers = {"signals": lambda: signal_features(placed, depth),
+                  "overlap": lambda: overlap_features(pairs, texts),
+                  "likeness": lambda: likeness_features(pairs.head, texts.of_turns(pairs.here)),
+                  "dates": lambda: date_features(pairs, tables["sessions"]), **makers}
+    cores = usable_cores() if pairs.head.height >= MANY else 1
+    with ThreadPoolExecutor(cores) as pool:  # NumPy and Polars compute outside Python's lock
         made = dict(zip(makers, pool.map(lambda make: make().cast(pl.Float32), makers.values())))
-    rows = pl.concat([head.select(PAIR), *(made[name] for name in COLUMNS if name in made)], how="horizontal")
+    rows = pl.concat([pairs.head.select(PAIR), *(made[name] for name in COLUMNS if name in made)], how="horizontal")
     return rows.drop(cs.starts_with("speaker named")) if alone else rows
 
 
-def nearby(head: pl.DataFrame, tables: Tables) -> tuple[pl.DataFrame, Ints]:
-    """Return the turns of these rows and their neighbours, and the place of each row's own turn among them, (n,).
-
-    Turns have their text, ``place`` in the session and its ``size``.
-    """
-    own = head.select("unit", *SESSION, "turn").unique("unit")
-    wanted = pl.concat([own.select(*SESSION, pl.col("turn") + step) for step in (-1, 0, 1)]).unique()
-    turns = tables["turns"].join(own, on=SESSION, how="semi").sort(*SESSION, "turn").with_columns(
-        pl.len().over(SESSION).alias("size"), pl.int_range(pl.len()).over(SESSION).alias("place"))
-    said = with_text(turns.join(wanted, on=[*SESSION, "turn"], how="semi", maintain_order="left"),
-                     tables["texts"]).with_columns(pl.col("text").fill_null(""))
-    row_of = own.join(said.select(*SESSION, "turn").with_row_index("row"), on=[*SESSION, "turn"])
-    rows = head.select("unit").join(row_of, on="unit", how="left", maintain_order="left")["row"]
-    return said, rows.cast(pl.Int64).to_numpy()
-
-
-def turn_features(head: pl.DataFrame, said: pl.DataFrame, here: Ints, tables: Tables) -> pl.DataFrame:
-    """Return features of each row's turn, its text, neighbours, place, and speaker; ``said``, ``here``: ``nearby``."""
-    plain = said.with_columns(
-        pl.col("text").str.count_matches(r"\w+").log1p().alias("words"),
-        pl.col("text").str.strip_chars_end().str.ends_with("?").alias("ends with ?"),
-        pl.col("text").str.count_matches(r"[a-z,;] [A-Z][a-z]").log1p().alias("names"),
-        (pl.col("role") == "assistant").alias("assistant"),
-        *(pl.col("text").str.contains(pattern).alias(name) for name, pattern in FLAGS.items()),
-        (pl.col("text").str.count_matches(FLAGS["first person"]) / (1 + pl.col("text").str.count_matches(r"\w+"))
-         ).alias("i share"),
+def turn_features(pairs: Pairs) -> pl.DataFrame:
+    """Return features of each pair's turn, its text, neighbours, place, and speaker."""
+    text = pl.col("text")
+    said = {"words": text.str.count_matches(r"\w+").log1p(),
+            "ends with ?": text.str.strip_chars_end().str.ends_with("?"),
+            "names": text.str.count_matches(r"[a-z,;] [A-Z][a-z]").log1p(),
+            "assistant": pl.col("role") == "assistant",
+            **{name: text.str.contains(pattern) for name, pattern in FLAGS.items()}}
+    own, at = np.unique(pairs.here, return_inverse=True)
+    plain = pairs.said[own].select(
+        pl.col("place").log1p(), *(value.alias(name) for name, value in said.items()),
+        (text.str.count_matches(FLAGS["first person"]) / (1 + text.str.count_matches(r"\w+"))).alias("i share"),
         (pl.col("place") / (pl.col("size") - 1).clip(1)).alias("place share"),
-        pl.col("place").log1p().alias("place"), pl.col("size").log1p().alias("session size"),
-    )
-    for step in (-1, 1):
-        near = plain.select(*SESSION, pl.col("turn") - step, *(pl.col(name).alias(f"{name} {step:+}") for name in NEAR))
-        plain = plain.join(near, on=[*SESSION, "turn"], how="left", maintain_order="left")
-    kept = [c for c in plain.columns if c not in (*SESSION, "turn", "role", "speaker", "text_id", "text", "size")]
-    plain = plain.with_columns(pl.col("speaker").str.to_lowercase().str.extract(r"^(\w+)").alias("\0name"))
-    rows = plain[here].with_columns(head["question"])
-    questions = with_text(tables["questions"], tables["texts"]).select(
-        "question", pl.col("text").fill_null("").str.to_lowercase().alias("\0asked")).with_columns(
-        (pl.col("\0asked").str.count_matches(r"\b(?:and|both)\b") > 0).alias("\0others"))
-    rows = rows.join(questions, on="question", how="left", maintain_order="left")
+        pl.col("size").log1p().alias("session size"),
+        pl.col("speaker").str.to_lowercase().str.extract(r"^(\w+)").alias("\0name"))[at]
+    near = pairs.said.select(said[name].cast(pl.Float64).alias(name) for name in NEAR).to_numpy()
+    near = np.vstack([near, np.full(len(NEAR), np.nan)])  # the row -1
+    sides = {f"{name} {step}": near[side[pairs.here], column]
+             for step, side in (("-1", pairs.before), ("+1", pairs.behind)) for column, name in enumerate(NEAR)}
+    asked = pairs.asked.select(pl.col("text").str.to_lowercase().alias("\0asked")).with_columns(
+        (pl.col("\0asked").str.count_matches(r"\b(?:and|both)\b") > 0).alias("\0others"))[pairs.question]
     named = pl.col("\0asked").str.contains(pl.col("\0name"), literal=True)
-    return rows.select(*kept, named.cast(pl.Float64).alias("speaker named"),
-                       (named & pl.col("\0others")).cast(pl.Float64).alias("speaker named, and"))
+    return pl.concat([plain, pl.DataFrame(sides, nan_to_null=True), asked], how="horizontal").select(
+        ~cs.starts_with("\0"), named.cast(pl.Float64).alias("speaker named"),
+        (named & pl.col("\0others")).cast(pl.Float64).alias("speaker named, and"))
 
 
-def question_features(head: pl.DataFrame, tables: Tables) -> pl.DataFrame:
-    """Return features of each row's question: the words that it asks with, and its length."""
-    asked = with_text(tables["questions"], tables["texts"]).with_columns(
-        pl.col("text").fill_null("").str.to_lowercase().alias("lower"))
-    made = asked.select(
-        "question", *(pl.col("lower").str.contains(rf"\b{word}\b").alias(f"asks {word}") for word in QUESTION_WORDS),
-        pl.col("lower").str.count_matches(r"\w+").log1p().alias("question words"),
-        *(pl.col("lower").str.contains(pattern).alias(name) for name, pattern in QUESTION_FLAGS.items()))
-    return head.select("question").join(made, on="question", how="left", maintain_order="left").drop("question")
+def question_features(pairs: Pairs) -> pl.DataFrame:
+    """Return features of each pair's question: the words that it asks with, and its length."""
+    lower = pl.col("lower")
+    return pairs.asked.select(pl.col("text").str.to_lowercase().alias("lower")).select(
+        *(lower.str.contains(rf"\b{word}\b").alias(f"asks {word}") for word in QUESTION_WORDS),
+        lower.str.count_matches(r"\w+").log1p().alias("question words"),
+        *(lower.str.contains(pattern).alias(name) for name, pattern in QUESTION_FLAGS.items()))[pairs.question]
 
 
-def date_features(head: pl.DataFrame, tables: Tables) -> pl.DataFrame:
-    """Return features of each row's session date against the question: its age, its place, the days that are named.
+def date_features(pairs: Pairs, sessions: pl.DataFrame) -> pl.DataFrame:
+    """Return features of each pair's session date against the question: its age, its place, the days that are named.
 
     "date place" is the share of the question's ranked sessions that are older. A date named in the question
     (``window_of``) is compared in days: 0 inside the window. Null without a date, or if none is named.
     """
-    windows = [(q, *window) for q, text, day in with_text(tables["questions"], tables["texts"]).select(
-        "question", "text", "asked_on").iter_rows() if (window := window_of(text or "", day and day.date()))]
-    named = pl.DataFrame(windows, schema={"question": pl.Int32, "first": pl.Date, "last": pl.Date}, orient="row")
-    session = ["question", *SESSION]
-    rows = head.select(session).unique().join(tables["sessions"], on=SESSION, how="left", maintain_order="left")
-    rows = rows.join(tables["questions"].select("question", "asked_on"), on="question", how="left",
-                     maintain_order="left").join(named, on="question", how="left", maintain_order="left")
-    said = pl.col("said_on").dt.date()
-    places = rows.select("question", "said_on").unique().drop_nulls().with_columns(
-        ((pl.col("said_on").rank("ordinal").over("question") - 1) / (pl.len().over("question") - 1).clip(1)
-         ).alias("date place")).drop_nulls()
-    rows = rows.join(places, on=["question", "said_on"], how="left", maintain_order="left")
-    days = pl.max_horizontal((pl.col("first") - said).dt.total_days(), (said - pl.col("last")).dt.total_days(),
-                             pl.lit(0))
-    after = (said - pl.col("first")).dt.total_days()
-    made = rows.select(
-        *session, (pl.col("asked_on") - pl.col("said_on")).dt.total_days().clip(0).log1p().alias("age"), "date place",
-        pl.when(pl.col("first").is_not_null() & said.is_not_null()).then(days.log1p()).alias("days from named"),
-        pl.when(pl.col("first").is_not_null()).then(after.clip(-60, 60)).alias("days after named"),
-    )
-    return head.select(session).join(made, on=session, how="left", maintain_order="left").drop(session)
+    windows = [window_of(text, day and day.date()) or (None, None)
+               for text, day in pairs.asked.select("text", "asked_on").iter_rows()]
+    named = pl.DataFrame(windows, schema={"first": pl.Date, "last": pl.Date}, orient="row")
+    first, last = (_floats(named[name].to_physical())[pairs.question] for name in named.columns)
+    asked = _floats(pairs.asked["asked_on"].dt.epoch("us"))[pairs.question]
+    width = int(sessions["session"].max() or 0) + 1  # type: ignore[arg-type]
+    all_keys, own = (numbers(rows["corpus"]) * width + numbers(rows["session"]) for rows in (sessions, pairs.head))
+    said = np.append(_floats(sessions["said_on"].dt.epoch("us")), np.nan)[find(all_keys, own)]
+    day = np.floor(said / DAY)
+    moments, moment = np.unique(said, return_inverse=True)
+    key = pairs.question * len(moments) + moment
+    distinct = np.unique(key[~np.isnan(said)])  # the moments of each question
+    of_question = Groups(distinct // max(len(moments), 1))
+    older = np.arange(len(distinct)) - of_question.start[of_question.of]
+    place = np.append(older / np.maximum(of_question.size[of_question.of] - 1, 1), np.nan)
+    return pl.DataFrame({
+        "age": np.log1p(np.trunc((asked - said) / DAY).clip(0)),
+        "date place": place[np.where(np.isnan(said), -1, np.searchsorted(distinct, key))],
+        "days from named": np.log1p(np.maximum(np.maximum(first - day, day - last), 0)),
+        "days after named": (day - first).clip(-60, 60)}, nan_to_null=True)
+
+
+def _floats(column: pl.Series) -> Floats:
+    """Return a column as numbers, (n,); nan where it is null."""
+    return column.cast(pl.Float64).to_numpy()

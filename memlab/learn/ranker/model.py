@@ -17,6 +17,7 @@ from pydantic import Field, model_validator
 from memlab.learn import fits
 from memlab.learn.ranker.trees import Matrix, Tree, boosted_trees, lightgbm, trees_of
 from memlab.pipeline.stage import Names, stage
+from memlab.stages.rank.fusion import NonNegative
 from memlab.support.errors import MemlabError
 
 FORMAT = "memlab-ranker-2"
@@ -58,7 +59,7 @@ class RankModel:
 
     questions: their number. learnt: their keys (``evidence_keys``), by which they are found again. encoder: digest of
     the encoder whose scores are signals (``encoder_digest``). gains: what the splits by each feature gained in the
-    loss, (features,).
+    loss, (features,). weights: those of the first ranking; empty: not recorded.
     """
 
     format: str
@@ -72,6 +73,7 @@ class RankModel:
     learnt: Names
     encoder: str
     gains: Annotated[tuple[Annotated[float, Field(ge=0, allow_inf_nan=False)], ...], Field(strict=False)]
+    weights: dict[str, NonNegative] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _matches_this_version(self) -> RankModel:
@@ -139,7 +141,7 @@ def inputs(model: RankModel, frame: pl.DataFrame) -> Matrix:
     if missing:
         raise MemlabError(f"the fit needs {len(missing)} features that this ranking lacks (the first: '{missing[0]}')",
                           where="learn/ranker", fix="use the searches that it was fitted with, or fit anew")
-    return frame.select(pl.col(model.features).cast(pl.Float32).fill_null(np.nan)).to_numpy()
+    return frame.select(model.features).to_numpy().astype(np.float32, copy=False)
 
 
 def apply(model: RankModel, frame: pl.DataFrame) -> Scores:

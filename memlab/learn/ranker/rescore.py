@@ -100,5 +100,4 @@ def _rows_of(pairs: pl.DataFrame, frame: pl.DataFrame) -> slice | Ints:
 
 def session_numbers(frame: pl.DataFrame, units: pl.DataFrame) -> Ints:
     """Return the number of each row's session in the corpus of its question, (n,)."""
-    return frame.select("unit").join(units.select("unit", "session"), on="unit", how="left", maintain_order="left")[
-        "session"].cast(pl.Int64).to_numpy()
+    return units["session"].gather(frame["unit"]).to_numpy().astype(np.int64)

@@ -35,6 +35,7 @@ from memlab.pipeline.tables import SESSION, Notes, Tables, empty
 from memlab.stages.rank.rerank import Rerank
 from memlab.stages.rank.score import Score
 from memlab.stages.rank.units import signals_of
+from memlab.stages.search.exact import note
 from memlab.store import Store
 from memlab.support.errors import MemlabError
 
@@ -51,8 +52,8 @@ class LearnedScore(Score):
     from which features are made like those of a lane. Without ``model`` each question is scored by a fit on the other
     folds (memlab.learn.folds), which depends neither on its labels nor on those of questions that share its evidence.
     With it, no gold of this data is used. Sessions that haystacks of another fold share are no negatives of its fit; if
-    all are shared, as in a pool, nothing is learned, and a note says so. With other searches, units or another encoder
-    than those of the shipped fit the ranking by weights stays, and a note says so.
+    all are shared, as in a pool, nothing is learned, and a note says so. With other searches, weights, units or another
+    encoder than those of the shipped fit the ranking by weights stays, and a note says so.
     """
 
     writes: ClassVar = ("units", "ranking", "importances", "reasons")
@@ -111,15 +112,19 @@ class LearnedScore(Score):
         return 0 if self.saved is None else number_learned(tables, self.saved.learnt)
 
     def run(self, tables: Tables, store: Store) -> Tables:
-        """Return ``units`` (all turns), ``ranking`` with the signal ``linear``, ``importances`` and ``reasons``."""
+        """Return ``units`` (all turns), ``ranking`` with the signal ``linear``, ``importances`` and ``reasons``.
+
+        A live memory shows no reasons, so there are none.
+        """
         first, notes = self.first(tables, store), Notes()
         other = None if self.saved is None else self._difference(self.saved, first)
         if other is not None and self.model != "shipped":
             raise MemlabError(f"the fit is of another {other}", where="rank.score.model",
-                              fix="use the searches that it was fitted with, or fit anew")
+                              fix="use the searches and weights that it was fitted with, or fit anew")
         if other is not None:
-            asked = tables["questions"].height
-            notes.warn(asked, asked, f"questions are ranked by weights: the shipped fit is of another {other}")
+            what = f"questions are ranked by weights: the shipped fit is of another {other}"
+            notes.add(tables["questions"].height, tables["questions"].height, what)
+            note(what)
         if other is not None or not first["ranking"].height:
             return first.updated({**{name: empty(name) for name in ("importances", "reasons")},
                                   "notes": notes.table()})
@@ -130,8 +135,9 @@ class LearnedScore(Score):
         scores = mix(frame, apply_fits(fits, frame), home)
         leads = leading_turns(frame, session_numbers(frame, first["units"]), scores, home)
         ranking = rescore(first["ranking"], frame, scores, depth, leads)
-        return first.updated({"ranking": ranking, "importances": importances(fits),
-                              "reasons": reasons(ranking, first["units"], frame, fits), "notes": notes.table()})
+        why = reasons(ranking, first["units"], frame, fits) if store.shares_results else empty("reasons")
+        return first.updated({"ranking": ranking, "importances": importances(fits), "reasons": why,
+                              "notes": notes.table()})
 
     def _difference(self, saved: RankModel, first: Tables) -> str | None:
         """Return in what this ranking differs from that of the saved fit, if it does."""
@@ -140,8 +146,10 @@ class LearnedScore(Score):
         if self.encoder is not None and saved.encoder not in ("", self.encoder()):
             return "encoder"
         lanes = {name.removeprefix("z ") for name in saved.features if name.startswith("z ") and name[-2] not in "+-"}
-        here = {FUSED, *signals_of(first["ranking"])}
-        return "set of searches" if first["ranking"].height and not lanes <= here else None
+        if first["ranking"].height and not lanes <= {FUSED, *signals_of(first["ranking"])}:
+            return "set of searches"
+        recorded = Score(weights=saved.weights or self.weights)
+        return "set of weights" if any(self._weight(lane) != recorded._weight(lane) for lane in lanes) else None
 
     def _fits(self, tables: Tables) -> tuple[pl.DataFrame, Fits, int]:
         """Return the features of the first turns of each question, the models that score them, the depth."""

@@ -34,7 +34,10 @@ TINY = 1e-35
 """Largest size of a number that LightGBM takes for zero."""
 
 ROWS = 2**8
-"""Rows that are walked down at once: their nodes stay in a core's cache."""
+"""Rows that are scored at once: what is known of them stays in a core's cache."""
+
+FEW_SPLITS = 8
+"""Splits of a tree up to which all ways through it are tabulated: a row's leaf is then looked up."""
 
 
 @stage
@@ -94,7 +97,8 @@ def trees_of(text: str) -> tuple[Tree, ...]:
 class BoostedTrees:
     """The nodes of all trees as one list, (nodes,) each: splits, and leaves, which lead to themselves.
 
-    ``value`` is that of a leaf, and of a split the mean of its two children's.
+    ``value`` is that of a leaf, and of a split the mean of its two children's. ``split`` is a node's place among the
+    distinct ones: trees often split one feature at one threshold, which is decided once for each row.
     """
 
     def __init__(self, trees: tuple[Tree, ...]) -> None:
@@ -118,17 +122,21 @@ class BoostedTrees:
         self.depth = max(levels, default=0)
         self.roots, self.feature = np.array(roots, np.int64), np.array(features, np.int64)
         self.children = np.array([left, right], np.int64).T.ravel()
-        self.threshold, self.value, kind = np.array(thresholds), np.array(values), np.array(kinds, np.int64)
-        self.zero_missing, self.missing_right = kind & 4 > 0, kind & 2 == 0
-        self.zeros_are_missing = bool(self.zero_missing.any())
-        self.copy = np.where(kind & 8 == 0, 2, self.missing_right)  # of the columns: see ``_walk``
+        self.value = np.array(values)
+        keys = np.column_stack([features, thresholds, kinds]) if trees else np.zeros((0, 3))
+        distinct, self.split = np.unique(keys, axis=0, return_inverse=True)
+        self.tested, kind = distinct[:, 0].astype(np.int64), distinct[:, 2].astype(np.int64)
+        self.threshold, self.zero_missing, self.missing_right = distinct[:, 1, None], kind & 4 > 0, kind & 2 == 0
+        self.copy = np.where(kind & 8 == 0, 2, self.missing_right)  # of the columns: see ``_goes_right``
+        most = max((len(tree.split_feature) for tree in trees), default=0)
+        self.splits = np.minimum(self.roots + np.arange(most)[:, None], len(values) - 1)  # behind a smaller tree's: any
+        self.table = self._values_of_codes(most) if most <= FEW_SPLITS else None
 
     def scores(self, matrix: Matrix) -> NDArray[np.float64]:
         """Return the sum of the trees' leaves for each row, (rows,), added in the order of the trees."""
         total = np.zeros(len(matrix))
         for start in range(0, len(matrix), ROWS):
-            *_, leaf = self._walk(matrix[start:start + ROWS])
-            total[start:start + ROWS] = self.value[leaf].sum(axis=0)
+            total[start:start + ROWS] = self._leaf_values(matrix[start:start + ROWS]).sum(axis=0)
         return total
 
     def contributions(self, matrix: Matrix) -> NDArray[np.float64]:
@@ -146,23 +154,44 @@ class BoostedTrees:
             above = node
         return total.T
 
+    def _leaf_values(self, matrix: Matrix) -> NDArray[np.float64]:
+        """Return the value of the leaf of each row in each tree, (trees, rows)."""
+        if self.table is None:
+            *_, leaf = self._walk(matrix)
+            return self.value[leaf]
+        right, code = self._goes_right(matrix).view(np.uint8), np.zeros((len(self.roots), len(matrix)), np.uint8)
+        for bit, nodes in enumerate(self.splits):
+            code |= right[self.split[nodes]] << bit
+        return self.table.take(code + (np.arange(len(self.roots)) << len(self.splits))[:, None])
+
+    def _values_of_codes(self, splits: int) -> NDArray[np.float64]:
+        """Return the value of the leaf for each code, whose bits are the ways at a tree's splits, (trees, codes)."""
+        code, node = np.arange(1 << splits), np.repeat(self.roots[:, None], 1 << splits, axis=1)
+        for _ in range(self.depth):
+            node = self.children[2 * node + (code >> (node - self.roots[:, None]) & 1)]
+        return self.value[node]
+
     def _walk(self, matrix: Matrix) -> Iterator[NDArray[np.int64]]:
         """Yield the node of each row in each tree, (trees, rows), from the roots down to the leaves."""
-        count, unknown = len(matrix), np.isnan(matrix)
+        right, rows = self._goes_right(matrix), np.arange(len(matrix))
+        node = np.repeat(self.roots[:, None], len(matrix), axis=1)
+        yield node
+        for _ in range(self.depth):
+            node = self.children.take(2 * node + right[self.split.take(node), rows])
+            yield node
+
+    def _goes_right(self, matrix: Matrix) -> NDArray[np.bool_]:
+        """Return whether each row goes right at each distinct split, (splits, rows)."""
+        unknown = np.isnan(matrix)
         # three copies of the columns: a missing value goes left, goes right, or counts as 0
         columns = np.concatenate([np.where(unknown, value, matrix).T for value in (-np.inf, np.inf, 0)],
                                  dtype=np.float64)
-        start = (self.feature + self.copy * matrix.shape[1]) * count
-        node = np.repeat(self.roots[:, None], count, axis=1)
-        yield node
-        for _ in range(self.depth):
-            value = columns.take(start.take(node) + np.arange(count))
-            goes_right = value > self.threshold.take(node)
-            if self.zeros_are_missing:
-                missing = self.zero_missing.take(node) & (np.abs(value) <= TINY)
-                goes_right = np.where(missing, self.missing_right.take(node), goes_right)
-            node = self.children.take(2 * node + goes_right)
-            yield node
+        value = columns[self.tested + self.copy * matrix.shape[1]]
+        right = value > self.threshold
+        if self.zero_missing.any():
+            missing = self.zero_missing[:, None] & (np.abs(value) <= TINY)
+            right = np.where(missing, self.missing_right[:, None], right)
+        return right
 
 
 @functools.lru_cache(maxsize=32)

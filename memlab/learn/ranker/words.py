@@ -15,8 +15,8 @@ import polars as pl
 import scipy  # its parts are loaded when they are used
 from numpy.typing import NDArray
 
+from memlab.learn.ranker.pairs import Pairs, numbers
 from memlab.learn.ranker.signals import Floats, Ints, dense_numbers
-from memlab.pipeline.tables import SESSION, Tables, with_text
 from memlab.support.text.tokenize import LUCENE_STOP_WORDS, words
 
 STOP_WORDS = (*LUCENE_STOP_WORDS, "what", "when", "where", "who", "which", "why", "how", "did", "do", "does", "has",
@@ -33,63 +33,92 @@ FIRST_TURNS = 3
 """First turns of the ranking by weights that each turn is compared with."""
 
 
-def overlap_features(head: pl.DataFrame, said: pl.DataFrame, here: Ints, spoken: pl.DataFrame,
-                     tables: Tables) -> pl.DataFrame:
-    """Return features of the terms that each row's turn shares with its question.
+Cells: TypeAlias = tuple[Ints, Ints]
+"""Texts and the terms that they have, (n,) each: row of a text, number of a term; each pair once, sorted."""
 
-    ``said`` and ``here`` are those of ``nearby``, ``spoken`` the words of ``said``. A term counts ln(1 + n / df), df
-    being the number of the question's n candidates with it. "overlap" is the share of the question's weight that the
-    turn holds; "alone" the weight of terms divided by df, the terms that this turn answers and few others do; -1 and +1
-    mean the neighbours; "joined" a turn with its predecessor.
+
+@dataclass(frozen=True)
+class Terms:
+    """Distinct terms of turns. matrix: (turns, terms), 1 where a turn has the term; turn: (n,) that of each row."""
+
+    matrix: Sparse
+    turn: Ints
+
+
+@dataclass(frozen=True)
+class PairWords:
+    """The terms of ``Pairs``: English stems without stop words, numbered in the order of their letters.
+
+    size: their number. turns: that of the turns. said: terms of the turns; asked: of the questions, for each of
+    ``KINDS``.
     """
-    asked = with_text(tables["questions"], tables["texts"]).select(
-        "corpus", "question", pl.col("text").fill_null("")).with_row_index("row")
-    rows = head.select("question").join(asked, on="question", maintain_order="left")["row"]
-    question = rows.cast(pl.Int64).to_numpy()
-    before, behind = (_next(said, step)[here] for step in (-1, 1))
-    spoken = spoken.join(said.select("corpus").with_row_index("row"), on="row")
+
+    size: int
+    turns: int
+    said: Cells
+    asked: dict[str, Cells]
+
+    def of_turns(self, here: Ints) -> Terms:
+        """Return the terms of the turns; here (n,): the turn of each row."""
+        return Terms(_matrix(self.said, (self.turns, self.size)), here)
+
+
+def pair_words(pairs: Pairs, turns: pl.DataFrame) -> PairWords:
+    """Return the terms of pairs. The speakers of a question's own corpus are no names: their turns rarely say them."""
+    asked = pairs.asked["text"]
+    # capitals at the start of a sentence say nothing
+    names = asked.str.extract_all(r"[\w,;'] +[A-Z][\w]+").list.join(" ")
+    people = turns.select("corpus", "speaker").unique().drop_nulls()
+    parts = [pairs.said["text"], asked, names, people["speaker"].alias("text")]
+    found = words(pl.concat(parts), r"\w+", STOP_WORDS, "english")
+    terms = found.select(pl.col("term").unique().sort()).with_row_index("id")
+    found, size = found.join(terms, on="term"), max(terms.height, 1)
+    cells = np.unique(numbers(found["row"]) * size + numbers(found["id"]))
+    begins = np.cumsum([0, *map(len, parts)])
+    ends = np.searchsorted(cells, begins * size)
+    said, asking, naming, speaking = (
+        np.divmod(cells[at:end] - begin * size, size) for begin, at, end in zip(begins, ends, ends[1:]))
+    (row, term), own = naming, (numbers(rows["corpus"]) for rows in (pairs.asked, people))
+    spoken = np.isin(*(corpus[rows] * size + its for corpus, (rows, its) in zip(own, (naming, speaking))))
+    return PairWords(size, pairs.said.height, said, {"word": asking, "name": (row[~spoken], term[~spoken])})
+
+
+def overlap_features(pairs: Pairs, texts: PairWords) -> pl.DataFrame:
+    """Return features of the terms that each pair's turn shares with its question.
+
+    A term counts ln(1 + n / df), df being the number of the question's n candidates with it. "overlap" is the share of
+    the question's weight that the turn holds; "alone" the weight of terms divided by df, the terms that this turn
+    answers and few others do; -1 and +1 mean the neighbours; "joined" a turn with its predecessor.
+    """
+    sides = (pairs.here, pairs.before[pairs.here], pairs.behind[pairs.here])
     columns: dict[str, Floats] = {}
     for kind in KINDS:
-        matrices = _matrices(asked, spoken, len(said), kind, tables["turns"])
-        shared = _shared_terms(*matrices, question, here, before, behind)
+        shared = _shared_terms(*_matrices(pairs, texts, kind), pairs.question, *sides)
         columns |= {f"{kind} {name}": column for name, column in shared.items()}
     return pl.DataFrame(columns)
 
 
-def _next(said: pl.DataFrame, step: int) -> Ints:
-    """Return the row in ``said`` of the turn ``step`` turns after each turn, (t,); -1 where there is none."""
-    turns = said.select(*SESSION, "turn").with_row_index("row")
-    rows = turns.with_columns(pl.col("turn") + step).join(turns, on=[*SESSION, "turn"], how="left",
-                                                          maintain_order="left")
-    return rows["row_right"].cast(pl.Int64).fill_null(-1).to_numpy()
-
-
-def _matrices(asked: pl.DataFrame, spoken: pl.DataFrame, size: int, kind: str, turns: pl.DataFrame
-              ) -> tuple[Sparse, Sparse]:
+def _matrices(pairs: Pairs, texts: PairWords, kind: str) -> tuple[Sparse, Sparse]:
     """Return which terms of the questions occur in each question (q, terms) and which turns hold each (terms, t).
 
-    ``spoken`` are the words (row, corpus, term) of ``size`` turns; a term of two corpora is two terms. The speakers of
-    the question's own corpus are no names, since their turns rarely say them.
+    A term of two corpora is two terms.
     """
-    texts = asked["text"]
-    if kind == "name":  # capitals at the start of a sentence say nothing
-        texts = pl.Series([" ".join(found) for found in texts.str.extract_all(r"[\w,;'] +[A-Z][\w]+").to_list()],
-                          dtype=pl.String)
-    left = words(texts, r"\w+", STOP_WORDS, "english").join(asked.select("row", "corpus"), on="row")
-    if kind == "name":
-        people = turns.select("corpus", "speaker").unique().drop_nulls()
-        speakers = words(people["speaker"], r"\w+", (), "english").join(
-            people.select("corpus").with_row_index("row"), on="row").select("corpus", "term")
-        left = left.join(speakers, on=["corpus", "term"], how="anti")
-    terms = left.select("corpus", "term").unique().sort("corpus", "term").with_row_index("id")
+    (asked, asked_term), (said, said_term) = texts.asked[kind], texts.said
+    asked_key = numbers(pairs.asked["corpus"])[asked] * texts.size + asked_term
+    said_key = numbers(pairs.said["corpus"])[said] * texts.size + said_term
+    terms = np.unique(asked_key)
+    held = np.isin(said_key, terms)
+    term = np.searchsorted(terms, said_key[held])
+    order, count = np.argsort(term, kind="stable"), max(len(terms), 1)
+    return (_matrix((asked, np.searchsorted(terms, asked_key)), (pairs.asked.height, count)),
+            _matrix((term[order], said[held][order]), (count, texts.turns)))
 
-    def matrix(tokens: pl.DataFrame, rows: str, columns: str, shape: tuple[int, int]) -> Sparse:
-        cells = tokens.join(terms, on=["corpus", "term"]).select("row", "id").unique().sort(rows, columns)
-        at = cells[rows].to_numpy(), cells[columns].to_numpy()
-        return scipy.sparse.csr_array((np.ones(cells.height), at), shape=shape)
 
-    count = max(terms.height, 1)
-    return matrix(left, "row", "id", (asked.height, count)), matrix(spoken, "id", "row", (count, size))
+def _matrix(cells: Cells, shape: tuple[int, int]) -> Sparse:
+    """Return a matrix with 1 in these cells."""
+    rows, columns = cells
+    begins = np.searchsorted(rows, np.arange(shape[0] + 1))
+    return scipy.sparse.csr_array((np.ones(len(columns)), columns, begins), shape=shape)
 
 
 def _shared_terms(q: Sparse, t: Sparse, question: Ints, turn: Ints, before: Ints, behind: Ints) -> dict[str, Floats]:
@@ -133,29 +162,6 @@ def _shared_terms(q: Sparse, t: Sparse, question: Ints, turn: Ints, before: Ints
     return {"overlap": overlap, "overlap -1": share(*ahead), "overlap +1": share(*after),
             "joined": share(*np.divmod(either, max(q.nnz, 1))), "alone": rare, "below": best[question] - overlap,
             "count": count, "asked": asked, "missed": asked - count}
-
-
-@dataclass(frozen=True)
-class Terms:
-    """Distinct terms of turns. matrix: (turns, terms), 1 where a turn has the term; turn: (n,) that of each row."""
-
-    matrix: Sparse
-    turn: Ints
-
-
-def spoken_words(said: pl.DataFrame) -> pl.DataFrame:
-    """Return (row, term) of the texts of turns (text, ...): English stems without stop words."""
-    return words(said["text"], r"\w+", STOP_WORDS, "english")
-
-
-def turn_terms(spoken: pl.DataFrame, size: int, here: Ints) -> Terms:
-    """Return the terms of turns by their ``spoken_words`` of ``size`` turns; here (n,): the turn of each row."""
-    cells = spoken.unique()
-    terms = cells.select(pl.col("term").unique().sort()).with_row_index("id")
-    cells = cells.join(terms, on="term").sort("row", "id")
-    matrix = scipy.sparse.csr_array((np.ones(cells.height), (cells["row"].to_numpy(), cells["id"].to_numpy())),
-                                    shape=(size, terms.height))
-    return Terms(matrix, here)
 
 
 def likeness_features(head: pl.DataFrame, terms: Terms) -> pl.DataFrame:

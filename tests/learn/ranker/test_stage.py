@@ -147,8 +147,9 @@ def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     frame, label = candidates(first(), 40)
     file = tmp_path / "shipped.json"
     learnt = tuple(evidence_keys(first())["key"][:5])
-    encoder = encoder_digest(WordEmbedder())
-    save(dataclasses.replace(fit(frame, label, 40, RECIPE), learnt=learnt, encoder=encoder), file)
+    save(dataclasses.replace(fit(frame, label, 40, RECIPE), learnt=learnt, encoder=encoder_digest(WordEmbedder()),
+                             weights={"lexical:turn": 1.0}), file)
+    stage.note.cache_clear()
     monkeypatch.setattr(stage, "SHIPPED", file)
     return file
 
@@ -163,29 +164,28 @@ def test_the_shipped_fit_is_that_of_its_file_and_says_what_it_has_learned(shippe
 
 
 @pytest.mark.parametrize(("settings", "reason"), [
-    ({"encoder": WordEmbedder(size=8)}, "another encoder"), ({"level": "session"}, "another unit")])
+    ({"encoder": WordEmbedder(size=8)}, "another encoder"), ({"level": "session"}, "another unit"),
+    ({"weights": {"lexical": 2.0}}, "another set of weights")])
 def test_with_what_the_shipped_fit_is_not_of_the_weights_rank_and_a_saved_fit_is_refused(
-        settings: dict[str, Any], reason: str, shipped: Path) -> None:
-    plain = Score(level=settings.get("level", "auto")).run(searched(), STORE)["ranking"]
-    with pytest.warns(UserWarning, match=f"ranked by weights: the shipped fit is of {reason}"):
-        made = learned(model="shipped", **settings).run(searched(), STORE)
-    assert made["ranking"].drop("linear").equals(plain)
+        settings: dict[str, Any], reason: str, shipped: Path, caplog: pytest.LogCaptureFixture) -> None:
+    made = learned(model="shipped", **settings).run(searched(), STORE)
+    assert caplog.messages == [f"questions are ranked by weights: the shipped fit is of {reason}"]
+    assert made["ranking"].drop("linear").equals(learned(**settings).linear().run(searched(), STORE)["ranking"])
     assert made["notes"].height == 1
     with pytest.raises(MemlabError, match=f"the fit is of {reason}"):
         learned(model=shipped, **settings).run(searched(), STORE)
 
 
-def test_a_fit_of_other_searches_does_not_rank(shipped: Path) -> None:
+def test_a_fit_of_other_searches_does_not_rank(shipped: Path, caplog: pytest.LogCaptureFixture) -> None:
     hits = searched()["hits"].with_columns(pl.col("lane").str.replace("turn", "round"))
-    with pytest.warns(UserWarning, match="another set of searches"):
-        learned(model="shipped").run(searched().updated({"hits": hits}), STORE)
+    learned(model="shipped").run(searched().updated({"hits": hits}), STORE)
+    assert "another set of searches" in caplog.text
 
 
 def test_memlabs_own_fit_is_of_the_searches_and_the_encoder_of_best() -> None:
-    score = preset("system=best").score
-    own = load(stage.SHIPPED)
-    assert own.encoder == score.encoder()  # type: ignore[attr-defined]
-    assert not own.recipe.home
+    score, own = preset("system=best").score, load(stage.SHIPPED)
+    here = score.encoder(), score.weights, False  # type: ignore[attr-defined]
+    assert (own.encoder, own.weights, own.recipe.home) == here
     assert stage.SHIPPED.stat().st_size < 2**20
     card = (Path(__file__).parents[3] / "docs" / "ranking_fit.md").read_text(encoding="utf-8")
     assert hashlib.sha256(stage.SHIPPED.read_bytes()).hexdigest() in card
