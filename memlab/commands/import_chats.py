@@ -43,10 +43,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="memlab import", description="Import a chat export into a folder that data=custom reads.",
-        epilog="formats: " + "; ".join(f"{f.name} ({f.title})" for f in FORMATS))
+        epilog="formats: " + ", ".join(f.name for f in FORMATS))
     parser.add_argument("path", type=path_argument,
                         help="the export: a file, a zip, or a folder of files and zips; a later one adds what is new")
-    parser.add_argument("--format", default="auto", metavar="NAME", help="format of the export (default: auto)")
+    parser.add_argument("--format", default="auto", metavar="NAME",
+                        help="format of the export, or a .yaml file that describes one of your own (default: auto)")
     parser.add_argument("--out", type=path_argument, metavar="FOLDER", help="folder to write (default: ./chats-FORMAT)")
     parser.add_argument("--corpus", type=text_argument, metavar="NAME",
                         help="name of the corpus (default: that of the folder's earlier imports, or the format)")
@@ -81,7 +82,7 @@ def _import(options: argparse.Namespace) -> None:
     sessions = to_sessions(export.conversations, settings.split, zone, export.tally)
     if not sessions:
         raise MemlabError("there is no message in it", where=str(options.path))
-    changes = update_folder(folder, settings, sessions, fresh=options.replace)
+    changes = update_folder(folder, settings, sessions, source=export.format.name, fresh=options.replace)
     print(f"{safe_line(options.path)}: {export.format.title}")
     for line in _facts(export, sessions, settings):
         print(f"  {safe_line(line)}")
@@ -102,8 +103,10 @@ def _facts(export: ChatExport, sessions: list[ChatSession], settings: ImportSett
             "" if settings.split == "conversation" else ", cut at midnight (--split conversation cuts nowhere)"))
     speakers = Counter(turn.speaker or turn.role for turn in turns)
     listed = ", ".join(f"{name} {count:,}" for name, count in sorted(speakers.items(), key=lambda s: (-s[1], s[0]))[:8])
-    facts.append(f"turns: {listed}" + (
-        f", and {plural(len(speakers) - 8, 'more speaker')}" if len(speakers) > 8 else ""))
+    facts.append(f"{plural(len(speakers), 'speaker')}: {listed}" + (
+        f", and {plural(len(speakers) - 8, 'more')}" if len(speakers) > 8 else ""))
+    if rooms := {session.room for session in sessions} - {""}:
+        facts.append(f"{plural(len(rooms), 'room')}: {', '.join(sorted(rooms)[:8])}{', ...' * (len(rooms) > 8)}")
     if any(has_offset(m.said_on) for c in export.conversations for m in c.messages):
         facts.append(f"times are in {settings.timezone}"
                      + ("; --timezone changes it" if settings.timezone == "UTC" else ""))

@@ -27,7 +27,7 @@ def test_an_export_becomes_a_folder_of_the_user_s_own(tmp_path: Path, capsys: py
     assert main(["conversations.json"]) == 0
     printed = capsys.readouterr().out
     assert "conversations.json: ChatGPT export\n  1 session, 4 turns, 156 characters, from 2024-03-01" in printed
-    assert "turns: assistant 2, user 2" in printed
+    assert "2 speakers: assistant 2, user 2" in printed
     assert "times are in UTC; --timezone changes it" in printed
     assert "messages of other branches left out (edited questions, repeated answers): 3" in printed
     assert "data=custom data.path=chats-chatgpt" in printed

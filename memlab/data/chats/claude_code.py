@@ -14,15 +14,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter, OrderedDict
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from memlab.data.chats.branches import heads, path_to
 from memlab.data.chats.content import flatten
-from memlab.data.chats.conversation import ChatMessage, Conversation, Tally, merge_assistant
-from memlab.data.chats.source import ExportFile
+from memlab.data.chats.conversation import ChatMessage, Tally
 from memlab.data.chats.times import said_on
-from memlab.data.chats.values import lines_of, object_of, objects_of, text_of
+from memlab.data.chats.values import object_of, objects_of, text_of
 
 _NOTE = re.compile(  # to the end: one that is open is read once
     r"<(system-reminder|ide_opened_file|ide_selection|ide_diagnostics)>.*?(?:(</\1>)|\Z)", re.DOTALL)
@@ -30,51 +28,14 @@ _COMMAND = re.compile(r"<(command-|local-command-|bash-|user-memory-input|task-n
 _INTERRUPTED = re.compile(r"\[Request interrupted by user[^\]]*\]")
 _REFUSED, _SAID = "The user doesn't want to proceed with this tool use", "the user said:"
 _ADVICE = ("\n\nNote: The user's next message", "The user wants to clarify these questions")  # by the program
-_TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
+_TITLES = {"custom-title", "ai-title", "summary"}
 _PROGRAMS = {"task-notification", "coordinator", "peer", "system"}
 
 
-class ClaudeCode:
-    """One session for each log; all that the assistant said between two questions is one turn."""
-
-    name: ClassVar = "claude_code"
-    title: ClassVar = "Claude Code session log"
-
-    def matches(self, file: ExportFile) -> bool:
-        """Return whether a line of the file belongs to a session of Claude Code."""
-        return file.ending == ".jsonl" and any(
-            isinstance(line.get("type"), str) and line.keys() & {"sessionId", "parentUuid", "leafUuid"}
-            for line in lines_of(file))
-
-    def read(self, files: Sequence[ExportFile], tally: Tally) -> list[Conversation]:
-        """Return the conversations; lines that a resumed session repeats from an earlier log count once."""
-        logs = sorted((f for f in files if self.matches(f)), key=lambda f: (_first_moment(f), f.name))
-        seen: set[str] = set()
-        read = []
-        for file in logs:
-            lines = []
-            for line in lines_of(file):
-                key = text_of(line.get("uuid"))
-                if key and key in seen:
-                    tally.add("lines repeated from an earlier log left out")
-                    continue
-                seen.add(key)
-                lines.append(line)
-            tally.add("logs that end in the middle of a line", file.cut)
-            lines = _branch(_without_queue(lines, tally), tally)
-            messages = (m for line in lines if (m := _message(line, tally)))
-            read.append(Conversation(_title(lines), merge_assistant(messages)))
-        return read
-
-
-def _title(lines: list[dict[str, Any]]) -> str:
-    """Return the title that the user gave, else the model's, else the first summary."""
-    found: dict[str, str] = {}
-    for line in lines:
-        kind = text_of(line.get("type"))
-        if text := text_of(line.get(_TITLES.get(kind, ""))) or kind in _TITLES and text_of(line.get("title")):
-            found[kind] = found.get(kind, text) if kind == "summary" else text
-    return next((found[kind] for kind in _TITLES if kind in found), "")
+def read_log(lines: list[dict[str, Any]], tally: Tally) -> list[ChatMessage]:
+    """Return the messages of a log: its queue in place, without branches that were taken back."""
+    branch = _branch(_without_queue(lines, tally), tally)
+    return [m for line in branch if (m := _message(line, tally))]
 
 
 def _without_queue(lines: list[dict[str, Any]], tally: Tally) -> list[dict[str, Any]]:
@@ -117,10 +78,6 @@ def _parts_of(line: dict[str, Any]) -> list[str]:
     content = object_of(line.get("message")).get("content") if line.get("type") == "user" else \
         object_of(line.get("attachment")).get("prompt") if _is_queued(line) else None
     return [part.strip() for part in _plain(flatten(content, Tally()), Tally()).splitlines()]
-
-
-def _first_moment(file: ExportFile) -> str:
-    return min((str(time) for line in lines_of(file) if (time := said_on(line))), default="")
 
 
 def _branch(lines: list[dict[str, Any]], tally: Tally) -> list[dict[str, Any]]:

@@ -10,16 +10,14 @@ assistant's turn. The kinds are those of openai/codex (codex-rs/protocol/src/mod
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 from memlab.data.chats.content import flatten, placeholder
-from memlab.data.chats.conversation import ChatMessage, Conversation, Tally, merge_assistant
-from memlab.data.chats.source import ExportFile
+from memlab.data.chats.conversation import ChatMessage, Tally
 from memlab.data.chats.times import Time, said_on
-from memlab.data.chats.values import lines_of, object_of, objects_of, text_of
+from memlab.data.chats.values import object_of, objects_of, text_of
 from memlab.support.foreign import load_json
 
 _ENVELOPES = {"session_meta", "response_item", "event_msg", "turn_context", "compacted"}
@@ -29,28 +27,12 @@ _SUMMARIES = {"compacted", "compaction", "compaction_summary", "context_compacti
 _AGENTS = {"agent_message", "inter_agent_communication"}
 
 
-class Codex:
-    """One session for each log; all that the assistant said between two questions is one turn."""
-
-    name: ClassVar = "codex"
-    title: ClassVar = "Codex session log"
-
-    def matches(self, file: ExportFile) -> bool:
-        """Return whether the file has Codex's envelopes."""
-        return any(text_of(line.get("type")) in _ENVELOPES and isinstance(line.get("payload"), dict)
-                   for line in lines_of(file))
-
-    def read(self, files: Sequence[ExportFile], tally: Tally) -> list[Conversation]:
-        """Return the conversations in the order of the logs' names."""
-        read = []
-        for file in filter(self.matches, files):
-            tally.add("logs that end in the middle of a line", file.cut)
-            lines = lines_of(file)
-            log = _Log(tally)
-            for line in lines:
-                log.add(line)
-            read.append(Conversation("", merge_assistant(log.messages), said_on(lines[0])))
-        return read
+def read_log(lines: list[dict[str, Any]], tally: Tally) -> list[ChatMessage]:
+    """Return the messages of a log, without turns that were rolled back."""
+    log = _Log(tally)
+    for line in lines:
+        log.add(line)
+    return log.messages
 
 
 @dataclass

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, timedelta
-from typing import Any, ClassVar
+from typing import Any
 
 from memlab.data.chats.content import attachment, placeholder
 from memlab.data.chats.conversation import ChatMessage, Conversation, Tally
@@ -50,36 +50,31 @@ _SETTINGS = {"gemini_gems_data": "files of Gems left out (instructions, no chats
              "gemini_scheduled_actions_data": "files of scheduled actions left out"}
 
 
-class Gemini:
-    """One session for each conversation that the activities name, else for each stretch without a pause."""
+def matches(file: ExportFile) -> bool:
+    """Return whether the file holds activities of Gemini, or is another file of it in Takeout."""
+    if _omission(file):
+        return True
+    if file.ending == PAGE:
+        return is_activity_page(file.content)
+    return file.ending == ".json" and any(map(_is_activity, entries_of(file)))
 
-    name: ClassVar = "gemini"
-    title: ClassVar = "Gemini activity (Google Takeout)"
 
-    def matches(self, file: ExportFile) -> bool:
-        """Return whether the file holds activities of Gemini, or is another file of it in Takeout."""
-        if _omission(file):
-            return True
-        if file.ending == PAGE:
-            return is_activity_page(file.content)
-        return file.ending == ".json" and any(map(_is_activity, entries_of(file)))
-
-    def read(self, files: Sequence[ExportFile], tally: Tally) -> list[Conversation]:
-        """Return the conversations; raise MemlabError for what cannot be read, and where there are no activities."""
-        activities: list[Activity] = []
-        others: list[str] = []
-        for file in filter(self.matches, files):
-            if what := _omission(file):
-                tally.add(what)
-                others.append(file.name)
-            else:
-                activities += activities_of_page(file, tally) if file.ending == PAGE else _activities(file, tally)
-        if others and not activities:
-            raise MemlabError("it holds Gems, scheduled actions or conversations of Workspace, but no activities",
-                              where=others[0], fix="in Takeout, choose My Activity and there Gemini Apps, as JSON")
-        once = list(dict.fromkeys(activities))
-        tally.add("activities that occur twice, taken once", len(activities) - len(once))
-        return _conversations(once, tally)
+def read(files: Sequence[ExportFile], tally: Tally) -> list[Conversation]:
+    """Return the conversations; raise MemlabError for what cannot be read, and where there are no activities."""
+    activities: list[Activity] = []
+    others: list[str] = []
+    for file in filter(matches, files):
+        if what := _omission(file):
+            tally.add(what)
+            others.append(file.name)
+        else:
+            activities += activities_of_page(file, tally) if file.ending == PAGE else _activities(file, tally)
+    if others and not activities:
+        raise MemlabError("it holds Gems, scheduled actions or conversations of Workspace, but no activities",
+                          where=others[0], fix="in Takeout, choose My Activity and there Gemini Apps, as JSON")
+    once = list(dict.fromkeys(activities))
+    tally.add("activities that occur twice, taken once", len(activities) - len(once))
+    return _conversations(once, tally)
 
 
 def _is_activity(entry: dict[str, Any]) -> bool:

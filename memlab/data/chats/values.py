@@ -12,6 +12,11 @@ def text_of(value: object) -> str:
     return value.strip() if isinstance(value, str) else ""
 
 
+def name_of(value: object) -> str:
+    """Return a text, or a whole number as text; "" for anything else."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else text_of(value)
+
+
 def object_of(value: object) -> dict[str, Any]:
     """Return a JSON object; empty for anything else."""
     return value if isinstance(value, dict) else {}
@@ -25,8 +30,3 @@ def objects_of(value: object) -> list[dict[str, Any]]:
 def entries_of(file: ExportFile) -> list[dict[str, Any]]:
     """Return the objects of a file: those of its list, or the one that it holds."""
     return objects_of([file.content] if isinstance(file.content, dict) else file.content)
-
-
-def lines_of(file: ExportFile) -> list[dict[str, Any]]:
-    """Return the objects of the lines of a .jsonl; empty for other files."""
-    return objects_of([value for _, value in file.content or []]) if file.ending == ".jsonl" else []

@@ -11,9 +11,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from memlab.data.chats import whatsapp_words
 from memlab.data.chats.content import placeholder
@@ -77,46 +76,39 @@ def _place(head: str, end: int) -> int:
     return len(head)
 
 
-@dataclass(frozen=True)
-class WhatsApp:
-    """One conversation for each file, cut by days.
+def matches(file: ExportFile) -> bool:
+    """Return whether one of the first lines begins with a date as phones write it."""
+    lines = _lines(file.content[:5000])[:8] if isinstance(file.content, str) else []
+    return any(map(split_line, lines)) or _is_alike(file, lines)
 
-    dates: order of day and month; auto takes it from the file, and says so.
+
+def read(files: Sequence[ExportFile], tally: Tally, dates: DateOrder | None = None) -> list[Conversation]:
+    """Return one chat for each file; raise MemlabError where no date can be read.
+
+    dates: order of day and month; None takes it from the file, and says so.
     """
+    return [_chat(file, tally, dates) for file in filter(matches, files)]
 
-    dates: DateOrder | None = None
 
-    name: ClassVar = "whatsapp"
-    title: ClassVar = "WhatsApp export"
-
-    def matches(self, file: ExportFile) -> bool:
-        """Return whether one of the first lines begins with a date as phones write it."""
-        lines = _lines(file.content[:5000])[:8] if isinstance(file.content, str) else []
-        return any(map(split_line, lines)) or _is_alike(file, lines)
-
-    def read(self, files: Sequence[ExportFile], tally: Tally) -> list[Conversation]:
-        """Return the chats; raise MemlabError where no date can be read."""
-        return [self._chat(file, tally) for file in filter(self.matches, files)]
-
-    def _chat(self, file: ExportFile, tally: Tally) -> Conversation:
-        blocks = _blocks(file, tally)
-        reading = read_moments([line.stamp for line, _ in blocks], self.dates)
-        tally.remarks.append(f"{file.name}: dates are read as {reading.order.value}, {reading.reason}")
-        messages: list[ChatMessage] = []
-        opened: tuple[WhatsAppLine, datetime] | None = None
-        body: list[str] = []  # of the open message
-        for (line, rest), at in zip(blocks, reading.moments):
-            if at is None:  # a line that only looks like a date
-                body += [line.raw, *rest]
-                continue
-            messages += _message(opened, body, tally)
-            opened, body = (line, at), [line.text, *rest]
+def _chat(file: ExportFile, tally: Tally, dates: DateOrder | None) -> Conversation:
+    blocks = _blocks(file, tally)
+    reading = read_moments([line.stamp for line, _ in blocks], dates)
+    tally.remarks.append(f"{file.name}: dates are read as {reading.order.value}, {reading.reason}")
+    messages: list[ChatMessage] = []
+    opened: tuple[WhatsAppLine, datetime] | None = None
+    body: list[str] = []  # of the open message
+    for (line, rest), at in zip(blocks, reading.moments):
+        if at is None:  # a line that only looks like a date
+            body += [line.raw, *rest]
+            continue
         messages += _message(opened, body, tally)
-        if opened is None:
-            other = any(part.isdecimal() and int(part) in OTHER_CALENDARS for part in blocks[0][0].stamp.date)
-            fix = "set the phone to the Gregorian calendar and export again" if other else "give --dates"
-            raise MemlabError(f"no date can be read as {reading.order.value}", where=file.name, fix=fix)
-        return Conversation(_title(file), messages, endless=True)
+        opened, body = (line, at), [line.text, *rest]
+    messages += _message(opened, body, tally)
+    if opened is None:
+        other = any(part.isdecimal() and int(part) in OTHER_CALENDARS for part in blocks[0][0].stamp.date)
+        fix = "set the phone to the Gregorian calendar and export again" if other else "give --dates"
+        raise MemlabError(f"no date can be read as {reading.order.value}", where=file.name, fix=fix)
+    return Conversation(_title(file), messages, endless=True, room=_title(file))
 
 
 def _lines(text: str) -> list[str]:
