@@ -58,7 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--timezone", metavar="NAME",
                         help="time zone of the dates, such as Europe/Rome (default: that of the folder's earlier "
                              "imports, or UTC; WhatsApp's are local)")
-    parser.add_argument("--dates", choices=_DATES, default="auto", help="order of WhatsApp's dates (default: auto)")
+    parser.add_argument("--date-order", choices=_DATES, default="auto", help="of WhatsApp's dates (default: auto)")
     parser.add_argument("--max-mb", type=float, default=MAX_MB, metavar="N",
                         help=f"limit of the chats' size, unpacked (default: {MAX_MB:g})")
     parser.add_argument("--replace", action="store_true", help="replace the sessions in the folder")
@@ -73,7 +73,7 @@ def _import(options: argparse.Namespace) -> None:
         raise MemlabError("the name of a corpus is blank", where="--corpus", fix="give a name, or leave --corpus out")
     if not 0 < options.max_mb < 1e6:
         raise MemlabError("expected a size in MB", where="--max-mb", fix=f"give a number such as {MAX_MB:g}")
-    export = load(options.path, options.format, options.max_mb, _DATES[options.dates])
+    export = load(options.path, options.format, options.max_mb, _DATES[options.date_order])
     folder = options.out or Path(f"chats-{export.format.name}")
     given = {"corpus": options.corpus, "split": options.split, "timezone": options.timezone}
     default = ImportSettings(export.format.name, "day", "UTC")

@@ -100,7 +100,7 @@ def test_the_next_line_works_as_it_is_pasted(tmp_path: Path, capsys: pytest.Capt
 
 def test_options_reach_the_reader(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(tmp_path, {"chat.txt": ANDROID_24.replace("31/12/2023", "02/01/2024")})
-    words = "chat.txt --out x --corpus lake --dates month-first --split conversation"
+    words = "chat.txt --out x --corpus lake --date-order month-first --split conversation"
     assert main(words.split()) == 0
     (line,) = (tmp_path / "x" / "sessions.jsonl").read_text("utf-8").splitlines()
     assert json.loads(line)["said_on"] == "2024-02-01T21:15"

@@ -18,10 +18,10 @@ from memlab.data.chats import whatsapp_words
 from memlab.data.chats.content import placeholder
 from memlab.data.chats.conversation import ChatMessage, Conversation, Tally
 from memlab.data.chats.source import ExportFile
-from memlab.data.chats.whatsapp_cldr import plain
 from memlab.data.chats.whatsapp_dates import OTHER_CALENDARS, read_moments
 from memlab.data.chats.whatsapp_patterns import DateOrder as DateOrder
 from memlab.data.chats.whatsapp_patterns import Stamp, begins_with_stamp
+from memlab.data.chats.whatsapp_words import plain
 from memlab.support.errors import MemlabError
 
 HEAD = 90
@@ -106,7 +106,7 @@ def _chat(file: ExportFile, tally: Tally, dates: DateOrder | None) -> Conversati
     messages += _message(opened, body, tally)
     if opened is None:
         other = any(part.isdecimal() and int(part) in OTHER_CALENDARS for part in blocks[0][0].stamp.date)
-        fix = "set the phone to the Gregorian calendar and export again" if other else "give --dates"
+        fix = "set the phone to the Gregorian calendar and export again" if other else "give --date-order"
         raise MemlabError(f"no date can be read as {reading.order.value}", where=file.name, fix=fix)
     return Conversation(_title(file), messages, endless=True, room=_title(file))
 
