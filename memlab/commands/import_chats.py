@@ -83,7 +83,7 @@ def _import(options: argparse.Namespace) -> None:
     if not sessions:
         raise MemlabError("there is no message in it", where=str(options.path))
     changes = update_folder(folder, settings, sessions, source=export.format.name, fresh=options.replace)
-    print(f"{safe_line(options.path)}: {export.format.title}")
+    print(f"{safe_line(options.path)}: {export.format.table.product}")
     for line in _facts(export, sessions, settings):
         print(f"  {safe_line(line)}")
     if whole := whole_export(options.path):

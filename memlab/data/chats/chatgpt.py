@@ -15,8 +15,6 @@ from memlab.data.chats.times import said_on
 from memlab.data.chats.values import object_of, objects_of, text_of
 
 _SPOKEN = {"text", "multimodal_text", "code"}
-_THOUGHTS = {"thoughts", "reasoning_recap"}
-_CONTEXT = {"user_editable_context", "model_editable_context"}
 
 
 def read_message(node: Mapping[str, Any], tally: Tally, _: str) -> ChatMessage | None:
@@ -25,17 +23,11 @@ def read_message(node: Mapping[str, Any], tally: Tally, _: str) -> ChatMessage |
     author, content = object_of(message.get("author")), object_of(message.get("content"))
     role, metadata = text_of(author.get("role")), object_of(message.get("metadata"))
     kind, time = text_of(content.get("content_type")) or "text", said_on(message)
-    if role == "system" or kind in _CONTEXT:
-        tally.add("instructions left out", _holds_text(content))
-    elif metadata.get("is_visually_hidden_from_conversation") is True:
-        tally.add("messages that ChatGPT does not show left out", _holds_text(content))
-    elif role == "tool":
+    if role == "tool":
         pictures = [p for p in objects_of(content.get("parts")) if p.get("content_type") == "image_asset_pointer"]
         tally.add("results of tools left out", not pictures)
         return ChatMessage("assistant", "\n".join(map(_pointer, pictures)), None, time) if pictures else None
-    elif kind in _THOUGHTS:
-        tally.add("thoughts of the assistant left out")
-    elif role not in ("user", "assistant") or kind not in _SPOKEN:
+    if role not in ("user", "assistant") or kind not in _SPOKEN:
         tally.add("messages of other kinds left out", _holds_text(content), kind=kind)
     elif role == "assistant" and text_of(message.get("recipient")) not in ("", "all"):
         return ChatMessage("assistant", placeholder("tool", message["recipient"]), None, time)

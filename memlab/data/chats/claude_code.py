@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, OrderedDict
+from collections.abc import Mapping
 from typing import Any
 
 from memlab.data.chats.branches import heads, path_to
@@ -32,10 +33,9 @@ _TITLES = {"custom-title", "ai-title", "summary"}
 _PROGRAMS = {"task-notification", "coordinator", "peer", "system"}
 
 
-def read_log(lines: list[dict[str, Any]], tally: Tally) -> list[ChatMessage]:
-    """Return the messages of a log: its queue in place, without branches that were taken back."""
-    branch = _branch(_without_queue(lines, tally), tally)
-    return [m for line in branch if (m := _message(line, tally))]
+def sent_lines(lines: list[dict[str, Any]], tally: Tally) -> list[dict[str, Any]]:
+    """Return the lines of a log with its queue in place, without branches that were taken back."""
+    return _branch(_without_queue(lines, tally), tally)
 
 
 def _without_queue(lines: list[dict[str, Any]], tally: Tally) -> list[dict[str, Any]]:
@@ -96,7 +96,7 @@ def _branch(lines: list[dict[str, Any]], tally: Tally) -> list[dict[str, Any]]:
     return [line for line in lines if text_of(line.get("uuid")) not in dropped]
 
 
-def _is_queued(line: dict[str, Any]) -> bool:
+def _is_queued(line: Mapping[str, Any]) -> bool:
     return line.get("type") == "attachment" and object_of(line.get("attachment")).get("type") == "queued_command"
 
 
@@ -107,7 +107,8 @@ def _is_spoken(line: dict[str, Any]) -> bool:
 def _is_question(line: dict[str, Any]) -> bool:
     parts = objects_of(object_of(line.get("message")).get("content"))
     has_result = any(part.get("type") == "tool_result" for part in parts)  # of one of several calls side by side
-    return line.get("type") == "user" and not has_result and _message(line, Tally()) is not None
+    noted = any(line.get(flag) is True for flag in ("isSidechain", "isMeta", "isCompactSummary"))
+    return line.get("type") == "user" and not (has_result or noted) and read_message(line, Tally(), "") is not None
 
 
 def _plain(text: str, tally: Tally) -> str:
@@ -116,7 +117,8 @@ def _plain(text: str, tally: Tally) -> str:
     return _NOTE.sub(lambda match: "" if match[2] else match[0], text).strip()
 
 
-def _message(line: dict[str, Any], tally: Tally) -> ChatMessage | None:
+def read_message(line: Mapping[str, Any], tally: Tally, _: str) -> ChatMessage | None:
+    """Return what was said in a line; None for what the program wrote, which is counted."""
     role, message, item = line.get("type"), object_of(line.get("message")), object_of(line.get("attachment"))
     if not (role in ("user", "assistant") or _is_queued(line)):
         kind = text_of(item.get("type")) or text_of(role)
@@ -125,13 +127,6 @@ def _message(line: dict[str, Any], tally: Tally) -> ChatMessage | None:
         elif kind not in _TITLES:
             tally.add("lines without a message left out", kind=kind)
         return None
-    for flag, what in (("isSidechain", "messages of sub-agents left out"),
-                       ("isMeta", "notes of the program left out"),
-                       ("isCompactSummary", "summaries of earlier messages left out"),
-                       ("isApiErrorMessage", "errors of the model's server left out")):
-        if line.get(flag) is True or item.get(flag) is True:
-            tally.add(what)
-            return None
     time = said_on(line)
     if role == "assistant":
         text = flatten(message.get("content"), tally)
@@ -161,7 +156,7 @@ def _typed_text(text: str, tally: Tally) -> str:
     return typed
 
 
-def _answers(line: dict[str, Any]) -> str:
+def _answers(line: Mapping[str, Any]) -> str:
     """Return the user's answers to questions of the assistant, or the reason for refusing a call; "" for none."""
     result, answers = object_of(line.get("toolUseResult")), []
     notes = object_of(result.get("annotations"))

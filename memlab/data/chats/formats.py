@@ -10,15 +10,12 @@ from pathlib import Path, PurePosixPath
 
 from memlab.data.chats.conversation import Conversation, Tally
 from memlab.data.chats.copies import single_copies
-from memlab.data.chats.schema import Refused, read_book
+from memlab.data.chats.schema import BOOK, Refused, read_book
 from memlab.data.chats.source import MAX_MB, ExportFile, open_export
 from memlab.data.chats.table import TableFormat
 from memlab.data.chats.values import objects_of, text_of
 from memlab.data.chats.whatsapp import DateOrder
 from memlab.support.errors import MemlabError, did_you_mean
-from memlab.support.paths import PACKAGE
-
-BOOK = PACKAGE / "data" / "chats" / "formats.yaml"
 
 
 def table_formats(path: Path) -> tuple[TableFormat, ...]:
@@ -81,7 +78,7 @@ def load(path: Path, name: str = "auto", max_mb: float = MAX_MB, dates: DateOrde
         raise _no_chats(path, files, formats, name)
     for other, names in owned.items():
         if other not in chosen:
-            tally.remarks.append(f"left out, since of another format: {_some(names)} ({other.title})")
+            tally.remarks.append(f"left out, since of another format: {_some(names)} ({other.table.product})")
     if missing := missing_archives(files):
         tally.remarks.append(f"the export's list names archives that are not here: {', '.join(missing)}")
     try:
@@ -106,7 +103,7 @@ def recognise(path: Path) -> str | None:
         found = _vendors(_by_format(open_export(path), FORMATS))
     except MemlabError:
         return None
-    return found[0].title if found else None
+    return found[0].table.product if found else None
 
 
 def _by_format(files: Sequence[ExportFile], formats: Sequence[TableFormat]) -> dict[TableFormat, list[str]]:
@@ -121,7 +118,7 @@ def _by_format(files: Sequence[ExportFile], formats: Sequence[TableFormat]) -> d
 def _vendors(found: Iterable[TableFormat]) -> list[TableFormat]:
     """Return the vendors' formats; weak ones only alone, since files beside any export may look like them."""
     formats = list(found)
-    return [f for f in formats if not f.weak] or formats
+    return [f for f in formats if not f.table.weak] or formats
 
 
 def _kinds(name: str) -> list[tuple[str, str]]:
@@ -151,7 +148,7 @@ def _no_chats(path: Path, files: Sequence[ExportFile], formats: Sequence[TableFo
                            fix=f"download {', '.join(missing[:8])} into one folder, and import the folder")
     wanted = "no chat export that memlab knows"
     if name != "auto":
-        wanted = "no " + next(f.title for f in formats if f.name == name)
+        wanted = "no " + next(f.table.product for f in formats if f.name == name)
     found = "; ".join(f"{file.name} holds {shape_of(file.content)}" for file in files[:3])
     return MemlabError(f"this is {wanted}: {found}", where=str(path),
                        fix=f"the formats are {', '.join(f.name for f in formats)}; docs/your_own_chats.md says how to "

@@ -23,6 +23,7 @@ from memlab.data.chats.content import attachment, placeholder
 from memlab.data.chats.conversation import ChatMessage, Conversation, Tally
 from memlab.data.chats.gemini_page import PAGE, Activity, activities_of_page, is_activity_page, is_gemini, links
 from memlab.data.chats.markup import to_text
+from memlab.data.chats.schema import BOOK, read_book
 from memlab.data.chats.source import ExportFile
 from memlab.data.chats.times import Time, said_on
 from memlab.data.chats.values import entries_of, object_of, objects_of, text_of
@@ -32,17 +33,7 @@ from memlab.support.errors import MemlabError
 PAUSE = timedelta(minutes=30)
 """Silence that ends a conversation where activities name none; other readers take 30 or 60 minutes."""
 
-LABELS = (
-    ("Prompted", "Live Prompt", "Asked", "Said", "Branched"),
-    ("Eingegebener Prompt:",),
-    ("Prompt :", "Prompt:"),
-    ("Preguntó:", "Solicitó"),
-    ("Fez uma pergunta:", "Perguntou:", "Solicitou"),
-    ("Gav instruktionen",),
-    ("Poslali ste poziv:",),
-    ("送信したメッセージ:",),
-    ("분기된",),
-)
+LABELS = read_book(BOOK).prompts
 """What stands before a prompt, for each language that a reader of real exports shows; a Korean prompt has no label."""
 
 _OTHER_ACTIVITIES = ("Created", "Used", "Selected", "Gave", "Cleared", "Deleted", "Shared", "Added")
@@ -59,7 +50,7 @@ def matches(file: ExportFile) -> bool:
     return file.ending == ".json" and any(map(_is_activity, entries_of(file)))
 
 
-def read(files: Sequence[ExportFile], tally: Tally) -> list[Conversation]:
+def read(files: Sequence[ExportFile], tally: Tally, _: object = None) -> list[Conversation]:
     """Return the conversations; raise MemlabError for what cannot be read, and where there are no activities."""
     activities: list[Activity] = []
     others: list[str] = []

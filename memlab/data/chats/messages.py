@@ -31,13 +31,10 @@ def read_message(value: Mapping[str, Any], tally: Tally, where: str) -> ChatMess
     if content is not None and not isinstance(content, str | list):
         raise MemlabError("expected text or a list of parts", where=f"{where}, field content")
     tally.add("thoughts of the assistant left out", any(text_of(value.get(key)) for key in _THOUGHTS))
-    parts = [flatten(content, tally), text_of(value.get("refusal")), *_spoken_texts(value.get("audio")),
-             *tool_calls(value.get("tool_calls")), *tool_calls([value.get("function_call")])]
+    audio = object_of(value.get("audio"))
+    parts = [flatten(content, tally), text_of(value.get("refusal")), placeholder("audio") if audio else "",
+             text_of(audio.get("transcript")), *tool_calls(value.get("tool_calls")),
+             *tool_calls([value.get("function_call")])]
     text = "\n".join(part for part in parts if part)
     speaker = text_of(value.get("name")) or None
     return ChatMessage("user" if role == "user" else "assistant", text, speaker, said_on(value)) if text else None
-
-
-def _spoken_texts(audio: object) -> list[str]:
-    """Return the placeholder of an answer that is spoken, and its words; nothing for any other answer."""
-    return [placeholder("audio"), text_of(object_of(audio).get("transcript"))] if object_of(audio) else []

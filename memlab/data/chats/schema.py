@@ -18,6 +18,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from memlab.support.errors import MemlabError
 from memlab.support.foreign import read_yaml
+from memlab.support.paths import PACKAGE
+
+BOOK = PACKAGE / "data" / "chats" / "formats.yaml"
+"""The formats of memlab."""
 
 Paths = Annotated[tuple[str, ...], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
 
@@ -119,9 +123,10 @@ class Refused(_Entry):
 
 
 class Book(_Entry):
-    """A file of formats; ``roles``: what roles are called, for all of them."""
+    """A file of formats; ``roles``: what roles are called in all; ``prompts``: Gemini's labels, of each language."""
 
     roles: dict[str, str] = {}
+    prompts: tuple[tuple[str, ...], ...] = ()
     refused: tuple[Refused, ...] = ()
     formats: dict[str, Format]
 

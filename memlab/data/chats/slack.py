@@ -35,7 +35,7 @@ def matches(file: ExportFile) -> bool:
                                              for m in objects_of(file.content) if "role" not in m)
 
 
-def read(files: Sequence[ExportFile], tally: Tally) -> list[Conversation]:
+def read(files: Sequence[ExportFile], tally: Tally, _: object = None) -> list[Conversation]:
     """Return one conversation for each channel, and one for each thread."""
     people = People(files)
     channels: dict[str, list[tuple[str, dict[str, Any]]]] = defaultdict(list)

@@ -26,9 +26,9 @@ from memlab.support.errors import MemlabError
 
 READERS = {"gemini": (gemini.matches, gemini.read), "slack": (slack.matches, slack.read),
            "whatsapp": (whatsapp.matches, whatsapp.read)}
-LOGS = {"claude_code": claude_code.read_log, "codex": codex.read_log}
-MESSAGES = {"chatgpt": chatgpt.read_message, "openai": messages.read_message}
-"""Readers of files, of logs and of messages that no table can describe."""
+LOGS = {"claude_code": claude_code.sent_lines, "codex": codex.said_lines}
+MESSAGES = {"chatgpt": chatgpt.read_message, "claude_code": claude_code.read_message, "openai": messages.read_message}
+"""Readers of files, of the lines of a log and of messages that no table can describe."""
 
 _SOME = 100
 """Conversations that are looked at to recognise a file."""
@@ -67,26 +67,14 @@ class TableFormat:
     table: Format
     roles: Mapping[str, str]
 
-    @property
-    def title(self) -> str:
-        """The product as users know it."""
-        return self.table.product
-
-    @property
-    def weak(self) -> bool:
-        """Whether files beside any other export may look like it."""
-        return self.table.weak
-
     def matches(self, file: ExportFile) -> bool:
         """Return whether there is a conversation of this product in the file."""
         return READERS[self.table.code][0](file) if self.table.code in READERS else bool(self._nodes(file))
 
     def read(self, files: Sequence[ExportFile], tally: Tally, dates: whatsapp.DateOrder | None) -> list[Conversation]:
         """Return the conversations; raise MemlabError naming file and field where messages are no list."""
-        if self.table.code == "whatsapp":
-            return whatsapp.read(files, tally, dates)
         if self.table.code in READERS:
-            return READERS[self.table.code][1](files, tally)
+            return READERS[self.table.code][1](files, tally, dates)
         chats: dict[object, _Chat] = {}
         seen: set[str] = set()
         for file in sorted(files, key=_first_moment) if self.table.once else files:
@@ -164,10 +152,9 @@ class TableFormat:
                                    lambda entry: name_of(first_at(entry, parent)), text_at(table.tree.leaf), tally,
                                    lambda entry: bool(self._messages(entry, "", Tally())))
         if table.code in LOGS:
-            kept = LOGS[table.code](entries, tally)
-        else:
-            kept = [m for number, entry in enumerate(entries)
-                    for m in self._messages(entry, f"{chat.where}, message {number}", tally)]
+            entries = LOGS[table.code](entries, tally)
+        kept = [m for number, entry in enumerate(entries)
+                for m in self._messages(entry, f"{chat.where}, message {number}", tally)]
         if len({has_offset(m.said_on) for m in kept if isinstance(m.said_on, datetime)}) > 1:
             tally.add("times without a zone beside others with one, taken as UTC", sum(
                 not has_offset(m.said_on) for m in kept if isinstance(m.said_on, datetime)))
@@ -193,16 +180,15 @@ class TableFormat:
     def _messages(self, entry: dict[str, Any], where: str, tally: Tally) -> list[ChatMessage]:
         """Return the turns of an entry; none for what is left out, which is counted."""
         table = self.table
-        if table.code:
-            message = MESSAGES[table.code](entry, tally, where)
-            return [message] if message else []
         if table.pick:
-            versions, chosen = entry.get(table.pick[0]), entry.get(table.pick[1])
-            if isinstance(versions, list) and isinstance(chosen, int) and 0 <= chosen < len(versions):
-                entry = versions[chosen] if isinstance(versions[chosen], dict) else {}
+            chosen = first_at(entry, (f"{table.pick[0]}.{name_of(entry.get(table.pick[1]))}",))
+            entry = chosen if isinstance(chosen, dict) else entry
         if omitted := self._omission(entry):
             tally.add(omitted[0], kind=omitted[1])
             return []
+        if table.code in MESSAGES:
+            message = MESSAGES[table.code](entry, tally, where)
+            return [message] if message else []
         for path, words in table.counts.items():
             tally.add(words, sum(bool(value) for value in walk(entry, path)))
         time, speaker = self._time(entry, table.time), self._plain(first_at(entry, table.speaker)) or None
@@ -286,13 +272,11 @@ class TableFormat:
         for path, kind in self.table.attachments.items():
             for value in walk(entry, path):
                 holder = value if isinstance(value, dict) else {}
-                texts = str(value).split() if kind == "addresses" and isinstance(value, str) else [value]
-                for text in texts if not holder else [first_at(holder, _NAMES)]:
+                texts = value.split() if isinstance(value, str) and "://" in value else [value] * bool(value)
+                for text in [first_at(holder, _NAMES)] if holder else texts:
                     name = self._plain(text)
                     name = "" if name.startswith("(") else last_step(name) if "/" in name else name
-                    named = kind if kind != "addresses" else ""
-                    if value:
-                        yield placeholder(named, name) if named else attachment(name, first_at(holder, _KINDS) or "")
+                    yield placeholder(kind, name) if kind else attachment(name, first_at(holder, _KINDS) or "")
 
     def _name_authors(self, kept: list[ChatMessage], entries: list[dict[str, Any]], tally: Tally) -> None:
         nobody = sum(message.speaker is None for message in kept)

@@ -33,36 +33,33 @@ _ALIKE = re.compile(r"(?:\[[^\]\n]{6,60}\] ?|[^\n]{6,60}? [-–] )[^:\n]{1,60}: 
 _NOTICES = "notices left out (encryption, joins, subjects)"
 
 
-class LineLayout(NamedTuple):
-    """How a line is laid out: what stands around its date, and the form of the date."""
-
-    brackets: bool
-    separator: str
-    skeleton: str
-
-
 class WhatsAppLine(NamedTuple):
-    """A line that begins with a date; raw: the whole of it. text: what follows the date."""
+    """A line that begins with a date; separator: what ends that, ``]`` on iPhones. raw: the line. text: the rest."""
 
-    layout: LineLayout
+    separator: str
     stamp: Stamp
     raw: str
     text: str
+
+    @property
+    def layout(self) -> tuple[str, str]:
+        """What stands around the date, and the form of the date."""
+        return self.separator, self.stamp.skeleton
 
 
 def split_line(raw: str) -> WhatsAppLine | None:
     """Return the parts of a line; None if it does not begin with a date.
 
     >>> line = split_line("[31/12/23, 9:15:04\\u202fPM] Ann: Hi")
-    >>> line.stamp.time, line.stamp.period, line.text, line.layout.brackets
-    (('9', '15', '04'), 'pm', 'Ann: Hi', True)
+    >>> line.stamp.time, line.stamp.period, line.text, line.separator
+    (('9', '15', '04'), 'pm', 'Ann: Hi', ']')
     """
     head = raw[:HEAD]
     if (found := begins_with_stamp(plain(head))) is None:
         return None
     stamp, separator, end = found
     text = raw[_place(head, end):].removeprefix(" ")
-    return WhatsAppLine(LineLayout(separator == "]", separator, stamp.skeleton), stamp, raw, text)
+    return WhatsAppLine(separator, stamp, raw, text)
 
 
 def _place(head: str, end: int) -> int:
@@ -141,14 +138,14 @@ def _blocks(file: ExportFile, tally: Tally) -> list[tuple[WhatsAppLine, list[str
             blocks.append((line, []))
         elif blocks:
             blocks[-1][1].append(raw)
-            tally.add("lines dated in another form, kept as text", line is not None or _begins_like(raw, usual))
+            tally.add("lines dated in another form, kept as text", line is not None or _begins_like(raw, usual[1]))
     return blocks
 
 
-def _begins_like(raw: str, layout: LineLayout) -> bool:
+def _begins_like(raw: str, skeleton: str) -> bool:
     """Return whether a line begins with a date as the others do, though what follows is no time that CLDR has."""
     short = plain(raw[:HEAD])
-    return bool(_ALIKE.match(short)) and re.sub(r"\d+", "9", short).removeprefix("[").startswith(layout.skeleton)
+    return bool(_ALIKE.match(short)) and re.sub(r"\d+", "9", short).removeprefix("[").startswith(skeleton)
 
 
 def _message(opened: tuple[WhatsAppLine, datetime] | None, body: list[str], tally: Tally) -> list[ChatMessage]:
@@ -169,7 +166,7 @@ def _message(opened: tuple[WhatsAppLine, datetime] | None, body: list[str], tall
     if (kept := whatsapp_words.drop_edit_mark(text)) is not None:
         tally.add("edited messages, taken as they are now")
         text = kept
-    own = line.layout.brackets and text[:1] in whatsapp_words.MARKS and text != ""  # written by the app
+    own = line.separator == "]" and text[:1] in whatsapp_words.MARKS and text != ""  # written by the app
     named = _MARKS.sub("", whatsapp_words.name_attachments(text)).strip()
     text = _MARKS.sub("", text).strip()
     kind = whatsapp_words.kind_of(text)

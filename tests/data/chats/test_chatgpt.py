@@ -63,7 +63,7 @@ def test_the_branch_of_the_current_message_is_taken_turn_by_turn(tmp_path: Path)
     assert rows == [EXPECTED]
     assert counts == {"messages of other branches left out (edited questions, repeated answers)": 3,
                       "thoughts of the assistant left out": 1, "results of tools left out": 1,
-                      "instructions left out": 1, "messages that ChatGPT does not show left out": 1,
+                      "instructions left out": 2, "messages that ChatGPT does not show left out": 1,
                       "marks of ChatGPT's page left out (cite)": 2}
 
 
