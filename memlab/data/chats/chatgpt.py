@@ -28,19 +28,13 @@ def read_message(node: Mapping[str, Any], tally: Tally, _: str) -> ChatMessage |
         tally.add("results of tools left out", not pictures)
         return ChatMessage("assistant", "\n".join(map(_pointer, pictures)), None, time) if pictures else None
     if role not in ("user", "assistant") or kind not in _SPOKEN:
-        tally.add("messages of other kinds left out", _holds_text(content), kind=kind)
+        tally.add("messages of other kinds left out", bool(message), kind=kind)
     elif role == "assistant" and text_of(message.get("recipient")) not in ("", "all"):
         return ChatMessage("assistant", placeholder("tool", message["recipient"]), None, time)
     elif text := _text(content, metadata, role, tally):
         speaker = text_of(author.get("name")) if role == "user" else ""  # in a group chat
         return ChatMessage("user" if role == "user" else "assistant", text, speaker or None, time)
     return None
-
-
-def _holds_text(content: dict[str, Any]) -> bool:
-    parts = content.get("parts")
-    texts = [*(parts if isinstance(parts, list) else []), *(v for k, v in content.items() if k != "content_type")]
-    return any(map(text_of, texts))
 
 
 def _text(content: dict[str, Any], metadata: dict[str, Any], role: str, tally: Tally) -> str:

@@ -67,8 +67,8 @@ def load(path: Path, name: str = "auto", max_mb: float = MAX_MB, dates: DateOrde
     refused = {file.name: _refusal(file) for file in files}
     for file in files:
         if (refusal := refused[file.name]) and not chats:
-            raise MemlabError(f"this is {refusal.product}, which is not read", where=f"{path}: {file.name}",
-                              fix=refusal.fix)
+            raise MemlabError(f"this is {refusal.product}, which is not read: it holds {shape_of(file.content)}",
+                              where=f"{path}: {file.name}", fix=refusal.fix)
         if file.fault is None:
             continue
         if not chats or _kinds(file.name)[-1] in kinds:

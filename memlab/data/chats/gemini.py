@@ -28,7 +28,6 @@ from memlab.data.chats.source import ExportFile
 from memlab.data.chats.times import Time, said_on
 from memlab.data.chats.values import entries_of, object_of, objects_of, text_of
 from memlab.support.clock import midnight
-from memlab.support.errors import MemlabError
 
 PAUSE = timedelta(minutes=30)
 """Silence that ends a conversation where activities name none; other readers take 30 or 60 minutes."""
@@ -37,32 +36,19 @@ LABELS = read_book(BOOK).prompts
 """What stands before a prompt, for each language that a reader of real exports shows; a Korean prompt has no label."""
 
 _OTHER_ACTIVITIES = ("Created", "Used", "Selected", "Gave", "Cleared", "Deleted", "Shared", "Added")
-_SETTINGS = {"gemini_gems_data": "files of Gems left out (instructions, no chats)",
-             "gemini_scheduled_actions_data": "files of scheduled actions left out"}
+
 
 
 def matches(file: ExportFile) -> bool:
-    """Return whether the file holds activities of Gemini, or is another file of it in Takeout."""
-    if _omission(file):
-        return True
-    if file.ending == PAGE:
-        return is_activity_page(file.content)
-    return file.ending == ".json" and any(map(_is_activity, entries_of(file)))
+    """Return whether the file holds activities of Gemini."""
+    return is_activity_page(file.content) if file.ending == PAGE else file.ending == ".json" and any(
+        map(_is_activity, entries_of(file)))
 
 
 def read(files: Sequence[ExportFile], tally: Tally, _: object = None) -> list[Conversation]:
-    """Return the conversations; raise MemlabError for what cannot be read, and where there are no activities."""
-    activities: list[Activity] = []
-    others: list[str] = []
-    for file in filter(matches, files):
-        if what := _omission(file):
-            tally.add(what)
-            others.append(file.name)
-        else:
-            activities += activities_of_page(file, tally) if file.ending == PAGE else _activities(file, tally)
-    if others and not activities:
-        raise MemlabError("it holds Gems, scheduled actions or conversations of Workspace, but no activities",
-                          where=others[0], fix="in Takeout, choose My Activity and there Gemini Apps, as JSON")
+    """Return the conversations; raise MemlabError for what cannot be read."""
+    activities = [activity for file in filter(matches, files) for activity in (
+        activities_of_page(file, tally) if file.ending == PAGE else _activities(file, tally))]
     once = list(dict.fromkeys(activities))
     tally.add("activities that occur twice, taken once", len(activities) - len(once))
     return _conversations(once, tally)
@@ -169,12 +155,3 @@ def without_label(title: str, labels: Iterable[str]) -> str | None:
         if title.startswith(label) and (label[-1] in ":：" or not rest or rest[0].isspace()):
             return rest.strip()
     return None
-
-
-def _omission(file: ExportFile) -> str:
-    """Return what a file of Gemini is that holds no activities; "" for any other file."""
-    if file.ending == PAGE:
-        return _SETTINGS.get(file.stem, "")
-    is_workspace = "conversation_turns" in file.content if isinstance(file.content, dict) else (
-        isinstance(file.content, str) and '"conversation_turns"' in file.content)
-    return "conversations of Gemini in Workspace left out, which memlab does not read" if is_workspace else ""

@@ -58,25 +58,14 @@ def split_line(raw: str) -> WhatsAppLine | None:
     if (found := begins_with_stamp(plain(head))) is None:
         return None
     stamp, separator, end = found
-    text = raw[_place(head, end):].removeprefix(" ")
-    return WhatsAppLine(separator, stamp, raw, text)
-
-
-def _place(head: str, end: int) -> int:
-    """Return the place in a text of a place in its plain form."""
-    if head.isascii():
-        return end
-    for place, char in enumerate(head):
-        if end == 0:
-            return place
-        end -= len(plain(char))
-    return len(head)
+    place = next(place for place in range(end, len(head) + 1) if len(plain(head[:place])) == end)
+    return WhatsAppLine(separator, stamp, raw, raw[place:].removeprefix(" "))
 
 
 def matches(file: ExportFile) -> bool:
     """Return whether one of the first lines begins with a date as phones write it."""
     lines = _lines(file.content[:5000])[:8] if isinstance(file.content, str) else []
-    return any(map(split_line, lines)) or _is_alike(file, lines)
+    return any(map(split_line, lines))
 
 
 def read(files: Sequence[ExportFile], tally: Tally, dates: DateOrder | None = None) -> list[Conversation]:
@@ -116,21 +105,10 @@ def _lines(text: str) -> list[str]:
     return records if whole else text.replace("\r\n", "\n").split("\n")
 
 
-def _is_alike(file: ExportFile, lines: Sequence[str]) -> bool:
-    """Return whether a file has the name and the layout of an export, though its dates are unknown."""
-    named = file.stem == "_chat" or "whatsapp" in file.stem.lower()
-    return named and sum(sum(char.isdecimal() for char in line[:HEAD]) > 3 and bool(_ALIKE.match(plain(line[:HEAD])))
-                         for line in lines) > 1
-
-
 def _blocks(file: ExportFile, tally: Tally) -> list[tuple[WhatsAppLine, list[str]]]:
     """Return each dated line with the lines that follow it; all in the layout that most have."""
     found = [(raw, split_line(raw)) for raw in _lines(file.content)]
     layouts = Counter(line.layout for _, line in found if line)
-    if not layouts:
-        first = plain(next((raw for raw, _ in found if raw.strip()), "")[:40])
-        raise MemlabError(f"its dates have a form that memlab does not know ('{first}...')",
-                          where=file.name, fix="set the phone's region to the one of its language and export again")
     usual = layouts.most_common(1)[0][0]
     blocks: list[tuple[WhatsAppLine, list[str]]] = []
     for raw, line in found:
