@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 from memlab.data.chats.conversation import Tally
 from memlab.data.chats.values import object_of, objects_of, text_of
 
-_TEXT = {"text", "input_text", "output_text", "refusal", "summary_text", "voice_note", "request", "response"}
+_TEXT = {"text", "input_text", "output_text", "refusal", "summary_text", "voice_note", "request", "response",
+         "answer"}
 _THOUGHTS = {"thinking", "redacted_thinking", "reasoning", "token_budget", "think", "thoughts"}
 _CALLS = {"tool_use", "server_tool_use", "mcp_tool_use", "function_call", "custom_tool_call", "tool_call",
           "toolinvocationserialized"}
@@ -78,7 +79,7 @@ def tool_calls(value: object) -> list[str]:
 
 
 def _part(part: dict[str, Any], tally: Tally) -> str:
-    kind = text_of(part.get("type") or part.get("kind")).lower()
+    kind = text_of(part.get("type") or part.get("kind") or part.get("phase")).lower()
     if kind in _TEXT or not kind:
         value = next((part[key] for key in ("text", "refusal", "content", "value") if part.get(key)), "")
         return text_of(object_of(value).get("value") if isinstance(value, dict) else value)
