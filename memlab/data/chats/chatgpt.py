@@ -12,7 +12,7 @@ from memlab.data.chats.chatgpt_marks import without_marks
 from memlab.data.chats.content import attachment, placeholder
 from memlab.data.chats.conversation import ChatMessage, Tally
 from memlab.data.chats.times import said_on
-from memlab.data.chats.values import object_of, objects_of, text_of
+from memlab.data.chats.values import first_text, object_of, objects_of, text_of
 
 _SPOKEN = {"text", "multimodal_text", "code"}
 
@@ -20,8 +20,8 @@ _SPOKEN = {"text", "multimodal_text", "code"}
 def read_message(node: Mapping[str, Any], tally: Tally, _: str) -> ChatMessage | None:
     """Return what was said in a node of the tree; None for what ChatGPT does not show, and for tools."""
     message = object_of(node.get("message"))
-    author, content = object_of(message.get("author")), object_of(message.get("content"))
-    role, metadata = text_of(author.get("role")), object_of(message.get("metadata"))
+    content, metadata = object_of(message.get("content")), object_of(message.get("metadata"))
+    role = first_text(message, "author.role")
     kind, time = text_of(content.get("content_type")) or "text", said_on(message)
     if role == "tool":
         pictures = [p for p in objects_of(content.get("parts")) if p.get("content_type") == "image_asset_pointer"]
@@ -32,7 +32,7 @@ def read_message(node: Mapping[str, Any], tally: Tally, _: str) -> ChatMessage |
     elif role == "assistant" and text_of(message.get("recipient")) not in ("", "all"):
         return ChatMessage("assistant", placeholder("tool", message["recipient"]), None, time)
     elif text := _text(content, metadata, role, tally):
-        speaker = text_of(author.get("name")) if role == "user" else ""  # in a group chat
+        speaker = first_text(message, "author.name") if role == "user" else ""  # in a group chat
         return ChatMessage("user" if role == "user" else "assistant", text, speaker or None, time)
     return None
 

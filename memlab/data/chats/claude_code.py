@@ -21,7 +21,7 @@ from memlab.data.chats.branches import heads, path_to
 from memlab.data.chats.content import flatten
 from memlab.data.chats.conversation import ChatMessage, Tally
 from memlab.data.chats.times import said_on
-from memlab.data.chats.values import object_of, objects_of, text_of
+from memlab.data.chats.values import first_at, first_text, object_of, objects_of, text_of, walk
 
 _NOTE = re.compile(  # to the end: one that is open is read once
     r"<(system-reminder|ide_opened_file|ide_selection|ide_diagnostics)>.*?(?:(</\1>)|\Z)", re.DOTALL)
@@ -75,8 +75,8 @@ def _without_queue(lines: list[dict[str, Any]], tally: Tally) -> list[dict[str, 
 
 def _parts_of(line: dict[str, Any]) -> list[str]:
     """Return the lines of what a user's message or a queued prompt says; several prompts are sent as one message."""
-    content = object_of(line.get("message")).get("content") if line.get("type") == "user" else \
-        object_of(line.get("attachment")).get("prompt") if _is_queued(line) else None
+    place = "message.content" if line.get("type") == "user" else "attachment.prompt" if _is_queued(line) else "none"
+    content = first_at(line, [place])
     return [part.strip() for part in _plain(flatten(content, Tally()), Tally()).splitlines()]
 
 
@@ -97,7 +97,7 @@ def _branch(lines: list[dict[str, Any]], tally: Tally) -> list[dict[str, Any]]:
 
 
 def _is_queued(line: Mapping[str, Any]) -> bool:
-    return line.get("type") == "attachment" and object_of(line.get("attachment")).get("type") == "queued_command"
+    return line.get("type") == "attachment" and first_text(line, "attachment.type") == "queued_command"
 
 
 def _is_spoken(line: dict[str, Any]) -> bool:
@@ -105,8 +105,7 @@ def _is_spoken(line: dict[str, Any]) -> bool:
 
 
 def _is_question(line: dict[str, Any]) -> bool:
-    parts = objects_of(object_of(line.get("message")).get("content"))
-    has_result = any(part.get("type") == "tool_result" for part in parts)  # of one of several calls side by side
+    has_result = "tool_result" in walk(line, "message.content.[].type")  # of one of several calls side by side
     noted = any(line.get(flag) is True for flag in ("isSidechain", "isMeta", "isCompactSummary"))
     return line.get("type") == "user" and not (has_result or noted) and read_message(line, Tally(), "") is not None
 
@@ -134,7 +133,7 @@ def read_message(line: Mapping[str, Any], tally: Tally, _: str) -> ChatMessage |
             tally.add("notes of the program left out")
             return None
         return ChatMessage("assistant", text, None, time) if text else None
-    if (origin := text_of(object_of(line.get("origin") or item.get("origin")).get("kind"))) in _PROGRAMS:
+    if (origin := first_text(line, "origin.kind", "attachment.origin.kind")) in _PROGRAMS:
         tally.add("messages of other programs left out", kind=origin)
         return None
     if text_of(item.get("commandMode")) not in ("", "prompt"):
@@ -158,12 +157,12 @@ def _typed_text(text: str, tally: Tally) -> str:
 
 def _answers(line: Mapping[str, Any]) -> str:
     """Return the user's answers to questions of the assistant, or the reason for refusing a call; "" for none."""
-    result, answers = object_of(line.get("toolUseResult")), []
-    notes = object_of(result.get("annotations"))
-    for question, answer in object_of(result.get("answers")).items():
+    answers = []
+    for question, answer in object_of(first_at(line, ["toolUseResult.answers"])).items():
         chosen = ", ".join(map(text_of, answer)) if isinstance(answer, list) else text_of(answer)
-        answers.append(" ".join(filter(None, [question, chosen, text_of(object_of(notes.get(question)).get("notes"))])))
-    for part in objects_of(object_of(line.get("message")).get("content")):
+        note = object_of(object_of(first_at(line, ["toolUseResult.annotations"])).get(question)).get("notes")
+        answers.append(" ".join(filter(None, [question, chosen, text_of(note)])))
+    for part in objects_of(first_at(line, ["message.content"])):
         if part.get("type") == "tool_result" and part.get("is_error") is True:
             text = flatten(part.get("content"), Tally())
             reason = text.partition(_SAID)[2] if text.startswith(_REFUSED) else ""

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from memlab.data.chats.conversation import Tally
-from memlab.data.chats.values import object_of, objects_of, text_of
+from memlab.data.chats.values import first_text, object_of, objects_of, text_of
 
 _TEXT = {"text", "input_text", "output_text", "refusal", "summary_text", "voice_note", "request", "response",
          "answer"}
@@ -74,15 +74,13 @@ def flatten(content: object, tally: Tally, glue: str = "\n") -> str:
 
 def tool_calls(value: object) -> list[str]:
     """Name the calls of OpenAI's field ``tool_calls``."""
-    return [placeholder("tool", object_of(call.get("function")).get("name") or call.get("name"))
-            for call in objects_of(value)]
+    return [placeholder("tool", first_text(call, "function.name", "name")) for call in objects_of(value)]
 
 
 def _part(part: dict[str, Any], tally: Tally) -> str:
     kind = text_of(part.get("type") or part.get("kind") or part.get("phase")).lower()
     if kind in _TEXT or not kind:
-        value = next((part[key] for key in ("text", "refusal", "content", "value") if part.get(key)), "")
-        return text_of(object_of(value).get("value") if isinstance(value, dict) else value)
+        return first_text(part, "text", "text.value", "refusal", "content", "value")
     if kind in _SILENT:
         return ""
     if kind in _THOUGHTS:
@@ -102,9 +100,7 @@ def _part(part: dict[str, Any], tally: Tally) -> str:
 
 def _file_name(part: dict[str, Any]) -> str:
     """Return the name of a picture or file, or the last step of its address; "" for data that stand in the message."""
-    for holder in (part, *(object_of(part.get(key)) for key in ("image_url", "file", "source"))):
-        for key in ("filename", "file_name", "title", "name"):
-            if name := text_of(holder.get(key)):
-                return name
-    addresses = (part.get("image_url"), *(object_of(part.get(key)).get("url") for key in ("image_url", "source")))
-    return next(filter(None, (last_step(text_of(address)) for address in addresses)), "")
+    name = first_text(part, *(f"{holder}{key}" for holder in ("", "image_url.", "file.", "source.")
+                              for key in ("filename", "file_name", "title", "name")))
+    addresses = (first_text(part, path) for path in ("image_url", "image_url.url", "source.url"))
+    return name or next(filter(None, map(last_step, addresses)), "")

@@ -26,7 +26,7 @@ from memlab.data.chats.markup import to_text
 from memlab.data.chats.schema import BOOK, read_book
 from memlab.data.chats.source import ExportFile
 from memlab.data.chats.times import Time, said_on
-from memlab.data.chats.values import entries_of, object_of, objects_of, text_of
+from memlab.data.chats.values import entries_of, objects_of, text_of, walk
 from memlab.support.clock import midnight
 
 PAUSE = timedelta(minutes=30)
@@ -36,7 +36,6 @@ LABELS = read_book(BOOK).prompts
 """What stands before a prompt, for each language that a reader of real exports shows; a Korean prompt has no label."""
 
 _OTHER_ACTIVITIES = ("Created", "Used", "Selected", "Gave", "Cleared", "Deleted", "Shared", "Added")
-
 
 
 def matches(file: ExportFile) -> bool:
@@ -55,16 +54,13 @@ def read(files: Sequence[ExportFile], tally: Tally, _: object = None) -> list[Co
 
 
 def _is_activity(entry: dict[str, Any]) -> bool:
-    products = entry.get("products")
-    named = [entry.get("header"), *(products if isinstance(products, list) else [])]
-    return isinstance(entry.get("title"), str) and (any(is_gemini(text_of(name)) for name in named)
-                                                    or bool(_chats(entry)))
+    named = any(is_gemini(text_of(name)) for path in ("header", "products.[]") for name in walk(entry, path))
+    return isinstance(entry.get("title"), str) and (named or bool(_chats(entry)))
 
 
 def _chats(entry: dict[str, Any]) -> tuple[str, ...]:
     """Return the conversations that an activity names."""
-    addresses = [entry.get("titleUrl"), *(detail.get("url") for detail in objects_of(entry.get("details")))]
-    return links(" ".join(map(text_of, addresses)))
+    return links(" ".join(text_of(url) for path in ("titleUrl", "details.[].url") for url in walk(entry, path)))
 
 
 def _activities(file: ExportFile, tally: Tally) -> Iterator[Activity]:
@@ -73,7 +69,7 @@ def _activities(file: ExportFile, tally: Tally) -> Iterator[Activity]:
             tally.add("activities of other products left out")
             continue
         said = {text_of(d.get("name")): text_of(d.get("value")) for d in objects_of(entry.get("details"))}
-        answers = [to_text(text_of(item.get("html"))) for item in objects_of(entry.get("safeHtmlItem"))]
+        answers = [to_text(text_of(html)) for html in walk(entry, "safeHtmlItem.[].html")]
         answers = [answer for answer in dict.fromkeys([*answers, said.get("Response", "")]) if answer]
         yield Activity(said.get("Request") or text_of(entry["title"]), said_on(entry), "\n\n".join(answers),
                        _chats(entry), tuple(_attachments(entry)))
@@ -81,13 +77,10 @@ def _activities(file: ExportFile, tally: Tally) -> Iterator[Activity]:
 
 def _attachments(entry: dict[str, Any]) -> Iterator[str]:
     """Name the files of an activity as the export names them."""
-    files = entry.get("attachedFiles")
-    names = [text_of(object_of(file).get("name") if isinstance(file, dict) else file)
-             for file in [*(files if isinstance(files, list) else []), entry.get("imageFile")]]
-    for name in dict.fromkeys(filter(None, names)):
-        yield attachment(name)
-    sounds = entry.get("audioFiles")
-    yield from [placeholder("audio")] * (len(sounds) if isinstance(sounds, list) else 0)
+    paths = ("attachedFiles.[]", "attachedFiles.[].name", "imageFile")
+    named = (text_of(file) for path in paths for file in walk(entry, path))
+    yield from map(attachment, dict.fromkeys(filter(None, named)))
+    yield from (placeholder("audio") for _ in walk(entry, "audioFiles.[]"))
 
 
 def _conversations(activities: Iterable[Activity], tally: Tally) -> list[Conversation]:

@@ -8,10 +8,9 @@ A list of paths is tried in order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
@@ -141,28 +140,3 @@ def read_book(path: Path) -> Book:
         what = f"{'.'.join(map(str, first['loc']))}: {first['msg']}" if first else str(fault)[:120]
         raise MemlabError(f"this is no file of formats ({what})", where=str(path),
                           fix="see docs/your_own_chats.md, A format of your own") from fault
-
-
-def walk(value: Any, path: str) -> Iterator[Any]:
-    """Yield the values at a path.
-
-    >>> list(walk({"a": [{"b": 1}, {"b": None}, {}]}, "a.*.b")), list(walk([7, 8], "1"))
-    ([1, None], [8])
-    """
-    if path in ("", "."):
-        yield value
-        return
-    step, _, rest = path.partition(".")
-    if step in ("*", "[]"):
-        values = value.values() if isinstance(value, dict) and step == "*" else value
-        for inner in values if not isinstance(values, str | dict) and isinstance(values, Iterable) else ():
-            yield from walk(inner, rest)
-    elif isinstance(value, dict) and step in value:
-        yield from walk(value[step], rest)
-    elif isinstance(value, list) and step.isdecimal() and int(step) < len(value):
-        yield from walk(value[int(step)], rest)
-
-
-def first_at(value: Any, paths: Paths) -> Any:
-    """Return the first value that holds something at one of several paths; None for none."""
-    return next((found for path in paths for found in walk(value, path) if found not in (None, "", [], {})), None)

@@ -17,10 +17,10 @@ from memlab.data.chats.branches import shown_branch
 from memlab.data.chats.content import attachment, flatten, last_step, placeholder
 from memlab.data.chats.conversation import ChatMessage, Conversation, Tally, merge_assistant
 from memlab.data.chats.markup import to_text
-from memlab.data.chats.schema import Format, Paths, Turn, first_at, walk
+from memlab.data.chats.schema import Format, Paths, Turn
 from memlab.data.chats.source import ExportFile
 from memlab.data.chats.times import Time, UnreadTime, read_time, said_on
-from memlab.data.chats.values import name_of, objects_of, text_of
+from memlab.data.chats.values import first_at, name_of, objects_of, text_of, walk
 from memlab.support.clock import has_offset
 from memlab.support.errors import MemlabError
 
