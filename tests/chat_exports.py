@@ -9,8 +9,14 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import yaml
+
 from memlab.data.chats.formats import load
 from memlab.data.chats.sessions import Split, to_sessions
+
+SAMPLES: dict[str, dict[str, Any]] = yaml.safe_load(
+    (Path(__file__).parent / "data" / "chats" / "samples.yaml").read_text(encoding="utf-8"))
+"""A small export of each product of the table, by its name."""
 
 Rows = list[tuple[str, str | None, list[tuple[str, str | None, str]]]]
 """Name, date and turns (role, speaker, text) of each session."""

@@ -43,10 +43,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="memlab import", description="Import a chat export into a folder that data=custom reads.",
-        epilog="formats: " + "; ".join(f"{f.name} ({f.title})" for f in FORMATS))
+        epilog="formats: " + ", ".join(f.name for f in FORMATS))
     parser.add_argument("path", type=path_argument,
                         help="the export: a file, a zip, or a folder of files and zips; a later one adds what is new")
-    parser.add_argument("--format", default="auto", metavar="NAME", help="format of the export (default: auto)")
+    parser.add_argument("--format", default="auto", metavar="NAME",
+                        help="format of the export, or a .yaml file that describes one of your own (default: auto)")
     parser.add_argument("--out", type=path_argument, metavar="FOLDER", help="folder to write (default: ./chats-FORMAT)")
     parser.add_argument("--corpus", type=text_argument, metavar="NAME",
                         help="name of the corpus (default: that of the folder's earlier imports, or the format)")
@@ -57,7 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--timezone", metavar="NAME",
                         help="time zone of the dates, such as Europe/Rome (default: that of the folder's earlier "
                              "imports, or UTC; WhatsApp's are local)")
-    parser.add_argument("--dates", choices=_DATES, default="auto", help="order of WhatsApp's dates (default: auto)")
+    parser.add_argument("--date-order", choices=_DATES, default="auto", help="of WhatsApp's dates (default: auto)")
     parser.add_argument("--max-mb", type=float, default=MAX_MB, metavar="N",
                         help=f"limit of the chats' size, unpacked (default: {MAX_MB:g})")
     parser.add_argument("--replace", action="store_true", help="replace the sessions in the folder")
@@ -72,7 +73,7 @@ def _import(options: argparse.Namespace) -> None:
         raise MemlabError("the name of a corpus is blank", where="--corpus", fix="give a name, or leave --corpus out")
     if not 0 < options.max_mb < 1e6:
         raise MemlabError("expected a size in MB", where="--max-mb", fix=f"give a number such as {MAX_MB:g}")
-    export = load(options.path, options.format, options.max_mb, _DATES[options.dates])
+    export = load(options.path, options.format, options.max_mb, _DATES[options.date_order])
     folder = options.out or Path(f"chats-{export.format.name}")
     given = {"corpus": options.corpus, "split": options.split, "timezone": options.timezone}
     default = ImportSettings(export.format.name, "day", "UTC")
@@ -81,8 +82,8 @@ def _import(options: argparse.Namespace) -> None:
     sessions = to_sessions(export.conversations, settings.split, zone, export.tally)
     if not sessions:
         raise MemlabError("there is no message in it", where=str(options.path))
-    changes = update_folder(folder, settings, sessions, fresh=options.replace)
-    print(f"{safe_line(options.path)}: {export.format.title}")
+    changes = update_folder(folder, settings, sessions, source=export.format.name, fresh=options.replace)
+    print(f"{safe_line(options.path)}: {export.format.table.product}")
     for line in _facts(export, sessions, settings):
         print(f"  {safe_line(line)}")
     if whole := whole_export(options.path):
@@ -102,8 +103,10 @@ def _facts(export: ChatExport, sessions: list[ChatSession], settings: ImportSett
             "" if settings.split == "conversation" else ", cut at midnight (--split conversation cuts nowhere)"))
     speakers = Counter(turn.speaker or turn.role for turn in turns)
     listed = ", ".join(f"{name} {count:,}" for name, count in sorted(speakers.items(), key=lambda s: (-s[1], s[0]))[:8])
-    facts.append(f"turns: {listed}" + (
-        f", and {plural(len(speakers) - 8, 'more speaker')}" if len(speakers) > 8 else ""))
+    facts.append(f"{plural(len(speakers), 'speaker')}: {listed}" + (
+        f", and {plural(len(speakers) - 8, 'more')}" if len(speakers) > 8 else ""))
+    if rooms := {session.room for session in sessions} - {""}:
+        facts.append(f"{plural(len(rooms), 'room')}: {', '.join(sorted(rooms)[:8])}{', ...' * (len(rooms) > 8)}")
     if any(has_offset(m.said_on) for c in export.conversations for m in c.messages):
         facts.append(f"times are in {settings.timezone}"
                      + ("; --timezone changes it" if settings.timezone == "UTC" else ""))

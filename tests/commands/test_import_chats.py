@@ -27,7 +27,7 @@ def test_an_export_becomes_a_folder_of_the_user_s_own(tmp_path: Path, capsys: py
     assert main(["conversations.json"]) == 0
     printed = capsys.readouterr().out
     assert "conversations.json: ChatGPT export\n  1 session, 4 turns, 156 characters, from 2024-03-01" in printed
-    assert "turns: assistant 2, user 2" in printed
+    assert "2 speakers: assistant 2, user 2" in printed
     assert "times are in UTC; --timezone changes it" in printed
     assert "messages of other branches left out (edited questions, repeated answers): 3" in printed
     assert "data=custom data.path=chats-chatgpt" in printed
@@ -100,7 +100,7 @@ def test_the_next_line_works_as_it_is_pasted(tmp_path: Path, capsys: pytest.Capt
 
 def test_options_reach_the_reader(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(tmp_path, {"chat.txt": ANDROID_24.replace("31/12/2023", "02/01/2024")})
-    words = "chat.txt --out x --corpus lake --dates month-first --split conversation"
+    words = "chat.txt --out x --corpus lake --date-order month-first --split conversation"
     assert main(words.split()) == 0
     (line,) = (tmp_path / "x" / "sessions.jsonl").read_text("utf-8").splitlines()
     assert json.loads(line)["said_on"] == "2024-02-01T21:15"

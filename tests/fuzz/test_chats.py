@@ -19,19 +19,16 @@ from memlab.data.chats.formats import load
 from memlab.data.chats.sessions import Split, to_sessions
 from memlab.data.chats.times import UnreadTime, said_on
 from memlab.data.custom import Custom
-from tests.chat_exports import as_bytes
+from tests.chat_exports import SAMPLES, as_bytes
 from tests.data.chats.test_chatgpt import LISBON, node
 from tests.data.chats.test_chatgpt import conversation as chatgpt_conversation
 from tests.data.chats.test_chatgpt_marks import CASES as MARKS
-from tests.data.chats.test_claude import conversation, message, text
 from tests.data.chats.test_claude_code import LOG as CLAUDE_CODE
 from tests.data.chats.test_claude_code import line, queue, queued
 from tests.data.chats.test_codex import LOG as CODEX
 from tests.data.chats.test_codex import item
 from tests.data.chats.test_gemini import ENGLISH, KOREAN, SLOVENE
-from tests.data.chats.test_grok import EXPORT as GROK
 from tests.data.chats.test_messages import HELLO
-from tests.data.chats.test_perplexity import SITE, VENDOR
 from tests.data.chats.test_slack import DAY1, said
 from tests.data.chats.test_slack import EXPORT as SLACK
 from tests.data.chats.test_slack_blocks import BLOCKS
@@ -40,13 +37,7 @@ from tests.fuzz.mutation import as_json, as_lines, damaged, fuzz, mutated, odd, 
 
 pytestmark = pytest.mark.slow
 
-CLAUDE = [
-    conversation("A recipe",
-                 message("1", "human", "Pesto?", attachments=[{"file_name": "a.txt", "file_type": "txt"}],
-                         files=[{"file_name": "b.jpg", "file_kind": "image"}], parent_message_uuid="0"),
-                 message("2", "assistant", "", {"type": "thinking", "thinking": "hm"}, text("Basil."),
-                         {"type": "tool_use", "name": "search"}, parent_message_uuid="1")),
-    conversation("Nothing")]
+TABLE = {name: max(sample["files"].items(), key=lambda file: len(str(file[1]))) for name, sample in SAMPLES.items()}
 CARDS = [said(DAY1 + number, "U1", "Hi", blocks=[block], attachments=[
     {"is_share": True, "author_id": "U1", "title": "T", "fields": [{"title": "a", "value": "b"}], "blocks": [block],
      "message_blocks": [{"message": {"text": "x", "blocks": [block], "attachments": [{"fallback": "f"}]}}]}],
@@ -71,13 +62,12 @@ PIECES = st.lists(st.sampled_from((
     "<script>", "\xa0", "3 juli 2026 9:15:00 CEST", "31.31.2026, 25:00:00 CET", "\ud800", "]]>", "<!--")))
 EXPORTS: dict[str, tuple[str, st.SearchStrategy[bytes]]] = {
     "chatgpt": ("conversations.json", as_json(mutated([LISBON], LISBON, MARKED))),
-    "claude": ("conversations.json", as_json(mutated(CLAUDE))),
+    **{name: (file, as_json(mutated(content)) if not isinstance(content, str) else damaged(st.just(content.encode())))
+       for name, (file, content) in TABLE.items()},
     "gemini": ("MyActivity.json", as_json(mutated(ENGLISH, KOREAN))),
     "gemini_page": ("MyActivity.html", st.builds(
         lambda page, pieces, place: page[:place] + "".join(pieces).encode(errors="surrogatepass") + page[place:],
         damaged(st.just(SLOVENE.encode())), PIECES, st.integers(0, len(SLOVENE)))),
-    "grok": ("prod-grok-backend.json", as_json(mutated(GROK))),
-    "perplexity": ("conversations.json", as_json(mutated(VENDOR, SITE))),
     "slack": (DAY, as_json(mutated(SLACK[DAY]))), "slack_people": ("users.json", as_json(mutated(SLACK["users.json"]))),
     "slack_cards": (DAY, as_json(mutated(CARDS, most=8))),
     "whatsapp": ("WhatsApp Chat with Ann.txt", st.builds(

@@ -71,7 +71,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "states": lambda text: list(contradiction.states(text)),
     "claims": lambda text: list(contradiction.claims(text)), "values": lambda text: list(relations.values(text)),
     "marks": lambda text: without_marks(text, Tally()), "context": codex._is_context,
-    "reminders": lambda text: claude_code._message({"type": "user", "message": {"content": text}}, Tally()),
+    "reminders": lambda text: claude_code.read_message({"type": "user", "message": {"content": text}}, Tally(), ""),
     "commands": lambda text: claude_code._typed_text(text, Tally()),
     "slack": People([]).plain, "blocks_of_slack": lambda text: with_lines(text, text.split("\n")),
     "kinds_of_slack": lambda text: Cards(People([]), Tally()).blocks({"type": text, "text": text}),

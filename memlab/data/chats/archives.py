@@ -17,7 +17,8 @@ from typing import IO, NamedTuple
 from memlab.support.errors import MemlabError
 from memlab.support.foreign import read_bytes
 
-ENDINGS = (".json", ".jsonl", ".txt", ".html")
+TEXTS = (".txt", ".html", ".md")
+ENDINGS = (".json", ".jsonl", ".csv", ".mbox", *TEXTS)
 ZIP = ".zip"
 
 MAX_FILES = 200_000

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from memlab.data.chats.conversation import Tally
-from memlab.data.chats.values import text_of
 
 OTHERS = "messages of other branches left out (edited questions, repeated answers)"
 
 
-def shown_branch(messages: Sequence[dict[str, Any]], key: str, parent: str, leaf: object,
-                 tally: Tally) -> Sequence[dict[str, Any]]:
+def shown_branch(messages: list[dict[str, Any]], key: Callable[[dict[str, Any]], str],
+                 parent: Callable[[dict[str, Any]], str], leaf: str, tally: Tally,
+                 is_spoken: Callable[[dict[str, Any]], bool]) -> list[dict[str, Any]]:
     """Return the messages up to ``leaf``, else to the last, and count the others; all where none names its parent.
 
-    messages: in the order of time. key, parent: the fields of their ids. leaf: an id. The first message may name a
-    parent that is in no export, as do other versions of it.
+    messages: in the order of time. key, parent: the ids of a message, "" for none. leaf: an id, "" for none. is_spoken:
+    whether a message says something. The first message may name a parent that is in no export, as do other versions of
+    it.
     """
-    by_id = {name: message for message in messages if (name := text_of(message.get(key)))}
-    named = {name: text_of(message.get(parent)) for name, message in by_id.items()}
+    by_id = {name: message for message in messages if (name := key(message))}
+    named = {name: parent(message) for name, message in by_id.items()}
     if len(by_id) < len(messages) or not any(above in by_id for above in named.values()):
         return messages
     root = next(iter(named.values()))
     parents = mend_parents({name: above if above != root or above in by_id else None for name, above in named.items()})
-    path = path_to(leaf if isinstance(leaf, str) and leaf in by_id else next(reversed(by_id)), parents)
-    tally.add(OTHERS, len(messages) - len(path))
+    path = path_to(leaf if leaf in by_id else next(reversed(by_id)), parents)
+    others = sum(is_spoken(by_id[name]) for name in by_id.keys() - {*path})
+    tally.add(OTHERS, others)
+    tally.add("conversations without a current message: the branch of the latest was taken",
+              bool(leaf and leaf not in by_id))
     return [by_id[name] for name in path]
 
 

@@ -14,15 +14,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter, OrderedDict
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import Any
 
 from memlab.data.chats.branches import heads, path_to
 from memlab.data.chats.content import flatten
-from memlab.data.chats.conversation import ChatMessage, Conversation, Tally, merge_assistant
-from memlab.data.chats.source import ExportFile
+from memlab.data.chats.conversation import ChatMessage, Tally
 from memlab.data.chats.times import said_on
-from memlab.data.chats.values import lines_of, object_of, objects_of, text_of
+from memlab.data.chats.values import first_at, first_text, object_of, objects_of, text_of, walk
 
 _NOTE = re.compile(  # to the end: one that is open is read once
     r"<(system-reminder|ide_opened_file|ide_selection|ide_diagnostics)>.*?(?:(</\1>)|\Z)", re.DOTALL)
@@ -30,51 +29,13 @@ _COMMAND = re.compile(r"<(command-|local-command-|bash-|user-memory-input|task-n
 _INTERRUPTED = re.compile(r"\[Request interrupted by user[^\]]*\]")
 _REFUSED, _SAID = "The user doesn't want to proceed with this tool use", "the user said:"
 _ADVICE = ("\n\nNote: The user's next message", "The user wants to clarify these questions")  # by the program
-_TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
+_TITLES = {"custom-title", "ai-title", "summary"}
 _PROGRAMS = {"task-notification", "coordinator", "peer", "system"}
 
 
-class ClaudeCode:
-    """One session for each log; all that the assistant said between two questions is one turn."""
-
-    name: ClassVar = "claude_code"
-    title: ClassVar = "Claude Code session log"
-
-    def matches(self, file: ExportFile) -> bool:
-        """Return whether a line of the file belongs to a session of Claude Code."""
-        return file.ending == ".jsonl" and any(
-            isinstance(line.get("type"), str) and line.keys() & {"sessionId", "parentUuid", "leafUuid"}
-            for line in lines_of(file))
-
-    def read(self, files: Sequence[ExportFile], tally: Tally) -> list[Conversation]:
-        """Return the conversations; lines that a resumed session repeats from an earlier log count once."""
-        logs = sorted((f for f in files if self.matches(f)), key=lambda f: (_first_moment(f), f.name))
-        seen: set[str] = set()
-        read = []
-        for file in logs:
-            lines = []
-            for line in lines_of(file):
-                key = text_of(line.get("uuid"))
-                if key and key in seen:
-                    tally.add("lines repeated from an earlier log left out")
-                    continue
-                seen.add(key)
-                lines.append(line)
-            tally.add("logs that end in the middle of a line", file.cut)
-            lines = _branch(_without_queue(lines, tally), tally)
-            messages = (m for line in lines if (m := _message(line, tally)))
-            read.append(Conversation(_title(lines), merge_assistant(messages)))
-        return read
-
-
-def _title(lines: list[dict[str, Any]]) -> str:
-    """Return the title that the user gave, else the model's, else the first summary."""
-    found: dict[str, str] = {}
-    for line in lines:
-        kind = text_of(line.get("type"))
-        if text := text_of(line.get(_TITLES.get(kind, ""))) or kind in _TITLES and text_of(line.get("title")):
-            found[kind] = found.get(kind, text) if kind == "summary" else text
-    return next((found[kind] for kind in _TITLES if kind in found), "")
+def sent_lines(lines: list[dict[str, Any]], tally: Tally) -> list[dict[str, Any]]:
+    """Return the lines of a log with its queue in place, without branches that were taken back."""
+    return _branch(_without_queue(lines, tally), tally)
 
 
 def _without_queue(lines: list[dict[str, Any]], tally: Tally) -> list[dict[str, Any]]:
@@ -114,13 +75,9 @@ def _without_queue(lines: list[dict[str, Any]], tally: Tally) -> list[dict[str, 
 
 def _parts_of(line: dict[str, Any]) -> list[str]:
     """Return the lines of what a user's message or a queued prompt says; several prompts are sent as one message."""
-    content = object_of(line.get("message")).get("content") if line.get("type") == "user" else \
-        object_of(line.get("attachment")).get("prompt") if _is_queued(line) else None
+    place = "message.content" if line.get("type") == "user" else "attachment.prompt" if _is_queued(line) else "none"
+    content = first_at(line, [place])
     return [part.strip() for part in _plain(flatten(content, Tally()), Tally()).splitlines()]
-
-
-def _first_moment(file: ExportFile) -> str:
-    return min((str(time) for line in lines_of(file) if (time := said_on(line))), default="")
 
 
 def _branch(lines: list[dict[str, Any]], tally: Tally) -> list[dict[str, Any]]:
@@ -139,8 +96,8 @@ def _branch(lines: list[dict[str, Any]], tally: Tally) -> list[dict[str, Any]]:
     return [line for line in lines if text_of(line.get("uuid")) not in dropped]
 
 
-def _is_queued(line: dict[str, Any]) -> bool:
-    return line.get("type") == "attachment" and object_of(line.get("attachment")).get("type") == "queued_command"
+def _is_queued(line: Mapping[str, Any]) -> bool:
+    return line.get("type") == "attachment" and first_text(line, "attachment.type") == "queued_command"
 
 
 def _is_spoken(line: dict[str, Any]) -> bool:
@@ -148,9 +105,9 @@ def _is_spoken(line: dict[str, Any]) -> bool:
 
 
 def _is_question(line: dict[str, Any]) -> bool:
-    parts = objects_of(object_of(line.get("message")).get("content"))
-    has_result = any(part.get("type") == "tool_result" for part in parts)  # of one of several calls side by side
-    return line.get("type") == "user" and not has_result and _message(line, Tally()) is not None
+    has_result = "tool_result" in walk(line, "message.content.[].type")  # of one of several calls side by side
+    noted = any(line.get(flag) is True for flag in ("isSidechain", "isMeta", "isCompactSummary"))
+    return line.get("type") == "user" and not (has_result or noted) and read_message(line, Tally(), "") is not None
 
 
 def _plain(text: str, tally: Tally) -> str:
@@ -159,7 +116,8 @@ def _plain(text: str, tally: Tally) -> str:
     return _NOTE.sub(lambda match: "" if match[2] else match[0], text).strip()
 
 
-def _message(line: dict[str, Any], tally: Tally) -> ChatMessage | None:
+def read_message(line: Mapping[str, Any], tally: Tally, _: str) -> ChatMessage | None:
+    """Return what was said in a line; None for what the program wrote, which is counted."""
     role, message, item = line.get("type"), object_of(line.get("message")), object_of(line.get("attachment"))
     if not (role in ("user", "assistant") or _is_queued(line)):
         kind = text_of(item.get("type")) or text_of(role)
@@ -168,13 +126,6 @@ def _message(line: dict[str, Any], tally: Tally) -> ChatMessage | None:
         elif kind not in _TITLES:
             tally.add("lines without a message left out", kind=kind)
         return None
-    for flag, what in (("isSidechain", "messages of sub-agents left out"),
-                       ("isMeta", "notes of the program left out"),
-                       ("isCompactSummary", "summaries of earlier messages left out"),
-                       ("isApiErrorMessage", "errors of the model's server left out")):
-        if line.get(flag) is True or item.get(flag) is True:
-            tally.add(what)
-            return None
     time = said_on(line)
     if role == "assistant":
         text = flatten(message.get("content"), tally)
@@ -182,7 +133,7 @@ def _message(line: dict[str, Any], tally: Tally) -> ChatMessage | None:
             tally.add("notes of the program left out")
             return None
         return ChatMessage("assistant", text, None, time) if text else None
-    if (origin := text_of(object_of(line.get("origin") or item.get("origin")).get("kind"))) in _PROGRAMS:
+    if (origin := first_text(line, "origin.kind", "attachment.origin.kind")) in _PROGRAMS:
         tally.add("messages of other programs left out", kind=origin)
         return None
     if text_of(item.get("commandMode")) not in ("", "prompt"):
@@ -204,14 +155,14 @@ def _typed_text(text: str, tally: Tally) -> str:
     return typed
 
 
-def _answers(line: dict[str, Any]) -> str:
+def _answers(line: Mapping[str, Any]) -> str:
     """Return the user's answers to questions of the assistant, or the reason for refusing a call; "" for none."""
-    result, answers = object_of(line.get("toolUseResult")), []
-    notes = object_of(result.get("annotations"))
-    for question, answer in object_of(result.get("answers")).items():
+    answers = []
+    for question, answer in object_of(first_at(line, ["toolUseResult.answers"])).items():
         chosen = ", ".join(map(text_of, answer)) if isinstance(answer, list) else text_of(answer)
-        answers.append(" ".join(filter(None, [question, chosen, text_of(object_of(notes.get(question)).get("notes"))])))
-    for part in objects_of(object_of(line.get("message")).get("content")):
+        note = object_of(object_of(first_at(line, ["toolUseResult.annotations"])).get(question)).get("notes")
+        answers.append(" ".join(filter(None, [question, chosen, text_of(note)])))
+    for part in objects_of(first_at(line, ["message.content"])):
         if part.get("type") == "tool_result" and part.get("is_error") is True:
             text = flatten(part.get("content"), Tally())
             reason = text.partition(_SAID)[2] if text.startswith(_REFUSED) else ""

@@ -10,47 +10,29 @@ assistant's turn. The kinds are those of openai/codex (codex-rs/protocol/src/mod
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 from memlab.data.chats.content import flatten, placeholder
-from memlab.data.chats.conversation import ChatMessage, Conversation, Tally, merge_assistant
-from memlab.data.chats.source import ExportFile
-from memlab.data.chats.times import Time, said_on
-from memlab.data.chats.values import lines_of, object_of, objects_of, text_of
+from memlab.data.chats.conversation import Tally
+from memlab.data.chats.values import object_of, objects_of, text_of
 from memlab.support.foreign import load_json
 
 _ENVELOPES = {"session_meta", "response_item", "event_msg", "turn_context", "compacted"}
 _CONTEXT = re.compile(r"\s*(<(\w++)( [^>]*)?>.*</\2>\s*|# AGENTS\.md instructions.*)", re.DOTALL)
 _COPIES = {"user_message", "agent_message", "agent_reasoning", "agent_reasoning_raw_content"}
 _SUMMARIES = {"compacted", "compaction", "compaction_summary", "context_compaction", "context_compacted"}
-_AGENTS = {"agent_message", "inter_agent_communication"}
+_LEFT_OUT = {"message": "instructions left out", "reasoning": "thoughts of the assistant left out",
+             **dict.fromkeys(("agent_message", "inter_agent_communication"), "messages of sub-agents left out")}
 
 
-class Codex:
-    """One session for each log; all that the assistant said between two questions is one turn."""
-
-    name: ClassVar = "codex"
-    title: ClassVar = "Codex session log"
-
-    def matches(self, file: ExportFile) -> bool:
-        """Return whether the file has Codex's envelopes."""
-        return any(text_of(line.get("type")) in _ENVELOPES and isinstance(line.get("payload"), dict)
-                   for line in lines_of(file))
-
-    def read(self, files: Sequence[ExportFile], tally: Tally) -> list[Conversation]:
-        """Return the conversations in the order of the logs' names."""
-        read = []
-        for file in filter(self.matches, files):
-            tally.add("logs that end in the middle of a line", file.cut)
-            lines = lines_of(file)
-            log = _Log(tally)
-            for line in lines:
-                log.add(line)
-            read.append(Conversation("", merge_assistant(log.messages), said_on(lines[0])))
-        return read
+def said_lines(lines: list[dict[str, Any]], tally: Tally) -> list[dict[str, Any]]:
+    """Return what was said in a log as messages with role, text and timestamp, without turns that were rolled back."""
+    log = _Log(tally)
+    for line in lines:
+        log.add(line)
+    return log.messages
 
 
 @dataclass
@@ -58,7 +40,7 @@ class _Log:
     """The messages of a log so far, where each turn of the user begins, and the questions that wait for an answer."""
 
     tally: Tally
-    messages: list[ChatMessage] = field(default_factory=list)
+    messages: list[dict[str, Any]] = field(default_factory=list)
     turns: list[int] = field(default_factory=list)
     questions: dict[str, dict[str, str]] = field(default_factory=dict)
 
@@ -74,9 +56,9 @@ class _Log:
         elif kind == "event_msg" or kind in _ENVELOPES and kind != "response_item":
             self.tally.add("lines without a message left out", sort not in _COPIES | {"session_meta"}, kind=sort)
         else:
-            self._item(item, sort, said_on(line))
+            self._item(item, sort, {"timestamp": line.get("timestamp")})
 
-    def _item(self, item: dict[str, Any], kind: str, time: Time) -> None:
+    def _item(self, item: dict[str, Any], kind: str, time: dict[str, Any]) -> None:
         role = text_of(item.get("role"))
         if kind == "message" and role in ("user", "assistant"):
             text = flatten(item.get("content"), self.tally)
@@ -84,26 +66,19 @@ class _Log:
                 self.tally.add("context added by the program left out")
             elif text:
                 self.turns += [len(self.messages)] * (role == "user")
-                self.messages.append(ChatMessage("user" if role == "user" else "assistant", text, None, time))
+                self.messages.append({"role": role, "text": text, **time})
         elif kind.endswith("_call"):
             name = placeholder("tool", item.get("name") or kind.removesuffix("_call"))
-            self.messages.append(ChatMessage("assistant", name, None, time))
+            self.messages.append({"role": "assistant", "text": name, **time})
             if item.get("name") == "request_user_input":
                 self.questions[text_of(item.get("call_id"))] = {
                     text_of(q.get("id")): text_of(q.get("question")) for q in objects_of(
                         _json(item.get("arguments")).get("questions"))}
         elif text := self._answers(item):
-            self.messages.append(ChatMessage("user", text, None, time))
-        elif kind.endswith("_output"):
-            self.tally.add("results of tools left out")
-        elif kind in _AGENTS:
-            self.tally.add("messages of sub-agents left out")
-        elif kind == "message":
-            self.tally.add("instructions left out")
-        elif kind == "reasoning":
-            self.tally.add("thoughts of the assistant left out")
+            self.messages.append({"role": "user", "text": text, **time})
         else:
-            self.tally.add("lines without a message left out", kind=kind)
+            words = "results of tools left out" if kind.endswith("_output") else _LEFT_OUT.get(kind)
+            self.tally.add(words or "lines without a message left out", kind="" if words else kind)
 
     def _answers(self, item: dict[str, Any]) -> str:
         """Return the user's answers in the output of a call that asked; "" for any other output."""

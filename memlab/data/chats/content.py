@@ -7,11 +7,16 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from memlab.data.chats.conversation import Tally
-from memlab.data.chats.values import object_of, objects_of, text_of
+from memlab.data.chats.values import first_text, object_of, objects_of, text_of
 
-_TEXT = {"text", "input_text", "output_text", "refusal", "summary_text", "voice_note"}
-_THOUGHTS = {"thinking", "redacted_thinking", "reasoning", "token_budget"}
-_CALLS = {"tool_use", "server_tool_use", "mcp_tool_use", "function_call", "custom_tool_call"}
+_TEXT = {"text", "input_text", "output_text", "refusal", "summary_text", "voice_note", "request", "response",
+         "answer"}
+_THOUGHTS = {"thinking", "redacted_thinking", "reasoning", "token_budget", "think", "thoughts"}
+_CALLS = {"tool_use", "server_tool_use", "mcp_tool_use", "function_call", "custom_tool_call", "tool_call",
+          "toolinvocationserialized"}
+_RESULTS = ("_result", "_call_output", "search", "read_link")
+_SILENT = {"reference", "custom_element", "codeblockuri", "undostop", "texteditgroup", "mcpserversstarting",
+           "progresstaskserialized", "preparetoolinvocation"}
 _PICTURES = {"image", "image_url", "input_image"}
 _FILES = {"file", "input_file", "document"}
 _ENDINGS = {"image": "jpg jpeg png webp heic gif bmp", "video": "mp4 mov 3gp", "audio": "opus m4a mp3 ogg aac amr"}
@@ -47,8 +52,8 @@ def last_step(address: str) -> str:
         return ""
 
 
-def flatten(content: object, tally: Tally) -> str:
-    """Return the text of a content: a text, or a list of texts and parts with a ``type``.
+def flatten(content: object, tally: Tally, glue: str = "\n") -> str:
+    """Return the text of a content: a text, or a list of texts and parts with a ``type``, joined by ``glue``.
 
     Thoughts and results of tools are left out, and counted.
 
@@ -60,28 +65,30 @@ def flatten(content: object, tally: Tally) -> str:
         content = [content]
     if not isinstance(content, list):
         return text_of(content)
+    if not glue:  # pieces of one text, with the blanks at their ends
+        return "".join(text for part in content if isinstance(text := object_of(part).get("text", part), str))
     parts = (part.strip() if isinstance(part, str) else _part(part, tally) for part in content
              if isinstance(part, str | dict))
-    return "\n".join(part for part in parts if part)
+    return glue.join(part for part in parts if part)
 
 
 def tool_calls(value: object) -> list[str]:
     """Name the calls of OpenAI's field ``tool_calls``."""
-    return [placeholder("tool", object_of(call.get("function")).get("name") or call.get("name"))
-            for call in objects_of(value)]
+    return [placeholder("tool", first_text(call, "function.name", "name")) for call in objects_of(value)]
 
 
 def _part(part: dict[str, Any], tally: Tally) -> str:
-    kind = text_of(part.get("type"))
+    kind = text_of(part.get("type") or part.get("kind") or part.get("phase")).lower()
     if kind in _TEXT or not kind:
-        value = part.get("text") or part.get("refusal")
-        return text_of(object_of(value).get("value") if isinstance(value, dict) else value)
+        return first_text(part, "text", "text.value", "refusal", "content", "value")
+    if kind in _SILENT:
+        return ""
     if kind in _THOUGHTS:
         tally.add("thoughts of the assistant left out", kind != "token_budget")
         return ""
     if kind in _CALLS:
-        return placeholder("tool", part.get("name"))
-    if kind.endswith(("_result", "_call_output")):
+        return placeholder("tool", part.get("name") or part.get("toolId"))
+    if kind.endswith(_RESULTS):
         tally.add("results of tools left out")
         return ""
     if kind in _PICTURES:
@@ -93,9 +100,7 @@ def _part(part: dict[str, Any], tally: Tally) -> str:
 
 def _file_name(part: dict[str, Any]) -> str:
     """Return the name of a picture or file, or the last step of its address; "" for data that stand in the message."""
-    for holder in (part, *(object_of(part.get(key)) for key in ("image_url", "file", "source"))):
-        for key in ("filename", "file_name", "title", "name"):
-            if name := text_of(holder.get(key)):
-                return name
-    addresses = (part.get("image_url"), *(object_of(part.get(key)).get("url") for key in ("image_url", "source")))
-    return next(filter(None, (last_step(text_of(address)) for address in addresses)), "")
+    name = first_text(part, *(f"{holder}{key}" for holder in ("", "image_url.", "file.", "source.")
+                              for key in ("filename", "file_name", "title", "name")))
+    addresses = (first_text(part, path) for path in ("image_url", "image_url.url", "source.url"))
+    return name or next(filter(None, map(last_step, addresses)), "")

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Literal, Protocol
+from typing import Literal
 
-from memlab.data.chats.source import ExportFile
 from memlab.data.chats.times import Time
 from memlab.support.text.display import shorten
 
@@ -30,7 +29,7 @@ class Conversation:
 
     title: the vendor's; the first words stand for none. started_on: used where no message has a time. endless: whether
     it is a channel or chat that goes on for years, which ``--split auto`` cuts by days. key: the vendor's id, "" for
-    none.
+    none. room: the channel or chat, "" for none.
     """
 
     title: str
@@ -38,6 +37,7 @@ class Conversation:
     started_on: Time = None
     endless: bool = False
     key: str = ""
+    room: str = ""
 
 
 @dataclass
@@ -68,21 +68,6 @@ class Tally:
             names = [" ".join(kind.split())[:40] for kind in named[:6]] + ["..."] * (len(named) > 6)
             counts[f"{what} ({', '.join(names)})" if names else what] += kinds.total()
         return counts
-
-
-class ExportFormat(Protocol):
-    """A reader of one vendor's export."""
-
-    name: ClassVar[str]
-    title: ClassVar[str]
-
-    def matches(self, file: ExportFile) -> bool:
-        """Return whether a file has this format, by its structure."""
-        ...
-
-    def read(self, files: Sequence[ExportFile], tally: Tally) -> list[Conversation]:
-        """Return the conversations of an export; raise MemlabError naming file and field where it is damaged."""
-        ...
 
 
 def merge_assistant(messages: Iterable[ChatMessage]) -> list[ChatMessage]:

@@ -57,14 +57,14 @@ def common_settings(folder: Path, given: Mapping[str, Any], default: ImportSetti
     return settings
 
 
-def update_folder(folder: Path, settings: ImportSettings, sessions: Iterable[ChatSession], *,
+def update_folder(folder: Path, settings: ImportSettings, sessions: Iterable[ChatSession], *, source: str = "",
                   fresh: bool = False) -> Changes:
     """Add sessions to a folder, or replace those of a ``fresh`` one; an import that changes nothing writes nothing.
 
-    Raises MemlabError where the folder cannot be read or written.
+    source: name of the export's format. Raises MemlabError where the folder cannot be read or written.
     """
     path = folder / SESSIONS
-    lines = [_line(settings.corpus, session) for session in sessions]
+    lines = [_line(settings.corpus, session, source) for session in sessions]
     with disk_faults(path, other="give another --out"):
         first = not path.exists()
         fresh = fresh or first
@@ -84,11 +84,12 @@ def update_folder(folder: Path, settings: ImportSettings, sessions: Iterable[Cha
     return changes
 
 
-def _line(corpus: str, session: ChatSession) -> Line:
+def _line(corpus: str, session: ChatSession, source: str) -> Line:
     turns = [{"role": turn.role, **({"speaker": turn.speaker} if turn.speaker else {}), "text": turn.text}
              for turn in session.turns]
+    fields = {key: value for key, value in (("room", session.room), ("source", source)) if value}
     return {"corpus": corpus, "session": session.name,
-            "said_on": session.said_on and session.said_on.isoformat(timespec="minutes"), "turns": turns}
+            "said_on": session.said_on and session.said_on.isoformat(timespec="minutes"), **fields, "turns": turns}
 
 
 def _text(line: Line) -> str:

@@ -5,25 +5,26 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 
-from memlab.data.chats.chatgpt import ChatGPT
-from memlab.data.chats.claude import Claude, missing_archives
-from memlab.data.chats.claude_code import ClaudeCode
-from memlab.data.chats.codex import Codex
-from memlab.data.chats.conversation import Conversation, ExportFormat, Tally
+from memlab.data.chats.conversation import Conversation, Tally
 from memlab.data.chats.copies import single_copies
-from memlab.data.chats.gemini import Gemini
-from memlab.data.chats.grok import Grok
-from memlab.data.chats.messages import Messages
-from memlab.data.chats.perplexity import Perplexity
-from memlab.data.chats.slack import Slack
+from memlab.data.chats.schema import BOOK, Refused, read_book
 from memlab.data.chats.source import MAX_MB, ExportFile, open_export
-from memlab.data.chats.whatsapp import DateOrder, WhatsApp
+from memlab.data.chats.table import TableFormat
+from memlab.data.chats.values import objects_of, text_of
+from memlab.data.chats.whatsapp import DateOrder
 from memlab.support.errors import MemlabError, did_you_mean
 
-FORMATS: tuple[ExportFormat, ...] = (
-    ChatGPT(), Claude(), Gemini(), Grok(), Perplexity(), Slack(), WhatsApp(), ClaudeCode(), Codex(), Messages())
+
+def table_formats(path: Path) -> tuple[TableFormat, ...]:
+    """Return the formats of a file of formats, with memlab's names of roles; raise MemlabError where it is none."""
+    book, own = read_book(BOOK), read_book(path)
+    return tuple(TableFormat(name, table, {**book.roles, **own.roles}) for name, table in own.formats.items())
+
+
+FORMATS = table_formats(BOOK)
 
 _NO_LETTER = re.compile(r"[\W\d_]")
 
@@ -35,7 +36,7 @@ class ChatExport:
     others: names of files that hold no chat.
     """
 
-    format: ExportFormat
+    format: TableFormat
     conversations: list[Conversation]
     tally: Tally
     others: list[str]
@@ -44,10 +45,13 @@ class ChatExport:
 def load(path: Path, name: str = "auto", max_mb: float = MAX_MB, dates: DateOrder | None = None) -> ChatExport:
     """Read an export; raise MemlabError with what is wrong, in which file, and what to do.
 
-    name: of a format, or auto. dates: order of WhatsApp's dates, None takes it from the file.
+    name: of a format, or auto, or the path of a file of formats. dates: order of WhatsApp's dates, None takes it from
+    the file.
     """
-    formats = [WhatsApp(dates) if isinstance(f, WhatsApp) else f for f in FORMATS]
+    own = table_formats(Path(name)) if name.endswith((".yaml", ".yml")) else ()
+    formats = own or FORMATS
     known = [f.name for f in formats]
+    name = "auto" if own else name
     if name != "auto" and name not in known:
         raise MemlabError(f"there is no format '{name:.40}'", where="--format",
                           fix=did_you_mean(name, [*known, "auto"]))
@@ -60,7 +64,11 @@ def load(path: Path, name: str = "auto", max_mb: float = MAX_MB, dates: DateOrde
     chats = {file for f in chosen for file in owned[f]}
     kinds = {kind for file in chats for kind in _kinds(file)}
     tally = Tally()
+    refused = {file.name: _refusal(file) for file in files}
     for file in files:
+        if (refusal := refused[file.name]) and not chats:
+            raise MemlabError(f"this is {refusal.product}, which is not read: it holds {shape_of(file.content)}",
+                              where=f"{path}: {file.name}", fix=refusal.fix)
         if file.fault is None:
             continue
         if not chats or _kinds(file.name)[-1] in kinds:
@@ -70,11 +78,11 @@ def load(path: Path, name: str = "auto", max_mb: float = MAX_MB, dates: DateOrde
         raise _no_chats(path, files, formats, name)
     for other, names in owned.items():
         if other not in chosen:
-            tally.remarks.append(f"left out, since of another format: {_some(names)} ({other.title})")
+            tally.remarks.append(f"left out, since of another format: {_some(names)} ({other.table.product})")
     if missing := missing_archives(files):
         tally.remarks.append(f"the export's list names archives that are not here: {', '.join(missing)}")
     try:
-        read = single_copies(chosen[0].read(files, tally), tally)
+        read = single_copies(chosen[0].read(files, tally, dates), tally)
     except RecursionError as fault:
         raise MemlabError("lists and objects are nested too deeply", where=str(path),
                           fix="give the export as the vendor sent it") from fault
@@ -95,22 +103,22 @@ def recognise(path: Path) -> str | None:
         found = _vendors(_by_format(open_export(path), FORMATS))
     except MemlabError:
         return None
-    return found[0].title if found else None
+    return found[0].table.product if found else None
 
 
-def _by_format(files: Sequence[ExportFile], formats: Sequence[ExportFormat]) -> dict[ExportFormat, list[str]]:
+def _by_format(files: Sequence[ExportFile], formats: Sequence[TableFormat]) -> dict[TableFormat, list[str]]:
     """Return the names of each format's files; a file is of the first format that it matches."""
-    owned: dict[ExportFormat, list[str]] = {f: [] for f in formats}
+    owned: dict[TableFormat, list[str]] = {f: [] for f in formats}
     for file in files:
         if owner := next((f for f in formats if f.matches(file)), None):
             owned[owner].append(file.name)
     return {f: names for f, names in owned.items() if names}
 
 
-def _vendors(found: Iterable[ExportFormat]) -> list[ExportFormat]:
-    """Return the vendors' formats; the one of messages only alone, since files beside any export may look like it."""
+def _vendors(found: Iterable[TableFormat]) -> list[TableFormat]:
+    """Return the vendors' formats; weak ones only alone, since files beside any export may look like them."""
     formats = list(found)
-    return [f for f in formats if not isinstance(f, Messages)] or formats
+    return [f for f in formats if not f.table.weak] or formats
 
 
 def _kinds(name: str) -> list[tuple[str, str]]:
@@ -123,14 +131,48 @@ def _kinds(name: str) -> list[tuple[str, str]]:
     return [(_NO_LETTER.split(part.stem, maxsplit=1)[0], part.suffix.lower()) for part in parts]
 
 
-def _no_chats(path: Path, files: Sequence[ExportFile], formats: Sequence[ExportFormat], name: str) -> MemlabError:
+def missing_archives(files: Sequence[ExportFile]) -> list[str]:
+    """Return the names of the archives with chats that the manifest of an export lists, and that are not there."""
+    listed = [text_of(entry.get("filename") or entry.get("name")) for file in files
+              if file.stem.startswith("manifest") and isinstance(file.content, dict)
+              for entry in objects_of(file.content.get("data_files") or file.content.get("files"))]
+    there = {PurePosixPath(part).stem for file in files for part in PurePosixPath(file.name).parts}
+    return [name for name in dict.fromkeys(listed)
+            if name.startswith(("conversations", "design_chats")) and PurePosixPath(name).stem not in there]
+
+
+def _no_chats(path: Path, files: Sequence[ExportFile], formats: Sequence[TableFormat], name: str) -> MemlabError:
     """Return the error for an export without chats of a format, or of any."""
     if missing := missing_archives(files):
         return MemlabError("this is the list of an export's archives, and they are not here", where=str(path),
                            fix=f"download {', '.join(missing[:8])} into one folder, and import the folder")
     wanted = "no chat export that memlab knows"
     if name != "auto":
-        wanted = "no " + next(f.title for f in formats if f.name == name)
-    return MemlabError(f"this is {wanted}", where=str(path),
-                       fix=f"known formats: {', '.join(f'{f.name} ({f.title})' for f in formats)}; or write "
-                       "sessions.jsonl yourself (docs/your_own_chats.md)")
+        wanted = "no " + next(f.table.product for f in formats if f.name == name)
+    found = "; ".join(f"{file.name} holds {shape_of(file.content)}" for file in files[:3])
+    return MemlabError(f"this is {wanted}: {found}", where=str(path),
+                       fix=f"the formats are {', '.join(f.name for f in formats)}; docs/your_own_chats.md says how to "
+                           "describe another one in ten lines")
+
+
+def _refusal(file: ExportFile) -> Refused | None:
+    """Return what a file is that is known and not read; None for any other file."""
+    head = file.content[:10_000] if isinstance(file.content, str) else ""
+    return next((refused for refused in read_book(BOOK).refused if refused.holds in head
+                 and fnmatch(PurePosixPath(file.name).name.lower(), refused.files)), None)
+
+
+def shape_of(content: object) -> str:
+    """Return in words what a file holds, so that its format can be found or described.
+
+    >>> shape_of([{"who": "Ann", "words": "Hi"}]), shape_of("Dear Ann,\\nHi")
+    ('a list of objects with who, words', "a text that begins 'Dear Ann,'")
+    """
+    if isinstance(content, str):
+        return f"a text that begins {content.strip().partition(chr(10))[0][:40]!r}"
+    if isinstance(content, list):
+        return f"a list of {shape_of(content[0]).removeprefix('an ').replace('object', 'objects', 1)}" if content else (
+            "an empty list")
+    if isinstance(content, dict):
+        return f"an object with {', '.join(map(str, [*content][:6]))}"
+    return f"no text and no object ({type(content).__name__})"

@@ -17,82 +17,50 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, timedelta
-from typing import Any, ClassVar
+from typing import Any
 
 from memlab.data.chats.content import attachment, placeholder
 from memlab.data.chats.conversation import ChatMessage, Conversation, Tally
 from memlab.data.chats.gemini_page import PAGE, Activity, activities_of_page, is_activity_page, is_gemini, links
 from memlab.data.chats.markup import to_text
+from memlab.data.chats.schema import BOOK, read_book
 from memlab.data.chats.source import ExportFile
 from memlab.data.chats.times import Time, said_on
-from memlab.data.chats.values import entries_of, object_of, objects_of, text_of
+from memlab.data.chats.values import entries_of, objects_of, text_of, walk
 from memlab.support.clock import midnight
-from memlab.support.errors import MemlabError
 
 PAUSE = timedelta(minutes=30)
 """Silence that ends a conversation where activities name none; other readers take 30 or 60 minutes."""
 
-LABELS = (
-    ("Prompted", "Live Prompt", "Asked", "Said", "Branched"),
-    ("Eingegebener Prompt:",),
-    ("Prompt :", "Prompt:"),
-    ("Preguntó:", "Solicitó"),
-    ("Fez uma pergunta:", "Perguntou:", "Solicitou"),
-    ("Gav instruktionen",),
-    ("Poslali ste poziv:",),
-    ("送信したメッセージ:",),
-    ("분기된",),
-)
+LABELS = read_book(BOOK).prompts
 """What stands before a prompt, for each language that a reader of real exports shows; a Korean prompt has no label."""
 
 _OTHER_ACTIVITIES = ("Created", "Used", "Selected", "Gave", "Cleared", "Deleted", "Shared", "Added")
-_SETTINGS = {"gemini_gems_data": "files of Gems left out (instructions, no chats)",
-             "gemini_scheduled_actions_data": "files of scheduled actions left out"}
 
 
-class Gemini:
-    """One session for each conversation that the activities name, else for each stretch without a pause."""
+def matches(file: ExportFile) -> bool:
+    """Return whether the file holds activities of Gemini."""
+    return is_activity_page(file.content) if file.ending == PAGE else file.ending == ".json" and any(
+        map(_is_activity, entries_of(file)))
 
-    name: ClassVar = "gemini"
-    title: ClassVar = "Gemini activity (Google Takeout)"
 
-    def matches(self, file: ExportFile) -> bool:
-        """Return whether the file holds activities of Gemini, or is another file of it in Takeout."""
-        if _omission(file):
-            return True
-        if file.ending == PAGE:
-            return is_activity_page(file.content)
-        return file.ending == ".json" and any(map(_is_activity, entries_of(file)))
-
-    def read(self, files: Sequence[ExportFile], tally: Tally) -> list[Conversation]:
-        """Return the conversations; raise MemlabError for what cannot be read, and where there are no activities."""
-        activities: list[Activity] = []
-        others: list[str] = []
-        for file in filter(self.matches, files):
-            if what := _omission(file):
-                tally.add(what)
-                others.append(file.name)
-            else:
-                activities += activities_of_page(file, tally) if file.ending == PAGE else _activities(file, tally)
-        if others and not activities:
-            raise MemlabError("it holds Gems, scheduled actions or conversations of Workspace, but no activities",
-                              where=others[0], fix="in Takeout, choose My Activity and there Gemini Apps, as JSON")
-        once = list(dict.fromkeys(activities))
-        tally.add("activities that occur twice, taken once", len(activities) - len(once))
-        return _conversations(once, tally)
+def read(files: Sequence[ExportFile], tally: Tally, _: object = None) -> list[Conversation]:
+    """Return the conversations; raise MemlabError for what cannot be read."""
+    activities = [activity for file in filter(matches, files) for activity in (
+        activities_of_page(file, tally) if file.ending == PAGE else _activities(file, tally))]
+    once = list(dict.fromkeys(activities))
+    tally.add("activities that occur twice, taken once", len(activities) - len(once))
+    return _conversations(once, tally)
 
 
 def _is_activity(entry: dict[str, Any]) -> bool:
-    products = entry.get("products")
-    named = [entry.get("header"), *(products if isinstance(products, list) else [])]
-    return isinstance(entry.get("title"), str) and (any(is_gemini(text_of(name)) for name in named)
-                                                    or bool(_chats(entry)))
+    named = any(is_gemini(text_of(name)) for path in ("header", "products.[]") for name in walk(entry, path))
+    return isinstance(entry.get("title"), str) and (named or bool(_chats(entry)))
 
 
 def _chats(entry: dict[str, Any]) -> tuple[str, ...]:
     """Return the conversations that an activity names."""
-    addresses = [entry.get("titleUrl"), *(detail.get("url") for detail in objects_of(entry.get("details")))]
-    return links(" ".join(map(text_of, addresses)))
+    return links(" ".join(text_of(url) for path in ("titleUrl", "details.[].url") for url in walk(entry, path)))
 
 
 def _activities(file: ExportFile, tally: Tally) -> Iterator[Activity]:
@@ -101,7 +69,7 @@ def _activities(file: ExportFile, tally: Tally) -> Iterator[Activity]:
             tally.add("activities of other products left out")
             continue
         said = {text_of(d.get("name")): text_of(d.get("value")) for d in objects_of(entry.get("details"))}
-        answers = [to_text(text_of(item.get("html"))) for item in objects_of(entry.get("safeHtmlItem"))]
+        answers = [to_text(text_of(html)) for html in walk(entry, "safeHtmlItem.[].html")]
         answers = [answer for answer in dict.fromkeys([*answers, said.get("Response", "")]) if answer]
         yield Activity(said.get("Request") or text_of(entry["title"]), said_on(entry), "\n\n".join(answers),
                        _chats(entry), tuple(_attachments(entry)))
@@ -109,13 +77,10 @@ def _activities(file: ExportFile, tally: Tally) -> Iterator[Activity]:
 
 def _attachments(entry: dict[str, Any]) -> Iterator[str]:
     """Name the files of an activity as the export names them."""
-    files = entry.get("attachedFiles")
-    names = [text_of(object_of(file).get("name") if isinstance(file, dict) else file)
-             for file in [*(files if isinstance(files, list) else []), entry.get("imageFile")]]
-    for name in dict.fromkeys(filter(None, names)):
-        yield attachment(name)
-    sounds = entry.get("audioFiles")
-    yield from [placeholder("audio")] * (len(sounds) if isinstance(sounds, list) else 0)
+    paths = ("attachedFiles.[]", "attachedFiles.[].name", "imageFile")
+    named = (text_of(file) for path in paths for file in walk(entry, path))
+    yield from map(attachment, dict.fromkeys(filter(None, named)))
+    yield from (placeholder("audio") for _ in walk(entry, "audioFiles.[]"))
 
 
 def _conversations(activities: Iterable[Activity], tally: Tally) -> list[Conversation]:
@@ -183,12 +148,3 @@ def without_label(title: str, labels: Iterable[str]) -> str | None:
         if title.startswith(label) and (label[-1] in ":：" or not rest or rest[0].isspace()):
             return rest.strip()
     return None
-
-
-def _omission(file: ExportFile) -> str:
-    """Return what a file of Gemini is that holds no activities; "" for any other file."""
-    if file.ending == PAGE:
-        return _SETTINGS.get(file.stem, "")
-    is_workspace = "conversation_turns" in file.content if isinstance(file.content, dict) else (
-        isinstance(file.content, str) and '"conversation_turns"' in file.content)
-    return "conversations of Gemini in Workspace left out, which memlab does not read" if is_workspace else ""

@@ -22,9 +22,9 @@ from memlab.data.chats.conversation import Tally
 from memlab.data.chats.markup import to_text
 from memlab.data.chats.source import ExportFile
 from memlab.data.chats.times import Time
-from memlab.data.chats.whatsapp_cldr import plain
 from memlab.data.chats.whatsapp_dates import read_moments
 from memlab.data.chats.whatsapp_patterns import Stamp, read_stamp
+from memlab.data.chats.whatsapp_words import plain
 from memlab.support.errors import MemlabError
 
 PAGE = ".html"

@@ -29,12 +29,13 @@ Only ``day`` keeps the as-of rule, since a session is dated by its first message
 class ChatSession:
     """A session to write.
 
-    said_on: the local time of its first message, None if the export states no time.
+    said_on: the local time of its first message, None if the export states no time. room: "" for none.
     """
 
     name: str
     said_on: datetime | None
     turns: tuple[ChatMessage, ...]
+    room: str = ""
 
 
 def to_sessions(conversations: Iterable[Conversation], split: Split, zone: tzinfo, tally: Tally) -> list[ChatSession]:
@@ -66,7 +67,8 @@ def to_sessions(conversations: Iterable[Conversation], split: Split, zone: tzinf
                                   where=place, fix=f"{FIX}, into a field timestamp; or remove the field")
             tally.add("sessions that run over several days, dated by their first message (--split day cuts them)",
                       len({moment.date() for moment in said_on}) > 1)
-            parts.append((title, ChatSession(_name(title, start), start, tuple(messages[part]))))
+            room = printable_line(replace_surrogates(conversation.room))
+            parts.append((title, ChatSession(_name(title, start), start, tuple(messages[part]), room)))
     tally.add("sessions without a date, which every question may see", sum(s.said_on is None for _, s in parts))
     parts.sort(key=lambda part: (str(part[1].said_on or ""), part[0], [m.text for m in part[1].turns]))
     sessions = [session for _, session in parts]

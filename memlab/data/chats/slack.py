@@ -11,7 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime
-from typing import Any, ClassVar
+from typing import Any
 
 from memlab.data.chats.conversation import ChatMessage, Conversation, Tally, first_words
 from memlab.data.chats.slack_blocks import Cards, file_text, same, with_lines
@@ -26,32 +26,27 @@ _SPOKEN = {"", "thread_broadcast", "reply_broadcast", "file_share", "file_commen
 _STAND_INS = {"This content can't be displayed.", "This message contains interactive elements."}
 
 
-class Slack:
-    """One conversation for each channel, and one for each thread."""
+def matches(file: ExportFile) -> bool:
+    """Return whether the file holds the messages of a channel's day."""
+    if file.ending != ".json" or not isinstance(file.content, list):
+        return False
+    dated = bool(_DAY.fullmatch(file.stem))
+    return dated and not file.content or any(dated + ("ts" in m) + (m.get("type") == "message") > 1
+                                             for m in objects_of(file.content) if "role" not in m)
 
-    name: ClassVar = "slack"
-    title: ClassVar = "Slack export"
 
-    def matches(self, file: ExportFile) -> bool:
-        """Return whether the file holds the messages of a channel's day."""
-        if file.ending != ".json" or not isinstance(file.content, list):
-            return False
-        dated = bool(_DAY.fullmatch(file.stem))
-        return dated and not file.content or any(dated + ("ts" in m) + (m.get("type") == "message") > 1
-                                                 for m in objects_of(file.content) if "role" not in m)
-
-    def read(self, files: Sequence[ExportFile], tally: Tally) -> list[Conversation]:
-        """Return the channels and threads."""
-        people = People(files)
-        channels: dict[str, list[tuple[str, dict[str, Any]]]] = defaultdict(list)
-        for file in filter(self.matches, files):
-            name = file.folder if file.folder and _DAY.fullmatch(file.stem) else file.stem
-            channels[name] += _events(file)
-        read = []
-        for name in sorted(channels):
-            read += _conversations(people.channel(name), channels[name], people, tally)
-        tally.add("ids of people whom users.json does not name", len(people.unknown))
-        return read
+def read(files: Sequence[ExportFile], tally: Tally, _: object = None) -> list[Conversation]:
+    """Return one conversation for each channel, and one for each thread."""
+    people = People(files)
+    channels: dict[str, list[tuple[str, dict[str, Any]]]] = defaultdict(list)
+    for file in filter(matches, files):
+        name = file.folder if file.folder and _DAY.fullmatch(file.stem) else file.stem
+        channels[name] += _events(file)
+    found = []
+    for name in sorted(channels):
+        found += _conversations(people.channel(name), channels[name], people, tally)
+    tally.add("ids of people whom users.json does not name", len(people.unknown))
+    return found
 
 
 def _events(file: ExportFile) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -82,7 +77,7 @@ def _conversations(channel: str, events: list[tuple[str, dict[str, Any]]], peopl
     for thread, message in _in_order(events, people, tally):
         threads[thread].append(message)
     return [Conversation(f"{channel}, thread: {first_words(messages)}" if thread else channel, messages,
-                         endless=not thread) for thread, messages in sorted(threads.items())]
+                         endless=not thread, room=channel) for thread, messages in sorted(threads.items())]
 
 
 def _in_order(events: list[tuple[str, dict[str, Any]]], people: People,

@@ -15,7 +15,7 @@ from typing import Any
 from memlab.data.chats.content import attachment, placeholder
 from memlab.data.chats.conversation import Tally
 from memlab.data.chats.slack_people import People, link, literal, moment
-from memlab.data.chats.values import object_of, objects_of, text_of
+from memlab.data.chats.values import first_text, object_of, objects_of, text_of
 
 _TEXTS = {"plain_text", "mrkdwn", "markdown", "raw_text", "raw_number"}
 _MENTIONS = {"user": "user_id", "channel": "channel_id", "usergroup": "usergroup_id", "team": "team_id",
@@ -141,18 +141,17 @@ class Cards:
             return literal(text_of(element.get("fallback"))) or moment(element.get("timestamp"))
         if kind.startswith("rich_text"):
             return "\n".join(self._rich(element)) + "\n"
-        text = next((text for key in ("text", "title", "name", "value", "fallback", "url")
-                     if (text := literal(text_of(element.get(key))))), "")
+        text = literal(first_text(element, "text", "title", "name", "value", "fallback", "url"))
         self._tally.add("blocks without a text left out", not text, kind=kind)
         return text
 
     def _attachment(self, holder: dict[str, Any]) -> list[str]:
         """Return the lines of an attachment: a card, a preview of a link, or a message that is forwarded."""
         people = self._people
-        author = people.name(text_of(holder.get("author_id")), literal(text_of(holder.get("author_name")))
-                             or literal(text_of(holder.get("author_subname"))) or " ").strip()
+        author = people.name(text_of(holder.get("author_id")),
+                             literal(first_text(holder, "author_name", "author_subname")) or " ").strip()
         title, address = people.plain(holder.get("title")), text_of(holder.get("title_link"))
-        is_preview = any(text_of(holder.get(key)) for key in ("from_url", "original_url"))
+        is_preview = first_text(holder, "from_url", "original_url")
         lines = [title if is_preview or not title else link(address, title), people.plain(holder.get("text"))]
         for field in objects_of(holder.get("fields")):
             pair = (people.plain(field.get("title")), people.plain(field.get("value")))
@@ -183,9 +182,8 @@ def file_text(file: dict[str, Any]) -> str:
     """
     if file.get("mode") in ("tombstone", "hidden_by_limit"):
         return placeholder("file")
-    heard = object_of(object_of(file.get("transcription")).get("preview")).get("content")
     named = attachment(file.get("name") or file.get("title"), file.get("mimetype"))
-    return "\n".join(filter(None, [named, literal(text_of(heard))]))
+    return "\n".join(filter(None, [named, literal(first_text(file, "transcription.preview.content"))]))
 
 
 def _lines(text: str) -> list[str]:

@@ -15,8 +15,9 @@ from typing import Any
 
 from memlab.data.chats.source import ExportFile
 from memlab.data.chats.times import read_time
-from memlab.data.chats.values import object_of, objects_of, text_of
+from memlab.data.chats.values import first_text, objects_of, text_of
 
+_OWN_NAMES = ("display_name", "real_name")
 _MARK = re.compile(r"<([^<>|]+)(?:\|([^<>]*))?>")
 
 
@@ -29,7 +30,8 @@ class People:
     def __init__(self, files: Sequence[ExportFile]) -> None:
         self._users = {text_of(user.get("id")): user for file in files if file.stem in ("users", "org_users")
                        for user in objects_of(file.content)}
-        display = {key: _name(user) for key, user in self._users.items()}
+        display = {key: first_text(user, *(f"profile.{n}" for n in _OWN_NAMES), "real_name", "name", "id")
+                   for key, user in self._users.items()}
         shared = Counter(display.values())
         self._names = {key: name if shared[name] == 1 else f"{name} ({text_of(self._users[key].get('name')) or key})"
                        for key, name in display.items()}
@@ -54,16 +56,14 @@ class People:
 
     def speaker(self, message: dict[str, Any]) -> tuple[str | None, bool]:
         """Return who wrote a message, and whether it is a bot."""
-        key = text_of(message.get("user")) or text_of(object_of(message.get("comment")).get("user"))
+        key = first_text(message, "user", "comment.user")
         user = self._users.get(key, {})
         bot = bool(message.get("subtype") in ("bot_message", "slackbot_response") or user.get("is_bot") is True
                    or key == "USLACKBOT" or message.get("bot_id") and not (user or key))
         if bot:
-            profile = object_of(message.get("bot_profile"))
-            name = text_of(message.get("username")) or text_of(profile.get("name"))
+            name = first_text(message, "username", "bot_profile.name")
             return name or (self.name(key) if key else text_of(message.get("bot_id"))) or None, True
-        profile = object_of(message.get("user_profile"))
-        if key and key not in self._names and (name := _name({"profile": profile})):
+        if key and key not in self._names and (name := first_text(message, *(f"user_profile.{n}" for n in _OWN_NAMES))):
             self._names[key] = name
         return (self.name(key) if key else text_of(message.get("username"))) or None, False
 
@@ -117,9 +117,3 @@ def moment(value: object) -> str:
     """
     at = read_time(value)
     return f"{at:%Y-%m-%d %H:%M} UTC" if at else ""
-
-
-def _name(user: dict[str, Any]) -> str:
-    profile = object_of(user.get("profile"))
-    return next((name for holder, key in ((profile, "display_name"), (profile, "real_name"), (user, "real_name"),
-                                          (user, "name"), (user, "id")) if (name := text_of(holder.get(key)))), "")

@@ -1,12 +1,15 @@
-"""Parsed files of an export: the value of a .json, the lines of a .jsonl, the text of a .txt, or an error."""
+"""Parsed files of an export: the values of JSON, CSV and mails, the text of others, or an error."""
 
 from __future__ import annotations
 
+import csv
+import io
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from memlab.data.chats.archives import ENDINGS, ZIP, ExportReader
+from memlab.data.chats.archives import ENDINGS, TEXTS, ZIP, ExportReader
+from memlab.data.chats.mails import MAIL, read_mails
 from memlab.support.errors import MemlabError
 from memlab.support.foreign import load_json
 from memlab.support.paths import nearest
@@ -19,7 +22,7 @@ class ExportFile:
     """A file of an export.
 
     name: path inside the export, with ``/``, in which inner zips are folders. content: the value of a .json, the list
-    of (line number, value) of a .jsonl, the text of a .txt or .html; None if the file, or an inner zip, cannot be read.
+    of those of a .jsonl, .csv or .mbox, the text of others; None if it cannot be read, or its first bytes as text.
     fault: the reason, for the user. cut: whether the last line of a .jsonl was left out because it is incomplete.
     """
 
@@ -46,7 +49,7 @@ class ExportFile:
 
 
 def open_export(path: Path, max_mb: float = MAX_MB) -> list[ExportFile]:
-    """Read the .json, .jsonl, .txt and .html files of an export, also those in zips, in the order of their names.
+    """Read the files of an export that have one of ``ENDINGS``, also those in zips, in the order of their names.
 
     ``max_mb``: limit of all these files together, unpacked, in MB. A file that cannot be read keeps its fault. Raises
     MemlabError where the export as a whole cannot be read, is too large or holds no such file.
@@ -70,17 +73,26 @@ def open_export(path: Path, max_mb: float = MAX_MB) -> list[ExportFile]:
 
 def parse(name: str, data: bytes) -> ExportFile:
     """Return the file with its content, or with its fault."""
-    encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     ending = PurePosixPath(name).suffix.lower()
+    if ending == MAIL:
+        return ExportFile(name, read_mails(data))
+    encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     try:
         text = data.decode(encoding)
-        if ending == ".jsonl":
-            return _lines(name, text)
-        return ExportFile(name, text if ending in (".txt", ".html") else load_json(text))
     except UnicodeDecodeError as fault:
         place = f"{name}, line {data[:fault.start].count(10) + 1}"
-        return _damage(place, f"byte {fault.start} is not {fault.encoding.upper()}", "save it as UTF-8")
+        return ExportFile(name, data[:20].decode("latin-1"), MemlabError(
+            f"byte {fault.start} is not {fault.encoding.upper()}", where=place, fix="save it as UTF-8"))
+    if ending in TEXTS:
+        return ExportFile(name, text)
+    if ending == ".csv":
+        return ExportFile(name, list(csv.DictReader(io.StringIO(text))))
+    try:
+        return _lines(name, text) if ending == ".jsonl" else ExportFile(name, load_json(text))
     except ValueError as fault:
+        lines = _lines(name, text) if ending != ".jsonl" and "Extra data" in str(fault) else None
+        if lines and not lines.fault and isinstance(lines.content[0], dict):
+            return lines
         if ending == ".json" or not text.strip():
             return _damage(name, f"this is not JSON, or it is cut off ({str(fault)[:80]})", "copy the export again")
         return ExportFile(name, text)
@@ -91,7 +103,7 @@ def _lines(name: str, text: str) -> ExportFile:
     lines = text.split("\n")
     for number, line in enumerate(lines, start=1):
         try:
-            values += [(number, load_json(line))] if line.strip() else []
+            values += [load_json(line)] if line.strip() else []
         except ValueError as fault:
             if 1 < number == len(lines):  # the writer was interrupted
                 return ExportFile(name, values, cut=True)

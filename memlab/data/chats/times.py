@@ -32,6 +32,10 @@ _BESIDE = "create|creation|last|update|in|send|post|start|message|msg|chat|conve
 _UNIT = "[mun]s|(?:milli|micro|nano)?s(?:ec(?:ond)?s?)?"
 _NAME = re.compile(rf"(?:{_BESIDE})*(?:{_ALONE})(?:{_BESIDE}|{_ALONE})*(?:{_UNIT})?")
 _CHANGE = re.compile("last|update|modified|edited")
+_ENGLISH = re.compile(r"(?:[A-Z][a-z]+day, )?([A-Z][a-z]{2})[a-z]* (\d{1,2}, \d{4}),?(?: at)? "
+                      r"(\d{1,2}:\d{2}:\d{2} [AP]M)( UTC| GMT)?")
+"""Such as Friday, March 1, 2024 at 9:40:00 AM UTC."""
+
 _WORDS = {"answer", "content", "id", "message", "name", "prompt", "query", "text", "title"}
 """Fields of words, which may themselves be a time."""
 
@@ -102,6 +106,9 @@ def _read_text(text: str) -> date | datetime | None:
     """Return the date or time that ISO 8601, RFC 2822, or a mixture such as 2024-03-01 09:40:00 +0000 writes."""
     if len(text) > _LONGEST:
         return None
+    if match := _ENGLISH.fullmatch(" ".join(text.split())):
+        written = datetime.strptime(" ".join(match.group(1, 2, 3)), "%b %d, %Y %I:%M:%S %p")
+        return written.replace(tzinfo=UTC) if match[4] else written
     try:
         moment = read_moment(re.sub(" (?=[+-][0-9])", "", re.sub(" (UTC|GMT)$", "Z", text)))
     except MemlabError:

@@ -11,18 +11,17 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from memlab.data.chats import whatsapp_words
 from memlab.data.chats.content import placeholder
 from memlab.data.chats.conversation import ChatMessage, Conversation, Tally
 from memlab.data.chats.source import ExportFile
-from memlab.data.chats.whatsapp_cldr import plain
 from memlab.data.chats.whatsapp_dates import OTHER_CALENDARS, read_moments
 from memlab.data.chats.whatsapp_patterns import DateOrder as DateOrder
 from memlab.data.chats.whatsapp_patterns import Stamp, begins_with_stamp
+from memlab.data.chats.whatsapp_words import plain
 from memlab.support.errors import MemlabError
 
 HEAD = 90
@@ -34,89 +33,68 @@ _ALIKE = re.compile(r"(?:\[[^\]\n]{6,60}\] ?|[^\n]{6,60}? [-–] )[^:\n]{1,60}: 
 _NOTICES = "notices left out (encryption, joins, subjects)"
 
 
-class LineLayout(NamedTuple):
-    """How a line is laid out: what stands around its date, and the form of the date."""
-
-    brackets: bool
-    separator: str
-    skeleton: str
-
-
 class WhatsAppLine(NamedTuple):
-    """A line that begins with a date; raw: the whole of it. text: what follows the date."""
+    """A line that begins with a date; separator: what ends that, ``]`` on iPhones. raw: the line. text: the rest."""
 
-    layout: LineLayout
+    separator: str
     stamp: Stamp
     raw: str
     text: str
+
+    @property
+    def layout(self) -> tuple[str, str]:
+        """What stands around the date, and the form of the date."""
+        return self.separator, self.stamp.skeleton
 
 
 def split_line(raw: str) -> WhatsAppLine | None:
     """Return the parts of a line; None if it does not begin with a date.
 
     >>> line = split_line("[31/12/23, 9:15:04\\u202fPM] Ann: Hi")
-    >>> line.stamp.time, line.stamp.period, line.text, line.layout.brackets
-    (('9', '15', '04'), 'pm', 'Ann: Hi', True)
+    >>> line.stamp.time, line.stamp.period, line.text, line.separator
+    (('9', '15', '04'), 'pm', 'Ann: Hi', ']')
     """
     head = raw[:HEAD]
     if (found := begins_with_stamp(plain(head))) is None:
         return None
     stamp, separator, end = found
-    text = raw[_place(head, end):].removeprefix(" ")
-    return WhatsAppLine(LineLayout(separator == "]", separator, stamp.skeleton), stamp, raw, text)
+    place = next(place for place in range(end, len(head) + 1) if len(plain(head[:place])) == end)
+    return WhatsAppLine(separator, stamp, raw, raw[place:].removeprefix(" "))
 
 
-def _place(head: str, end: int) -> int:
-    """Return the place in a text of a place in its plain form."""
-    if head.isascii():
-        return end
-    for place, char in enumerate(head):
-        if end == 0:
-            return place
-        end -= len(plain(char))
-    return len(head)
+def matches(file: ExportFile) -> bool:
+    """Return whether one of the first lines begins with a date as phones write it."""
+    lines = _lines(file.content[:5000])[:8] if isinstance(file.content, str) else []
+    return any(map(split_line, lines))
 
 
-@dataclass(frozen=True)
-class WhatsApp:
-    """One conversation for each file, cut by days.
+def read(files: Sequence[ExportFile], tally: Tally, dates: DateOrder | None = None) -> list[Conversation]:
+    """Return one chat for each file; raise MemlabError where no date can be read.
 
-    dates: order of day and month; auto takes it from the file, and says so.
+    dates: order of day and month; None takes it from the file, and says so.
     """
+    return [_chat(file, tally, dates) for file in filter(matches, files)]
 
-    dates: DateOrder | None = None
 
-    name: ClassVar = "whatsapp"
-    title: ClassVar = "WhatsApp export"
-
-    def matches(self, file: ExportFile) -> bool:
-        """Return whether one of the first lines begins with a date as phones write it."""
-        lines = _lines(file.content[:5000])[:8] if isinstance(file.content, str) else []
-        return any(map(split_line, lines)) or _is_alike(file, lines)
-
-    def read(self, files: Sequence[ExportFile], tally: Tally) -> list[Conversation]:
-        """Return the chats; raise MemlabError where no date can be read."""
-        return [self._chat(file, tally) for file in filter(self.matches, files)]
-
-    def _chat(self, file: ExportFile, tally: Tally) -> Conversation:
-        blocks = _blocks(file, tally)
-        reading = read_moments([line.stamp for line, _ in blocks], self.dates)
-        tally.remarks.append(f"{file.name}: dates are read as {reading.order.value}, {reading.reason}")
-        messages: list[ChatMessage] = []
-        opened: tuple[WhatsAppLine, datetime] | None = None
-        body: list[str] = []  # of the open message
-        for (line, rest), at in zip(blocks, reading.moments):
-            if at is None:  # a line that only looks like a date
-                body += [line.raw, *rest]
-                continue
-            messages += _message(opened, body, tally)
-            opened, body = (line, at), [line.text, *rest]
+def _chat(file: ExportFile, tally: Tally, dates: DateOrder | None) -> Conversation:
+    blocks = _blocks(file, tally)
+    reading = read_moments([line.stamp for line, _ in blocks], dates)
+    tally.remarks.append(f"{file.name}: dates are read as {reading.order.value}, {reading.reason}")
+    messages: list[ChatMessage] = []
+    opened: tuple[WhatsAppLine, datetime] | None = None
+    body: list[str] = []  # of the open message
+    for (line, rest), at in zip(blocks, reading.moments):
+        if at is None:  # a line that only looks like a date
+            body += [line.raw, *rest]
+            continue
         messages += _message(opened, body, tally)
-        if opened is None:
-            other = any(part.isdecimal() and int(part) in OTHER_CALENDARS for part in blocks[0][0].stamp.date)
-            fix = "set the phone to the Gregorian calendar and export again" if other else "give --dates"
-            raise MemlabError(f"no date can be read as {reading.order.value}", where=file.name, fix=fix)
-        return Conversation(_title(file), messages, endless=True)
+        opened, body = (line, at), [line.text, *rest]
+    messages += _message(opened, body, tally)
+    if opened is None:
+        other = any(part.isdecimal() and int(part) in OTHER_CALENDARS for part in blocks[0][0].stamp.date)
+        fix = "set the phone to the Gregorian calendar and export again" if other else "give --date-order"
+        raise MemlabError(f"no date can be read as {reading.order.value}", where=file.name, fix=fix)
+    return Conversation(_title(file), messages, endless=True, room=_title(file))
 
 
 def _lines(text: str) -> list[str]:
@@ -127,21 +105,10 @@ def _lines(text: str) -> list[str]:
     return records if whole else text.replace("\r\n", "\n").split("\n")
 
 
-def _is_alike(file: ExportFile, lines: Sequence[str]) -> bool:
-    """Return whether a file has the name and the layout of an export, though its dates are unknown."""
-    named = file.stem == "_chat" or "whatsapp" in file.stem.lower()
-    return named and sum(sum(char.isdecimal() for char in line[:HEAD]) > 3 and bool(_ALIKE.match(plain(line[:HEAD])))
-                         for line in lines) > 1
-
-
 def _blocks(file: ExportFile, tally: Tally) -> list[tuple[WhatsAppLine, list[str]]]:
     """Return each dated line with the lines that follow it; all in the layout that most have."""
     found = [(raw, split_line(raw)) for raw in _lines(file.content)]
     layouts = Counter(line.layout for _, line in found if line)
-    if not layouts:
-        first = plain(next((raw for raw, _ in found if raw.strip()), "")[:40])
-        raise MemlabError(f"its dates have a form that memlab does not know ('{first}...')",
-                          where=file.name, fix="set the phone's region to the one of its language and export again")
     usual = layouts.most_common(1)[0][0]
     blocks: list[tuple[WhatsAppLine, list[str]]] = []
     for raw, line in found:
@@ -149,14 +116,14 @@ def _blocks(file: ExportFile, tally: Tally) -> list[tuple[WhatsAppLine, list[str
             blocks.append((line, []))
         elif blocks:
             blocks[-1][1].append(raw)
-            tally.add("lines dated in another form, kept as text", line is not None or _begins_like(raw, usual))
+            tally.add("lines dated in another form, kept as text", line is not None or _begins_like(raw, usual[1]))
     return blocks
 
 
-def _begins_like(raw: str, layout: LineLayout) -> bool:
+def _begins_like(raw: str, skeleton: str) -> bool:
     """Return whether a line begins with a date as the others do, though what follows is no time that CLDR has."""
     short = plain(raw[:HEAD])
-    return bool(_ALIKE.match(short)) and re.sub(r"\d+", "9", short).removeprefix("[").startswith(layout.skeleton)
+    return bool(_ALIKE.match(short)) and re.sub(r"\d+", "9", short).removeprefix("[").startswith(skeleton)
 
 
 def _message(opened: tuple[WhatsAppLine, datetime] | None, body: list[str], tally: Tally) -> list[ChatMessage]:
@@ -177,7 +144,7 @@ def _message(opened: tuple[WhatsAppLine, datetime] | None, body: list[str], tall
     if (kept := whatsapp_words.drop_edit_mark(text)) is not None:
         tally.add("edited messages, taken as they are now")
         text = kept
-    own = line.layout.brackets and text[:1] in whatsapp_words.MARKS and text != ""  # written by the app
+    own = line.separator == "]" and text[:1] in whatsapp_words.MARKS and text != ""  # written by the app
     named = _MARKS.sub("", whatsapp_words.name_attachments(text)).strip()
     text = _MARKS.sub("", text).strip()
     kind = whatsapp_words.kind_of(text)

@@ -9,8 +9,8 @@ from datetime import date, datetime
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from memlab.data.chats.whatsapp_cldr import LocaleWords, locale_words
 from memlab.data.chats.whatsapp_patterns import DateOrder, Stamp
+from memlab.data.chats.whatsapp_words import Clock, words
 
 _FIELDS = {DateOrder.DAY_FIRST: "dMy", DateOrder.MONTH_FIRST: "Mdy", DateOrder.YEAR_FIRST: "yMd",
            DateOrder.YEAR_DAY_FIRST: "ydM"}
@@ -39,8 +39,8 @@ def read_moments(stamps: Sequence[Stamp], order: DateOrder | None = None) -> Dat
     Impossible days decide (there is no month 13), then the order of time (messages are sorted), then the shorter chat,
     then the style: the month stands first only beside slashes and AM or PM, without zeros before numbers.
     """
-    hours = _meanings(stamps, lambda stamp: stamp.period, lambda words: words.hours)
-    months = _meanings(stamps, lambda stamp: stamp.month, lambda words: words.months)
+    hours = _meanings(stamps, lambda stamp: stamp.period, lambda clock: clock.hours)
+    months = _meanings(stamps, lambda stamp: stamp.month, lambda clock: clock.months)
     dates = {(stamp.date, stamp.month) for stamp in stamps}
 
     def moments(order: DateOrder) -> list[datetime | None]:
@@ -54,7 +54,7 @@ def read_moments(stamps: Sequence[Stamp], order: DateOrder | None = None) -> Dat
     reason = "since phones write such dates in no other order"
     for faults, why in ((_impossible, "since the other order gives days that do not exist"),
                         (_steps_back, "since the other order would put messages before earlier ones"),
-                        (_days, "assumed, since messages then lie closest together; --dates changes it")):
+                        (_days, "assumed, since messages then lie closest together; --date-order changes it")):
         counts = {known: faults(read[known]) for known in orders}
         least = [known for known in orders if counts[known] == min(counts.values())]
         common = [known for known in least if not _is_rare(known, stamps)] or least
@@ -63,7 +63,7 @@ def read_moments(stamps: Sequence[Stamp], order: DateOrder | None = None) -> Dat
     if len(orders) > 1:
         usual = DateOrder.MONTH_FIRST if all(stamp.american for stamp in stamps) else DateOrder.DAY_FIRST
         orders.sort(key=lambda known: known != usual)
-        reason = "assumed from the style, since the file allows several orders; --dates changes it"
+        reason = "assumed from the style, since the file allows several orders; --date-order changes it"
     if orders[0] == DateOrder.YEAR_FIRST and len(stamps[0].date[0]) == 4:
         reason = "since the year stands first"
     return DateReading(orders[0], reason, read[orders[0]])
@@ -88,10 +88,10 @@ def _days(moments: Sequence[datetime | None]) -> int:
 
 
 def _meanings(stamps: Sequence[Stamp], word: Callable[[Stamp], str],
-              meanings: Callable[[LocaleWords], dict[str, Any]]) -> dict[str, Any]:
-    """Return what each word of a chat means to most of the locales that have all its words, or most of them."""
+              meanings: Callable[[Clock], dict[str, Any]]) -> dict[str, Any]:
+    """Return what each word of a chat means to most of the languages that have all its words, or most of them."""
     used = {word(stamp) for stamp in stamps} - {""}
-    known = [meanings(words) for words in locale_words()]
+    known = [meanings(clock) for clock in words().clocks]
     most = max((sum(name in names for name in used) for names in known), default=0)
     known = [names for names in known if sum(name in names for name in used) == most]
     return {name: Counter(names[name] for names in known if name in names).most_common(1)[0][0]

@@ -1,8 +1,7 @@
 """The date and time of a line, in the forms that phones write.
 
-A date is three fields between marks (``5/3/2024``, ``5. 3. 24.``, ``2024-03-05``, ``2024年3月5日``), or has the name of
-a month (``5. Mär 2024``, ``Mar 5, 2024``). A time has 24 hours, or 12 and a word for the part of the day before or
-behind it; it follows the date, or stands before it as in Vietnamese. All repetitions are bounded.
+A time is two or three numbers with colons or dots; what stands around it must be three fields of a date, of which one
+may be the name of a month, a word for the part of the day, and words that join them, of any language.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import re
 from enum import Enum
 from typing import NamedTuple
 
-from memlab.data.chats.whatsapp_cldr import key, known_words
+from memlab.data.chats.whatsapp_words import clock_key, known_words, words
 
 
 class DateOrder(Enum):
@@ -23,26 +22,13 @@ class DateOrder(Enum):
     YEAR_DAY_FIRST = "year/day/month"
 
 
-_YEAR = r"(?:(?:R|H|令和|平成) ?)?(?:\d{4}|\d{1,2})"
-"""Also of iPhones set to the Japanese or the Buddhist calendar: github.com/starkdmi/whats_json, test/data/calendars."""
+_TIME = re.compile(r"(?<!\d)(\d{1,2})(?:[:.]| ?h ?)(\d{2})(?:(?:[:.]| min )(\d{2})(?: s\b)?)?(?!\d)")
+_TOKEN = re.compile(r"(?:(?:R|H|令和|平成) ?)?\d+|[^\W\d_年月日년월일][^\d\n,،:/()\[\]年月日년월일]*")
+"""A number, with the era on iPhones set to the Japanese calendar (github.com/starkdmi/whats_json, test/data/calendars),
+or words; what they count stands behind numbers in Chinese, Japanese and Korean."""
 
-_LETTERS = r"[^\s\d\[\](),،:/-][^\d\[\](),،:/]{0,24}?"
-_BETWEEN = r" ?[-/.,年년月월] ?"
-_AROUND_NAME = r"(?: de |[.,-] ?|ê | ta’ ?| )"
-_NUMBERS = rf"(?P<first>{_YEAR}){_BETWEEN}(?P<second>\d{{1,2}}){_BETWEEN}(?P<third>{_YEAR})"
-_NAME_SECOND = (rf"(?P<first>{_YEAR}){_AROUND_NAME}(?P<second>{_LETTERS}){_AROUND_NAME}(?:del? |do |di )?"
-                rf"(?P<third>{_YEAR})")
-_NAME_FIRST = rf"(?P<first>{_LETTERS})[.]? (?P<second>\d{{1,2}})[.,]? ?(?P<third>{_YEAR})"
-_AFTER_DATE = r"(?:[日일.]| ?(?:BE|พ\.ศ\.|ค\.ศ\.|[гршҫժթ]\.|аз|ел))?"
-_TIME = (rf"(?:(?P<before>{_LETTERS}) ?)?(?P<hour>\d{{1,2}})(?:[:.]| ?h ?)(?P<minute>\d{{2}})"
-         rf"(?:(?:[:.]| min )(?P<seconds>\d{{2}})(?: s\b)?)?(?: ?ч\.| ?น\.|ê)?(?: ?(?P<after>{_LETTERS}))?")
-_GLUE = r"[,،]? ?(?:(?:a las|kl\.|ساعت|klo|às|at|um|de|à|a) )?"
-_STAMPS = tuple(stamp for date in (_NUMBERS, _NAME_SECOND, _NAME_FIRST) for stamp in (
-    f"(?P<date>{date}{_AFTER_DATE}){_GLUE}{_TIME}", f"{_TIME},? (?P<date>{date}{_AFTER_DATE})"))
-_WHOLE = tuple(map(re.compile, _STAMPS))
-_ENDS = r"(?P<end>\]| [-–] |[:,] (?=[^:\n]{1,60}: ))"
+_END = re.compile(r"\]| [-–] |[:,] (?=[^:\n]{1,60}: )")
 """What follows the date in a line; iPhones of 2016 wrote a colon, and some phones a comma."""
-_BEGUN = tuple(re.compile(rf"(?P<open>\[?) ?{stamp} ?{_ENDS}") for stamp in _STAMPS)
 
 
 class Stamp(NamedTuple):
@@ -67,35 +53,48 @@ def read_stamp(text: str) -> Stamp | None:
 
     >>> stamp = read_stamp("5.3.2024 klo 20.28")
     >>> stamp.date, stamp.time, stamp.skeleton
-    (('5', '3', '2024'), ('20', '28', ''), '9.9.9')
+    (('5', '3', '2024'), ('20', '28', ''), '9.9.9 klo')
     """
-    matches = (match for pattern in _WHOLE if (match := pattern.fullmatch(text)))
-    return next(filter(None, map(_stamp, matches)), None)
+    times = sorted(_TIME.finditer(text), key=lambda match: (":" in match[0], match.start()), reverse=True)
+    return next(filter(None, (_stamp(text, time) for time in times)), None)
 
 
 def begins_with_stamp(line: str) -> tuple[Stamp, str, int] | None:
     """Return the date and time at the beginning of a plain line, what ends them, and where; None if there are none."""
-    for pattern in _BEGUN:
-        match = pattern.match(line)
-        if match and (match["open"] == "[") == (match["end"] == "]") and (stamp := _stamp(match)):
-            return stamp, match["end"], match.end()
+    opened = line.startswith("[")
+    for end in _END.finditer(line):
+        if (end[0] == "]") == opened and (stamp := read_stamp(line[opened:end.start()])):
+            return stamp, end[0], end.end()
     return None
 
 
-def _stamp(match: re.Match[str]) -> Stamp | None:
-    """Return what was matched; None if a word in it is no month or part of the day in any language."""
-    part = match.groupdict("")
-    fields = part["first"], part["second"], part["third"]
-    month = next((field for field in fields[:2] if not re.search(r"\d", field)), "")
-    period = part["before"] or part["after"]
-    periods, months = known_words()
-    if (month and key(month) not in months) or (period and key(period) not in periods):
+def _stamp(text: str, time: re.Match[str]) -> Stamp | None:
+    """Return the stamp whose time is a match; None if a word is no month or part of the day in any language."""
+    before, after = text[:time.start()], text[time.end():]
+    fields: list[str] = []
+    months, periods = known_words()
+    name = month = part_of_day = period = ""
+    for token in (token.strip(" -") for token in _TOKEN.findall(f"{before}\n{after}")):
+        parts = [part for part in token.split() if clock_key(part) not in words().joiners]
+        word = next((key for key in map(clock_key, (token, "".join(parts))) if key in months | periods), "")
+        if token[-1].isdecimal():
+            fields.append(token)
+        elif word in months and not month:
+            month, name = word, token
+            fields.append(word)
+        elif word:
+            period, part_of_day = word, token
+        elif parts:
+            return None
+    if len(fields) != 3 or any(len(re.sub(r"\D", "", field)) not in (0, 1, 2, 4) for field in fields):
         return None
-    skeleton = re.sub(r"\d+", "9", part["date"].replace(month, "M") if month else part["date"])
-    padded = any(number.startswith("0") for number in (*fields[:2], part["hour"]))
-    american = period in ("AM", "PM") and "/" in part["date"] and ":" in match[0] and not padded
-    return Stamp(fields, (part["hour"], part["minute"], part["seconds"]), key(month), key(period),
-                 _orders(fields, month), skeleton, american)
+    written = before if re.search(r"\d", before) else after
+    shape = written.replace(part_of_day, "").replace(name or "\n", "M")
+    skeleton = re.sub(r"\d+", "9", shape).strip(" ,")
+    padded = any(number.startswith("0") for number in (*fields[:2], time[1]))
+    american = part_of_day in ("AM", "PM") and "/" in written and ":" in time[0] and not padded
+    date = fields[0], fields[1], fields[2]
+    return Stamp(date, (time[1], time[2], time[3] or ""), month, period, _orders(date, month), skeleton, american)
 
 
 def _orders(fields: tuple[str, str, str], month: str) -> frozenset[DateOrder]:

@@ -1,17 +1,17 @@
-"""WhatsApp's own words in a chat: attachments, deleted and edited messages, calls and notices, in many languages.
+"""Words of WhatsApp's exports in many languages: of dates, of attachments, deleted and edited messages, calls, notices.
 
-The words stand in ``whatsapp_words.yaml``, with their sources. What the structure tells needs no word: the names that
+They stand in ``whatsapp_words.yaml``, with their sources. What the structure tells needs no word: the names that
 WhatsApp gives its files, and on iPhones the mark of direction before all that the app writes.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from memlab.data.chats.content import attachment, placeholder
-from memlab.data.chats.whatsapp_cldr import plain
 from memlab.support.foreign import read_yaml
 from memlab.support.paths import PACKAGE
 
@@ -25,12 +25,21 @@ _GENERATED = re.compile(r"[A-Z]{3}-\d{8}-WA\d{4}\.")
 _QUOTES = (("“", "”"), ("„", "“"), ("«", "»"), ("「", "」"))
 
 
+class Clock(NamedTuple):
+    """Words of dates in a language: for a part of the day the hours of 24 for those of 12; numbers of months."""
+
+    hours: dict[str, tuple[int, ...]]
+    months: dict[str, int]
+
+
 class AppWords(NamedTuple):
-    """Texts that stand for a whole message, by their kind; parts of notices; beginnings of a file's name."""
+    """Texts that stand for a message, by their kind; parts of notices; beginnings of a file's name; words of dates."""
 
     kinds: dict[str, str]
     notices: tuple[str, ...]
     titles: tuple[str, ...]
+    clocks: tuple[Clock, ...]
+    joiners: frozenset[str]
 
 
 @cache
@@ -40,7 +49,47 @@ def words() -> AppWords:
     kinds = {_key(text): kind for language in content["texts"].values() for kind, texts in language.items()
              for text in texts}
     notices = tuple(part.casefold() for parts in content["notices"].values() for part in parts)
-    return AppWords(kinds, notices, tuple(content["titles"]))
+    return AppWords(kinds, notices, tuple(content["titles"]), tuple(map(_clock, content["clocks"].values())),
+                    frozenset(map(clock_key, content["joiners"])))
+
+
+def _clock(language: dict[str, Any]) -> Clock:
+    late = {**dict.fromkeys(language.get("am", ()), (12, 11)), **dict.fromkeys(language.get("pm", ()), (0, 11)),
+            **language.get("parts", {})}  # the hours of 12 that are after noon
+    return Clock({word: tuple(hour + 12 * (first <= hour <= last) for hour in range(12))
+                  for word, (first, last) in late.items()},
+                 {name: number for number, names in enumerate(language["months"], start=1) for name in names.split()})
+
+
+@cache
+def known_words() -> tuple[frozenset[str], frozenset[str]]:
+    """Return the names of months and the words for parts of the day of all languages, as ``clock_key`` has them."""
+    months, hours = ({word for clock in words().clocks for word in clock[place]} for place in (1, 0))
+    return frozenset(months), frozenset(hours)
+
+
+def plain(text: str) -> str:
+    """Return a text with ASCII digits for those of any script, and plain spaces, without marks of direction.
+
+    >>> plain("\\u200f٥/٣/٢٠٢٤\\u202f8")
+    '5/3/2024 8'
+    """
+    return text if text.isascii() else "".join(map(_plain, text))
+
+
+@cache
+def _plain(char: str) -> str:
+    kind = unicodedata.category(char)
+    return str(unicodedata.decimal(char)) if kind == "Nd" else {"Zs": " ", "Cf": ""}.get(kind, char)
+
+
+def clock_key(word: str) -> str:
+    """Return a word of a date for comparison: small letters, without dots and spaces.
+
+    >>> clock_key("a.\\u00a0m."), clock_key("Π.Μ.")
+    ('am', 'πμ')
+    """
+    return "".join(plain(word).casefold().replace(".", "").split())
 
 
 def _key(text: str) -> str:

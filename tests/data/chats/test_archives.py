@@ -15,10 +15,10 @@ from memlab.data.chats.source import open_export
 from memlab.support.errors import MemlabError
 from tests.chat_exports import as_bytes, pack, read, write
 from tests.data.chats.test_chatgpt import LISBON
-from tests.data.chats.test_claude import conversation, message, text
 
-BIKE = {**conversation("Bike", message("m1", "human", "My bike is a Kona.", text("My bike is a Kona."))), "uuid": "u1"}
-CAT = {**conversation("Cat", message("m2", "human", "My cat is Mio.", text("My cat is Mio."))), "uuid": "u2"}
+BIKE, CAT = ({"uuid": key, "name": key, "chat_messages": [
+    {"uuid": "m", "sender": "human", "text": f"My {key} is here.", "created_at": "2024-05-02T23:10:00Z"}]}
+    for key in ("bike", "cat"))
 MANIFEST = {"data_files": [{"category": "conversations", "filename": f"conversations-00{n}.zip", "export_url": "x"}
                            for n in range(2)] + [{"category": "memories", "filename": "memories-000.zip"}]}
 CHAT = [{"role": "user", "content": "Hi"}]

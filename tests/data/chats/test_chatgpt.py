@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from memlab.data.chats.formats import load
 from memlab.support.errors import MemlabError
-from tests.chat_exports import read, write
+from tests.chat_exports import SAMPLES, read, write
 
 T = 1709286000.5  # 2024-03-01 09:40:00 UTC
 
@@ -62,7 +63,7 @@ def test_the_branch_of_the_current_message_is_taken_turn_by_turn(tmp_path: Path)
     assert rows == [EXPECTED]
     assert counts == {"messages of other branches left out (edited questions, repeated answers)": 3,
                       "thoughts of the assistant left out": 1, "results of tools left out": 1,
-                      "instructions left out": 1, "messages that ChatGPT does not show left out": 1,
+                      "instructions left out": 2, "messages that ChatGPT does not show left out": 1,
                       "marks of ChatGPT's page left out (cite)": 2}
 
 
@@ -82,21 +83,11 @@ def test_a_message_whose_parent_is_missing_follows_the_one_before_it(tmp_path: P
     assert not counts
 
 
-DEEPSEEK = {"id": "d", "title": "Bees", "inserted_at": "2024-03-01T17:40:00+08:00", "mapping": {
-    "root": {"id": "root", "parent": None, "children": ["1"], "message": None},
-    "1": {"id": "1", "parent": "root", "children": [], "message": {
-        "model": "deepseek-chat", "inserted_at": "2024-03-01T17:40:00+08:00",
-        "fragments": [{"type": "REQUEST", "content": "I keep bees."}]}}}}
-
-
 def test_another_vendor_s_tree_is_not_taken_for_chatgpt_s(tmp_path: Path) -> None:
-    write(tmp_path, {"deepseek/conversations.json": [DEEPSEEK]})
-    with pytest.raises(MemlabError, match="no chat export that memlab knows"):
-        read(tmp_path)
-    rows, _, remarks = read(write(tmp_path, {"chatgpt/conversations.json": [LISBON]}))
-    assert rows == [EXPECTED]
-    assert remarks == [
-        "left out, since no known format fits, though chats have such names: deepseek/conversations.json"]
+    write(tmp_path, SAMPLES["deepseek"]["files"])
+    assert load(tmp_path).format.name == "deepseek"
+    with pytest.raises(MemlabError, match="several formats: chatgpt, deepseek"):
+        load(write(tmp_path, {"chatgpt/conversations.json": [LISBON]}))
 
 
 def test_voice_and_code_keep_their_words(tmp_path: Path) -> None:

@@ -131,12 +131,10 @@ def test_times_of_pages(tmp_path: Path, when: str, said_on: str) -> None:
 
 def test_what_holds_no_activities_or_no_known_time_is_named(tmp_path: Path) -> None:
     others = {"Gemini/gemini_gems_data.html": "<b>Name:</b>Chef", "conversation_1.txt": {"conversation_turns": []}}
-    with pytest.raises(MemlabError, match=r"Gems, scheduled actions or conversations of Workspace.*My Activity"):
+    with pytest.raises(MemlabError, match=r"Gems or scheduled actions, which is not read.*My Activity"):
         read(write(tmp_path / "a", others))
     undated = page(cell("Prompted&nbsp;Ho", "last week"), cell("Prompted&nbsp;Hi", "Jul 3, 2026, 9:15:00 AM UTC", "x"))
     _, counts, _ = read(write(tmp_path / "b", {**others, "MyActivity.html": undated}))
-    assert counts["files of Gems left out (instructions, no chats)"] == 1
-    assert counts["conversations of Gemini in Workspace left out, which memlab does not read"] == 1
     assert counts["activities without a time left out"] == 1
     odd = page(cell("Prompted&nbsp;Hi", "5. brumaire 2025, 01:34:47 CEST", "<p>ok</p>"))
     with pytest.raises(MemlabError, match=r"brumaire.*as JSON"):

@@ -59,7 +59,6 @@ def test_all_that_an_assistant_says_beside_its_content_is_read(tmp_path: Path) -
     ([{"role": "user", "content": "Hi"}, {"role": "bot", "content": "Ho"}], "a.jsonl, message 1: there is no role"),
     ([{"role": "user", "content": "Hi"}, {"rolle": "user"}], 'message 1: expected an object with "role"'),
     ([{"role": "user", "content": 3}], "field content: expected text or a list"),
-    ([{"messages": [{"role": "user", "content": "Hi"}]}, {"x": 1}], "line 2: expected a list of messages"),
 ])
 def test_faults_name_file_and_entry(tmp_path: Path, lines: list[Any], where: str) -> None:
     with pytest.raises(MemlabError, match=where):

@@ -43,11 +43,11 @@ def test_the_limit_is_of_all_files_together(tmp_path: Path) -> None:
     ("a.jsonl", "[" * 200_000, "nested too deeply"),
     ("a.zip", b"PK\x03\x04 no zip", "zip is damaged"),
     ("a.txt", "Dear Ann,\n12/31/23 is the day.", "no chat export that memlab knows"),
-    ("a.json", '{"a": 1}', r"known formats: chatgpt \(ChatGPT export\)"),
+    ("a.json", '{"a": 1}', r"a\.json holds an object with a\. Fix: the formats are chatgpt, "),
     ("a.json", "", "not JSON"),
     ("c.json", '[{"mapping": 3, "current_node": "a"}]', "c.json, conversation 0, field mapping"),
-    ("c.json", '[{"chat_messages": {}}]', "c.json, conversation 0, field chat_messages"),
-    ("c.json", '{"conversations": [{"conversation": {}, "responses": {}}]}', "conversation 0, field responses"),
+    ("c.json", '[{"chat_messages": 3}]', "c.json, conversation 0, field chat_messages"),
+    ("c.json", '{"conversations": [{"conversation": {}, "responses": ""}]}', "conversation 0, field responses"),
 ])
 def test_what_cannot_be_read_is_told(tmp_path: Path, name: str, content: str | bytes, problem: str) -> None:
     with pytest.raises(MemlabError, match=problem):

@@ -17,26 +17,20 @@ from memlab.data.chats.whatsapp_dates import read_moments
 from memlab.data.chats.whatsapp_patterns import DateOrder
 from memlab.support.paths import PACKAGE
 
-REFUSED = {"bew", "blo", "brx", "dsb", "dz", "ee", "frr", "hsb", "kkj", "la", "nds", "oc", "sd", "tok", "xnr", "yo"}
-"""Languages whose times have words or marks that no other has."""
-
-LOCALES = [name for name in locale_identifiers() if name.split("_")[0] not in REFUSED]
-
-APP = {"fil" if name == "tl" else name for name in yaml.safe_load(
-    (PACKAGE / "data" / "chats" / "whatsapp_words.yaml").read_text(encoding="utf-8"))["texts"]}
-"""Languages of the app."""
+WORDS = yaml.safe_load((PACKAGE / "data" / "chats" / "whatsapp_words.yaml").read_text(encoding="utf-8"))
+LOCALES = [name for name in locale_identifiers() if name.split("_")[0] in WORDS["clocks"]
+           and Locale.parse(name).script in (None, "Hans", "Hant")]
+"""The languages of the app, in their countries."""
 
 ZEROS = "0٠۰०০၀๐"
 """Zeros of the digits that phones write: Latin, Arabic, Persian, Devanagari, Bengali, Burmese, Thai."""
 
 
 def clocks(name: str) -> list[str]:
-    """The times of a locale's phones; with 12 hours in the languages of the app, where CLDR has a word for the half."""
+    """The times of a locale's phones; with 12 hours where CLDR has a word for the half."""
     found = ["short", "medium", "Hm"]
-    if name.split("_")[0] in APP:
-        patterns = {clock: str(Locale.parse(name).datetime_skeletons[clock]) for clock in ("hm", "hms")}
-        found += [clock for clock, pattern in patterns.items() if re.search("[aB]", pattern)]
-    return found
+    patterns = {clock: str(Locale.parse(name).datetime_skeletons[clock]) for clock in ("hm", "hms")}
+    return found + [clock for clock, pattern in patterns.items() if re.search("[aB]", pattern)]
 
 
 def written(moments: Sequence[datetime], name: str, date: str, clock: str, iphone: bool, zero: str) -> list[str]:

@@ -1,0 +1,324 @@
+"""Exports that a table describes: one reader for all products of ``formats.yaml``, and for the formats of users."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from fnmatch import fnmatch
+from itertools import islice
+from pathlib import PurePosixPath
+from typing import Any
+
+from memlab.data.chats import chatgpt, claude_code, codex, gemini, messages, slack, whatsapp
+from memlab.data.chats.branches import shown_branch
+from memlab.data.chats.content import attachment, flatten, last_step, placeholder
+from memlab.data.chats.conversation import ChatMessage, Conversation, Tally, merge_assistant
+from memlab.data.chats.markup import to_text
+from memlab.data.chats.schema import Format, Paths, Turn
+from memlab.data.chats.source import ExportFile
+from memlab.data.chats.times import Time, UnreadTime, read_time, said_on
+from memlab.data.chats.values import first_at, name_of, objects_of, text_of, walk
+from memlab.support.clock import has_offset
+from memlab.support.errors import MemlabError
+
+READERS = {"gemini": (gemini.matches, gemini.read), "slack": (slack.matches, slack.read),
+           "whatsapp": (whatsapp.matches, whatsapp.read)}
+LOGS = {"claude_code": claude_code.sent_lines, "codex": codex.said_lines}
+MESSAGES = {"chatgpt": chatgpt.read_message, "claude_code": claude_code.read_message, "openai": messages.read_message}
+"""Readers of files, of the lines of a log and of messages that no table can describe."""
+
+_SOME = 100
+"""Conversations that are looked at to recognise a file."""
+
+_NAMES = ("fileName", "file_name", "filename", "original_name", "export_name", "name", "title", "uri", "url", "path")
+_KINDS = ("mime_type", "mimeType", "contentType", "mimetype", "file_type", "file_kind", "type")
+_AUTHOR = re.compile("author|sender|from|user|name|speaker|creator")
+
+
+@dataclass
+class _Chat:
+    """A conversation as the file has it, the names around it, and its messages."""
+
+    node: Any
+    around: dict[str, Any]
+    where: str
+    entries: list[dict[str, Any]]
+
+    def at(self, paths: Paths, grouped: bool) -> Any:
+        """Return the first value in the conversation, or in its messages where these are ``grouped``."""
+        for path in paths:
+            node = self.node[::-1] if isinstance(self.node, list) else self.node  # a log states its last title
+            found = first_at(self.around if path.startswith("$") else node, (path,))
+            if found is None and grouped:
+                found = first_at(self.entries, (f"*.{path}",))
+            if found is not None:
+                return found
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class TableFormat:
+    """One product of a table."""
+
+    name: str
+    table: Format
+    roles: Mapping[str, str]
+
+    def matches(self, file: ExportFile) -> bool:
+        """Return whether there is a conversation of this product in the file."""
+        return READERS[self.table.code][0](file) if self.table.code in READERS else bool(self._nodes(file))
+
+    def read(self, files: Sequence[ExportFile], tally: Tally, dates: whatsapp.DateOrder | None) -> list[Conversation]:
+        """Return the conversations; raise MemlabError naming file and field where messages are no list."""
+        if self.table.code in READERS:
+            return READERS[self.table.code][1](files, tally, dates)
+        chats: dict[object, _Chat] = {}
+        seen: set[str] = set()
+        for file in sorted(files, key=_first_moment) if self.table.once else files:
+            nodes = self._nodes(file)
+            for number, node in enumerate(nodes):
+                if omitted := next((words for path, words in self.table.omit.items() if [*walk(node, path)]), ""):
+                    tally.add(omitted)
+                    continue
+                around = {"$file": file.stem if isinstance(node, list) else "", "$folder": file.folder,
+                          "$beside": _beside(file, self.table, files)}
+                where = file.name if node is file.content else f"{file.name}, conversation {number}"
+                groups = defaultdict[object, list[dict[str, Any]]](list)
+                for entry in self._entries(node, where, tally):
+                    if (key := text_of(entry.get(self.table.once))) in seen:
+                        tally.add("lines repeated from an earlier log left out")
+                        continue
+                    seen |= {key} - {""}
+                    group = first_at(entry, self.table.group) or first_at(node, self.table.group)
+                    groups[str(group) if group else (file.name, number)].append(entry)
+                for group, entries in (groups or {(file.name, number): []}).items():
+                    chats.setdefault(group, _Chat(node, around, where, [])).entries.extend(entries)
+            tally.add("logs that end in the middle of a line", file.cut and bool(nodes))
+        tally.remarks += [self.table.note] if self.table.note and chats else []
+        return [self._conversation(chat, tally) for chat in chats.values()]
+
+    def _nodes(self, file: ExportFile) -> list[Any]:
+        """Return the conversations of a file, if one of the first of them has all that this product has."""
+        content = file.content
+        if content is None or not fnmatch(PurePosixPath(file.name).name.lower(), self.table.files):
+            return []
+        if self.table.splits:
+            content = split_text(content, self.table.splits) if isinstance(content, str) else []
+        for path in self.table.conversations:
+            nodes = list(walk(content, path))
+            if any(self._fits(node) for node in nodes[:_SOME]):
+                return nodes
+        return []
+
+    def _fits(self, node: Any) -> bool:
+        return all(any(True for path in paths for _ in islice(walk(node, path), 1)) for paths in self.table.needs)
+
+    def _entries(self, node: Any, where: str, tally: Tally) -> list[dict[str, Any]]:
+        """Return the messages of a conversation, with those that are inside others behind them."""
+        for path in self.table.messages:
+            holder, _, last = path.rpartition(".")
+            for value in walk(node, holder):
+                if last in ("*", "[]") and holder and not isinstance(value, list | dict):
+                    raise MemlabError("expected a list", where=f"{where}, field {holder}",
+                                      fix="give the export as the vendor sent it")
+            if found := list(walk(node, path)):
+                break
+        else:
+            return []
+        waiting, entries = found[::-1], []
+        while waiting:
+            entry = waiting.pop()
+            if isinstance(entry, dict):
+                entries.append(entry)
+                inner = entry.get(self.table.children)
+                waiting += inner[::-1] if isinstance(inner, list) else []
+        tally.add("entries that are no message left out", sum(not isinstance(entry, dict) for entry in found))
+        return entries
+
+    def _conversation(self, chat: _Chat, tally: Tally) -> Conversation:
+        table, entries = self.table, chat.entries
+
+        def text_at(paths: Paths) -> str:
+            return self._plain(chat.at(paths, bool(table.group)))
+
+        if table.sort or table.people or table.newest:
+            entries = self._in_order(entries)
+        if table.tree:
+            key, parent = table.tree.key, table.tree.parent
+            entries = shown_branch(entries, lambda entry: name_of(first_at(entry, key)),
+                                   lambda entry: name_of(first_at(entry, parent)), text_at(table.tree.leaf), tally,
+                                   lambda entry: bool(self._messages(entry, "", Tally())))
+        if table.code in LOGS:
+            entries = LOGS[table.code](entries, tally)
+        kept = [m for number, entry in enumerate(entries)
+                for m in self._messages(entry, f"{chat.where}, message {number}", tally)]
+        if len({has_offset(m.said_on) for m in kept if isinstance(m.said_on, datetime)}) > 1:
+            tally.add("times without a zone beside others with one, taken as UTC", sum(
+                not has_offset(m.said_on) for m in kept if isinstance(m.said_on, datetime)))
+            kept = [replace(m, said_on=_in_utc(m.said_on)) for m in kept]
+        if table.people:
+            self._name_authors(kept, entries, tally)
+        room, title = text_at(table.room), text_at(table.title)
+        started = self._time(chat.node, table.started)
+        return Conversation(title or room, merge_assistant(kept) if table.join else kept, started,
+                            endless=table.people, key=text_at(table.key), room=room)
+
+    def _in_order(self, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return messages by their times; one without a time follows the one before it."""
+        times = [str(self._time(entry, self.table.time) or "") for entry in entries]
+        stated = [time for time in times if time]
+        if self.table.newest or stated and stated[0] > stated[-1]:
+            entries, times = entries[::-1], times[::-1]
+        keys: list[str] = []
+        for time in times:
+            keys.append(time or (keys[-1] if keys else ""))
+        return [entries[place] for place in sorted(range(len(entries)), key=lambda place: keys[place])]
+
+    def _messages(self, entry: dict[str, Any], where: str, tally: Tally) -> list[ChatMessage]:
+        """Return the turns of an entry; none for what is left out, which is counted."""
+        table = self.table
+        if table.pick:
+            chosen = first_at(entry, (f"{table.pick[0]}.{name_of(entry.get(table.pick[1]))}",))
+            entry = chosen if isinstance(chosen, dict) else entry
+        if omitted := self._omission(entry):
+            tally.add(omitted[0], kind=omitted[1])
+            return []
+        if table.code in MESSAGES:
+            message = MESSAGES[table.code](entry, tally, where)
+            return [message] if message else []
+        for path, words in table.counts.items():
+            tally.add(words, sum(bool(value) for value in walk(entry, path)))
+        time, speaker = self._time(entry, table.time), self._plain(first_at(entry, table.speaker)) or None
+        if table.turns:
+            return [m for turn in table.turns if (m := self._turn(entry, turn, None, time, tally))]
+        said_by = str(next((v for path in table.role for v in walk(entry, path) if v is not None), ""))
+        roles = {**self.roles, **table.roles}
+        role = roles.get(said_by.lower()) or roles.get("*") if table.role else "user"
+        if first_at(entry, table.bots):
+            role = "assistant"
+        if role != "user" and role != "assistant":
+            if said_by or any(_texts(entry)):
+                tally.add(role or "messages of other roles left out", kind="" if role else said_by)
+            return []
+        message = self._turn(entry, Turn(role=role, text=table.text), speaker, time, tally)
+        return [message] if message else []
+
+    def _turn(self, entry: dict[str, Any], turn: Turn, speaker: str | None, time: Time,
+              tally: Tally) -> ChatMessage | None:
+        parts, more = self._text(entry, self.table.parts, tally), self._text(entry, self.table.more, tally)
+        is_whole = any(text_of(text) for path in self.table.parts for text in walk(entry, f"{path}.*.text"))
+        text = "" if is_whole else self._text(entry, turn.text, tally)
+        text = "\n".join(filter(None, [text, parts, "" if more in text else more]))
+        names = [] if self.table.turns else [*self._attachments(entry)]
+        names += [placeholder("tool", value) for path in self.table.calls for value in walk(entry, path)]
+        text = "\n".join(filter(None, [text, *dict.fromkeys(names)]))
+        if not text:
+            tally.add(turn.missing or "messages without text left out")
+            for path in () if turn.missing else _texts(entry):
+                tally.add("texts in fields that the format does not name", kind=path)
+        return ChatMessage(turn.role, text, speaker, time) if text else None
+
+    def _omission(self, entry: dict[str, Any]) -> tuple[str, str] | None:
+        """Return in which words a message is left out, and its kind."""
+        for path, words in self.table.skip.items():
+            for value in walk(entry, path):
+                if found := words.get(str(value).lower(), words.get("*", "") if value else ""):
+                    return found, ""
+        for path, kinds in self.table.only.items():
+            for value in walk(entry, path):
+                if str(value) not in kinds:
+                    return "notices left out", str(value)
+        return None
+
+    def _time(self, entry: dict[str, Any], paths: Paths) -> Time:
+        unread: Time = None
+        for path in (*paths, "."):
+            for value in walk(entry, path):
+                time = said_on(value) if isinstance(value, dict) else read_time(value)
+                if time and not isinstance(time, UnreadTime):
+                    return _in_utc(time) if self.table.utc else time
+                if not isinstance(value, dict | list) and value:
+                    unread = unread or UnreadTime(path, f"{value!r:.40}")
+                unread = unread or time
+        return unread
+
+    def _text(self, entry: dict[str, Any], paths: Paths, tally: Tally) -> str:
+        for path in paths:
+            found = (self._shown(value, tally) for value in walk(entry, path))
+            text = "\n".join(filter(None, found)) if "[]" in path else next(filter(None, found), "")
+            if text:
+                for pattern, plain in self.table.replace.items():
+                    text = re.sub(pattern, plain, text)
+                return text.strip()
+        return ""
+
+    def _shown(self, value: Any, tally: Tally) -> str:
+        text = self._plain(flatten(value, tally, self.table.glue))
+        return to_text(text) if self.table.html and re.search("<[a-zA-Z/]|&[a-z#]", text) else text.strip()
+
+    def _plain(self, value: Any) -> str:
+        text = name_of(value)
+        if self.table.latin1:
+            try:
+                return text.encode("latin-1").decode()
+            except UnicodeError:
+                return text
+        return text
+
+    def _attachments(self, entry: dict[str, Any]) -> Iterator[str]:
+        for path, kind in self.table.attachments.items():
+            for value in walk(entry, path):
+                holder = value if isinstance(value, dict) else {}
+                texts = value.split() if isinstance(value, str) and "://" in value else [value] * bool(value)
+                for text in [first_at(holder, _NAMES)] if holder else texts:
+                    name = self._plain(text)
+                    name = "" if name.startswith("(") else last_step(name) if "/" in name else name
+                    yield placeholder(kind, name) if kind else attachment(name, first_at(holder, _KINDS) or "")
+
+    def _name_authors(self, kept: list[ChatMessage], entries: list[dict[str, Any]], tally: Tally) -> None:
+        nobody = sum(message.speaker is None for message in kept)
+        fields = sorted({key for entry in entries for key, value in entry.items()
+                         if isinstance(value, str) and _AUTHOR.search(key.lower())}) if nobody else []
+        tally.add("messages whose author is not named", nobody if self.table.speaker else 0, kind=", ".join(fields[:3]))
+
+
+def split_text(text: str, pattern: str) -> list[dict[str, Any]]:
+    """Return the messages of a text: the groups of each match, and the text up to the next; a time holds until another.
+
+    >>> split_text("[9:00] Ann:\\nHi\\n[9:01] Bob:\\nHo", r"^\\[(?P<time>[^]]+)\\] (?P<speaker>\\w+):$")[1]
+    {'time': '9:01', 'speaker': 'Bob', 'text': 'Ho'}
+    """
+    marks = list(re.finditer(pattern, text.replace("\r\n", "\n"), re.MULTILINE))
+    pieces: list[dict[str, Any]] = []
+    for mark, following in zip(marks, [*marks[1:], None]):
+        rest = mark.string[mark.end():following.start() if following else None].strip()
+        fields = {key: value for key, value in mark.groupdict().items() if value is not None}
+        carried = {"time": pieces[-1]["time"]} if pieces and "time" in pieces[-1] else {}
+        pieces.append({**carried, **fields, "text": rest})
+    return pieces
+
+
+def _first_moment(file: ExportFile) -> tuple[str, str]:
+    return min((str(time) for entry in objects_of(file.content) if (time := said_on(entry))), default=""), file.name
+
+
+def _beside(file: ExportFile, table: Format, files: Sequence[ExportFile]) -> Any:
+    """Return the content of the file of a name in the same folder."""
+    wanted = str(PurePosixPath(file.name).with_name(table.beside)) if table.beside else ""
+    return next((other.content for other in files if other.name == wanted), None)
+
+
+def _in_utc(time: Time) -> Time:
+    return time.replace(tzinfo=UTC) if isinstance(time, datetime) and not has_offset(time) else time
+
+
+def _texts(value: Any, path: str = "", depth: int = 3) -> Iterator[str]:
+    """Yield the paths of texts of several words."""
+    for key, inner in value.items() if isinstance(value, dict) and depth else ():
+        place = f"{path}.{key}" if path else str(key)
+        if isinstance(inner, str) and len(inner.split()) > 2:
+            yield place
+        yield from _texts(inner, place, depth - 1)
