@@ -1,0 +1,124 @@
+"""The process of a peer, from outside: started without a network, asked with a time limit, and ended.
+
+Where the system allows it (``unshare``), the process has a network of its own with nothing but the loopback address.
+Else its environment names proxies that lead nowhere, which most libraries respect.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import re
+import subprocess
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from memlab.models.serving.process import end
+from memlab.support.text.display import safe_line
+
+WORKER = Path(__file__).with_name("worker.py")
+WAYS = (("unshare", "--net"), ("unshare", "--map-root-user", "--net"))
+"""Words before a command that take its network away, the first for root."""
+
+LOOPBACK = "127.0.0.1,localhost"
+NOWHERE = "http://127.0.0.1:9"
+GRACE = 5.0
+"""Seconds for a process to end."""
+
+MOST_WARNINGS = 5
+_ALARM = re.compile(r"warn|error|exception|fail|denied|refused", re.IGNORECASE)
+_NUMBERS = re.compile(r"0x[0-9a-f]+|[0-9a-f-]{12,}|\d+")
+
+
+class PeerFailure(Exception):
+    """Why a peer has no figures, for its row."""
+
+
+@cache
+def isolation() -> tuple[str, ...]:
+    """Return the words before a command that take its network away; empty if this system has none."""
+    for way in WAYS:
+        with suppress(OSError):
+            if subprocess.run([*way, "true"], capture_output=True, check=False).returncode == 0:  # noqa: S603
+                return way
+    return ()
+
+
+class PeerProcess:
+    """A running peer.
+
+    Args:
+        command: Interpreter of its environment, its adapter, and the socket of memlab's models.
+        variables: What it declares for its environment.
+        place: Its folder, in which it finds a home and writes its log.
+        limit: Seconds within which it must answer each request.
+    """
+
+    def __init__(self, command: tuple[str, str, str], variables: Mapping[str, str], place: Path, limit: float) -> None:
+        self._log, self._limit = place / "log.txt", limit
+        python, *words = command
+        environment = {
+            "PATH": f"{Path(python).parent}{os.pathsep}{os.environ.get('PATH', '')}", "LC_ALL": "C.UTF-8",
+            "HOME": str(place), "TMPDIR": str(place), "DO_NOT_TRACK": "1", "HF_HUB_OFFLINE": "1",
+            "OPENAI_API_KEY": "none", "NO_PROXY": LOOPBACK, "no_proxy": LOOPBACK,
+            "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"), **variables}
+        if not isolation():
+            environment |= {"http_proxy": NOWHERE, "https_proxy": NOWHERE, "all_proxy": NOWHERE}
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(  # noqa: S603
+                [*isolation(), python, "-I", str(WORKER), *words], env=environment, cwd=place, stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE, stderr=log, start_new_session=True, encoding="utf-8")
+        self._answers: queue.Queue[str] = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def ask(self, do: str, **fields: Any) -> Any:
+        """Return the answer to a request; raise PeerFailure if the peer raises, dies or does not answer in time."""
+        assert self._process.stdin is not None
+        with suppress(OSError):  # of one that has died, as the answer tells
+            print(json.dumps([do, fields]), file=self._process.stdin, flush=True)
+        try:
+            answer = self._answers.get(timeout=self._limit)
+        except queue.Empty:
+            raise PeerFailure(f"{do} gave no answer within {self._limit:g} seconds") from None
+        if not answer:
+            last = self._lines()[-1:] or ["it said nothing"]
+            raise PeerFailure(f"the process ended in {do} (status {self._process.wait()}): {safe_line(last[0], 200)}")
+        reply = json.loads(answer)
+        if "error" in reply:
+            raise PeerFailure(f"{do} raised {safe_line(reply['error'], 200)}")
+        return reply["value"]
+
+    def processor_seconds(self) -> float:
+        """Return the seconds of the processor that it and its descendants have used so far."""
+        process = psutil.Process(self._process.pid)
+        return sum(sum(one.cpu_times()[:4]) for one in (process, *process.children(recursive=True)))
+
+    def warnings(self) -> list[str]:
+        """Return the most frequent lines of its log that look like a warning or an error, with their number."""
+        lines = [line.strip() for line in self._lines() if _ALARM.search(line)]
+        first = {_NUMBERS.sub("#", line): line for line in reversed(lines)}
+        counts = Counter(_NUMBERS.sub("#", line) for line in lines)
+        return [f"{safe_line(first[form], 160)} ({number:,} times)"
+                for form, number in counts.most_common(MOST_WARNINGS)]
+
+    def end(self) -> None:
+        """End it and all that it started."""
+        end(self._process.pid, GRACE)
+        self._process.wait()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._answers.put(line)
+        self._answers.put("")
+
+    def _lines(self) -> list[str]:
+        return self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
