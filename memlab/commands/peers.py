@@ -16,13 +16,13 @@ import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from functools import cached_property
 from typing import Any
 
 from memlab.commands.score import NOT_RUN, score
-from memlab.evaluate.peers.environment import environment_of, make_environment
-from memlab.evaluate.peers.folder import Peer, find_peer, shipped_peers
-from memlab.evaluate.peers.measure import PeerResult, kept_result, memories, result_file, run_lines, run_peer
+from memlab.evaluate.peers.measure import PeerResult, memories, result_file, run_lines, run_peer
 from memlab.evaluate.peers.models import PeerModels
+from memlab.evaluate.peers.peer import Peer, find_peer, shipped_peers
 from memlab.evaluate.peers.process import PeerFailure
 from memlab.evaluate.score.arm import About
 from memlab.evaluate.score.runs import read_run
@@ -32,9 +32,10 @@ from memlab.experiment.harness.sweep import preset, read
 from memlab.store import store_at
 from memlab.support.errors import Faults, MemlabError
 from memlab.support.files import atomic_write, write_json
+from memlab.support.foreign import read_json
 from memlab.support.help_text import Parser
 from memlab.support.terminal import print
-from memlab.support.text.display import plural, safe_line, safe_text
+from memlab.support.text.display import safe_line, safe_text
 
 BUDGET = ("rank/select=budget", "rank.select.tokens=1000", "rank.select.twin=false", "track=none")
 """Settings of all rows, before those of the command line."""
@@ -50,8 +51,6 @@ def main(argv: Sequence[str] | None = None) -> int:
                         help="seconds for a session to be added, or for all questions of a history (default 1800)")
     parser.add_argument("--experiment", default="peers", help="folder under runs/ (default peers)")
     parser.add_argument("--python", default=sys.executable, help="interpreter for environments that are made")
-    parser.add_argument("--by-text", action="store_true", help="take ids away, and map what is returned by its text")
-    parser.add_argument("--discard", action="store_true", help="remove each environment after its run")
     given = parser.parse_intermixed_args(argv)
     try:
         return _list() if given.command == "list" else _run(given)
@@ -63,11 +62,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _list() -> int:
     known = shipped_peers()
     for name, peer in known.items():
-        environment, declared = environment_of(peer), peer.declared
-        state = "installed" if environment.installed else "not installed"
-        size = f", {environment.size / 1e6:,.0f} MB" * (environment.size > 0)
-        licence, sends = (declared.get(constant, "unknown") for constant in ("LICENCE", "SENDS"))
-        print(f"{name}: {declared['ABOUT']}\n  {peer.version}, {state}{size}, licence {licence}; sends home: {sends}")
+        about = peer.declared
+        size = f", {peer.record['bytes'] / 1e6:,.0f} MB" if peer.record else ""
+        print(f"{name}: {about['ABOUT']}\n  {peer.version}, {'' if peer.installed else 'not '}installed{size}, "
+              f"licence {about['LICENCE']}; sends home: {about['SENDS']}")
     if not known:
         print(f"give the path of a peer's folder: {NO_CHECKOUT}")
     return 0
@@ -77,11 +75,7 @@ def _run(given: Namespace) -> int:
     peers = [find_peer(word) for word in dict.fromkeys(given.words) if "=" not in word]
     if not peers:
         raise MemlabError("no peer is named", fix="memlab peers list names those of this checkout")
-    of_models = [word for word in given.words if word.startswith(("embedder", "chat"))]
-    settings = [word for word in given.words if "=" in word and word not in of_models]
-    settings = [*(word for word in BUDGET if not any(one.startswith(word.partition("=")[0]) for one in settings)),
-                *settings]
-    bench = Bench(settings, of_models, given)
+    bench = Bench(given)
     about: dict[str, About] = {}
     failed: dict[str, str] = {}
     folder = replace(bench.arm, experiment=given.experiment).arms_folder() / "rankings"
@@ -98,47 +92,45 @@ def _run(given: Namespace) -> int:
         write_json(folder / f"{name}.json", facts)
         about[name] = About(result.notes(name, peer.version), {"adding": result.adding, "asking": result.asking})
         print(*about[name].notes, sep="\n")
-    return score([folder / f"{name}.trec" for name in about], read_run, settings, given.experiment, about=about,
+    return score([folder / f"{name}.trec" for name in about], read_run, bench.settings, given.experiment, about=about,
                  failed=failed)
 
 
 class Bench:
     """What all peers of a command share: data, memories, and the models that they may ask."""
 
-    def __init__(self, settings: Sequence[str], of_models: Sequence[str], given: Namespace) -> None:
-        sweep = read(settings, without=NOT_RUN)
-        self.arm, self._store, self._given = sweep.arms[0], store_at(sweep.settings.store), given
-        embedder, chat = ([word for word in of_models if word.startswith(part)] for part in ("embedder", "chat"))
-        self._embedder: Any = preset("search/lexical=none", *embedder).dense.embedder
+    def __init__(self, given: Namespace) -> None:
+        self.given = given
+        words = [word for word in given.words if "=" in word]
+        own = [word for word in words if not word.startswith(("embedder", "chat"))]
+        defaults = [word for word in BUDGET if not any(one.startswith(word.partition("=")[0]) for one in own)]
+        self.settings = defaults + own
+        sweep = read(self.settings, without=NOT_RUN)
+        self.arm, self.store = sweep.arms[0], store_at(sweep.settings.store)
+        embedder, chat = ([word for word in words if word.startswith(part)] for part in ("embedder", "chat"))
+        self.embedder: Any = preset("search/lexical=none", *embedder).dense.embedder
         self.chat: Any = preset("read/answer=reader", *chat).answer.chat if chat else None
-        self._memories = list(memories(load(self.arm.dataset)))
-        self._models: PeerModels | None = None
+        self.memories = list(memories(load(self.arm.dataset)))
+
+    @cached_property
+    def models(self) -> PeerModels:
+        """The models, with the vectors of all turns."""
+        models = PeerModels(self.store, self.embedder, self.chat)
+        models.prepare(turn["text"] for memory in self.memories for session in memory.sessions for turn in session)
+        return models
 
     def result(self, peer: Peer) -> PeerResult:
         """Return the result of a peer, kept or new; raise PeerFailure or MemlabError if it has none."""
-        given = self._given
-        described = {"data": self.arm.dataset.identity(), "encoder": self._embedder.identity(), "k": given.k,
-                     "chat": self.chat and self.chat.identity(), "by_text": given.by_text}
-        if kept := kept_result(result_file(peer, environment_of(peer), described)):
-            return kept
-        print(f"{peer.name}: {peer.version}, {plural(len(self._memories), 'memory', 'memories')}", flush=True)
-        environment = make_environment(peer, given.python)
-        try:
-            result = run_peer(peer, environment, self._memories, self._models_ready(), k=given.k, limit=given.limit,
-                              by_text=given.by_text, chat=self.chat is not None)
-        finally:
-            if given.discard:
-                environment.remove()
-        write_json(result_file(peer, environment, described), asdict(result))
+        described = {"data": self.arm.dataset.identity(), "encoder": self.embedder.identity(), "k": self.given.k,
+                     "chat": self.chat and self.chat.identity()}
+        if (kept := result_file(peer, described)).is_file():
+            return PeerResult(**read_json(kept))
+        print(f"{peer.name}: {peer.version} on {len(self.memories):,} memories", flush=True)
+        peer.install(self.given.python)
+        result = run_peer(peer, self.memories, self.models, {"MEMLAB_CHAT": "1"} if self.chat else {}, self.given.k,
+                          self.given.limit)
+        write_json(result_file(peer, described), asdict(result))
         return result
-
-    def _models_ready(self) -> PeerModels:
-        """Return the models, with the vectors of all turns."""
-        if self._models is None:
-            self._models = PeerModels(self._store, self._embedder, self.chat)
-            self._models.prepare(turn["text"] for memory in self._memories for session in memory.sessions
-                                 for turn in session)
-        return self._models
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A peer on a data set: its memories, what it ranked, and at what cost.
+"""A peer on a data set: its memories, the turns that it means by what it returns, and what that costs.
 
 There is a memory for each day of questions: no session of a later day is added. A result is kept by all that decides
 it: adapter, installed versions, data, encoder, chat model and k.
@@ -9,29 +9,30 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from memlab.evaluate.export import escape, question_names, unit_names
-from memlab.evaluate.peers.environment import Environment, folder_size
-from memlab.evaluate.peers.folder import Peer
-from memlab.evaluate.peers.mapping import TurnMap
 from memlab.evaluate.peers.models import PeerModels
+from memlab.evaluate.peers.peer import Peer, folder_size
 from memlab.evaluate.peers.process import PeerFailure, PeerProcess, isolation
 from memlab.pipeline.stage import spec_digest
 from memlab.pipeline.tables import SESSION, Tables, as_of, with_text
 from memlab.pipeline.transcript import render_turns
 from memlab.stages.rank.units import turn_units
-from memlab.support.files import make_folder
-from memlab.support.foreign import read_json
 from memlab.support.paths import home
 
 FORMAT = 1
 """Part of the digest of every result: a change of what peers are given, or of how they are read, makes new ones."""
+
+SHORTEST = 12
+"""Characters from which a text that is returned may be a part of a turn: a shorter one is in too many."""
 
 
 @dataclass(frozen=True)
@@ -79,67 +80,95 @@ class PeerResult:
                 *([] if self.isolated else [f"{name} ran where a process's network cannot be taken away."])]
 
 
+class TurnMap:
+    """The turns of one memory, by their places: id -> text, in order."""
+
+    def __init__(self, turns: Mapping[str, str]) -> None:
+        self._by_id = {turn: place for place, turn in enumerate(turns)}
+        self._texts = [normalised(text) for text in turns.values()]
+        self._by_text: dict[str, list[int]] = defaultdict(list)
+        for place, text in enumerate(self._texts):
+            self._by_text[text].append(place)
+        self._by_part = cache(self._containing)
+
+    def places(self, returned: Sequence[str]) -> tuple[list[int], int]:
+        """Return the turns, by their places, that a list of ids or texts means, and how many of it mean none.
+
+        A turn is meant by its id, else by the same text, of which the first place that was not yet named counts, else
+        by a text inside the other. It is named once.
+        """
+        found: dict[int, None] = {}
+        unmapped = 0
+        for item in returned:
+            same = self._by_text.get(normalised(item), [])
+            free = [place for place in same if place not in found]
+            meant = [self._by_id[item]] if item in self._by_id else (free or same)[:1] or self._by_part(item)
+            found |= dict.fromkeys(meant)
+            unmapped += not meant
+        return list(found), unmapped
+
+    def _containing(self, item: str) -> list[int]:
+        """Return the turns inside a text, in order; if there is none, the first turn that the text is a part of."""
+        text = normalised(item)
+        part_of = [place for place, turn in enumerate(self._texts) if text in turn and len(text) >= SHORTEST]
+        return [place for place, turn in enumerate(self._texts) if turn and turn in text] or part_of[:1]
+
+
+def normalised(text: str) -> str:
+    """Return a text in small letters with single spaces.
+
+    >>> normalised(" Ann:  Hello\\n")
+    'ann: hello'
+    """
+    return " ".join(text.casefold().split())
+
+
 def memories(tables: Tables) -> Iterator[PeerMemory]:
     """Yield a memory for each corpus and set of sessions that its questions may see."""
     units = turn_units(tables["turns"])
-    names = units.select("unit", *SESSION, pl.col("turns").list.first().alias("turn")).join(
-        unit_names(units, tables["ids"]), on="unit")
+    names = unit_names(units, tables["ids"]).join(units.with_columns(turn=pl.col("turns").list.first()), on="unit")
     turns = render_turns(tables["turns"], tables["texts"]).join(tables["sessions"], on=SESSION).join(
         names, on=[*SESSION, "turn"]).sort("corpus", "said_on", "session", "turn", maintain_order=True)
     questions = with_text(tables["questions"], tables["texts"]).join(question_names(tables), on="question")
     for (corpus,), asked in questions.group_by("corpus", maintain_order=True):
         whole = turns.filter(pl.col("corpus") == corpus)
-        by_sessions: dict[tuple[int, ...], list[tuple[str, str, str | None]]] = {}
+        by_sessions: dict[tuple[int, ...], list[tuple[str, str, str | None]]] = defaultdict(list)
         for topic, text, day in asked.select("topic", "text", "asked_on").iter_rows():
             seen = whole.filter(as_of(asked=pl.lit(day, pl.Datetime("us"))))["session"].unique(maintain_order=True)
-            by_sessions.setdefault(tuple(seen), []).append((topic, text, day.isoformat() if day else None))
+            by_sessions[tuple(seen)].append((topic, text, day.isoformat() if day else None))
         for sessions, of_day in by_sessions.items():
-            rows = whole.filter(pl.col("session").is_in(sessions)).with_row_index("at")
-            yield PeerMemory([[_turn(row) for row in part.iter_rows(named=True)]
-                              for part in rows.partition_by("session", maintain_order=True)],
-                             rows["document"].to_list(), of_day)
+            rows = whole.filter(pl.col("session").is_in(sessions)).select(
+                pl.format("turn-{}", pl.int_range(pl.len())).alias("id"), pl.col("search_text").alias("text"), "role",
+                "speaker", pl.format("session-{}", "session").alias("session"),
+                pl.col("said_on").dt.to_string("iso:strict").alias("time"), "document")
+            parts = rows.drop("document").partition_by("session", maintain_order=True)
+            yield PeerMemory([part.to_dicts() for part in parts], rows["document"].to_list(), of_day)
 
 
-def _turn(row: dict[str, Any]) -> dict[str, Any]:
-    return {"id": f"turn-{row['at']}", "text": row["search_text"], "role": row["role"], "speaker": row["speaker"],
-            "session": f"session-{row['session']}", "time": row["said_on"] and row["said_on"].isoformat()}
-
-
-def result_file(peer: Peer, environment: Environment, described: dict[str, Any]) -> Path:
+def result_file(peer: Peer, described: Mapping[str, Any]) -> Path:
     """Return the file of a result; ``described`` is what decides it beside the peer and its versions."""
-    versions = environment.record.get("versions")
-    digest = spec_digest({"format": FORMAT, "adapter": peer.digest, "versions": versions, **described})
+    own = {"format": FORMAT, "adapter": peer.adapter, "versions": peer.record.get("versions")}
+    digest = spec_digest({**own, **described})
     return home() / "peers" / "results" / f"{peer.name}-{digest[:16]}.json"
 
 
-def kept_result(file: Path) -> PeerResult | None:
-    """Return a result that was kept; None if there is none."""
-    try:
-        return PeerResult(**read_json(file))
-    except (OSError, ValueError, TypeError):
-        return None
-
-
-def run_peer(peer: Peer, environment: Environment, asked: Sequence[PeerMemory], models: PeerModels, *, k: int,
-             limit: float, by_text: bool = False, chat: bool = False) -> PeerResult:
+def run_peer(peer: Peer, asked: Sequence[PeerMemory], models: PeerModels, variables: Mapping[str, str], k: int,
+             limit: float) -> PeerResult:
     """Run a peer on all memories; raise PeerFailure if it dies, hangs or raises in one of them.
 
-    ``by_text`` takes the ids away: the texts of what is returned are mapped to turns. ``chat`` tells the peer, by the
-    variable MEMLAB_CHAT, that there is a chat model.
+    variables: for its environment, beside those that it declares.
     """
     place = Path(tempfile.mkdtemp(prefix="memlab-peer-"))  # short: the path of a socket has a hundred characters
     place.chmod(0o755)  # a database that refuses root runs as another user
-    variables = {**peer.declared["VARIABLES"], **({"MEMLAB_CHAT": "1"} if chat else {})}
-    result = PeerResult(environment.size, bool(isolation()))
-    command = environment.python, str(peer.folder / "adapter.py"), str(place / "models")
+    result = PeerResult(peer.record["bytes"], bool(isolation()))
+    command = peer.python, str(peer.folder / "adapter.py"), str(place / "models")
     try:
         with models.served(place / "models"):
-            process = PeerProcess(command, variables, place, limit)
+            process = PeerProcess(command, {**peer.declared["VARIABLES"], **variables}, place, limit)
             try:
                 process.ask("load")
-                for number, memory in enumerate(asked):
-                    make_folder(place / f"memory-{number}")
-                    _run_memory(process, place / f"memory-{number}", memory, result, k, by_text)
+                for memory in asked:
+                    _run_memory(process, Path(tempfile.mkdtemp(dir=place)), memory, result, k)
                 result.warnings = process.warnings()
             finally:
                 process.end()
@@ -148,34 +177,32 @@ def run_peer(peer: Peer, environment: Environment, asked: Sequence[PeerMemory], 
     return result
 
 
-def _run_memory(process: PeerProcess, folder: Path, memory: PeerMemory, result: PeerResult, k: int, by_text: bool
-                ) -> None:
+def _run_memory(process: PeerProcess, folder: Path, memory: PeerMemory, result: PeerResult, k: int) -> None:
     start = process.processor_seconds()
-    process.ask("open", folder=str(folder))
+    process.ask("open", str(folder))
     for session in memory.sessions:
-        process.ask("add", turns=session)
+        process.ask("add", session)
     process.ask("ready")
     ready = process.processor_seconds()
-    found = process.ask("search", questions=[[text, day] for _, text, day in memory.questions], k=k)
+    found = process.ask("search", [[text, day] for _, text, day in memory.questions], k)
     result.adding += ready - start
     result.asking += process.processor_seconds() - ready
     process.ask("close")
     result.bytes += folder_size(folder)
     shutil.rmtree(folder, ignore_errors=True)
-    turns = {turn["id"]: turn["text"] for session in memory.sessions for turn in session}
-    index = TurnMap(turns)
+    turns = TurnMap({turn["id"]: turn["text"] for session in memory.sessions for turn in session})
     for (topic, *_), returned in zip(memory.questions, found):
         if not all(isinstance(item, str) for item in returned):
             raise PeerFailure(f"search returned {json.dumps(returned)[:80]}, where ids or texts are expected")
-        places, unmapped = index.places([turns.get(item, item) for item in returned] if by_text else returned)
+        places, unmapped = turns.places(returned)
         result.ranked[topic] = [memory.documents[at] for at in places[:k]]
         result.returned += len(returned)
         result.unmapped += unmapped
         result.empty += not returned
-        result.short += 0 < len(returned) < min(k, len(turns))
+        result.short += 0 < len(returned) < min(k, len(memory.documents))
 
 
-def run_lines(name: str, ranked: dict[str, list[str]]) -> str:
+def run_lines(name: str, ranked: Mapping[str, Sequence[str]]) -> str:
     """Return a TREC run, as ``memlab score`` reads it."""
     return "".join(f"{topic} Q0 {document} {rank} {1 / rank} {escape(name)}\n" for topic, documents in ranked.items()
                    for rank, document in enumerate(documents, 1))

@@ -11,7 +11,7 @@ import json
 import socketserver
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -32,8 +32,9 @@ class PeerModels:
         self._lock = threading.Lock()
 
     def prepare(self, texts: Iterable[str]) -> None:
-        """Have the vectors of passages ready, by the store."""
+        """Have the vectors of passages ready, by the store, and the encoder loaded: peers wait for seconds only."""
         distinct = texts_frame(texts)
+        any(self._embedder.encode(["loaded"], "document"))
         vectors = self._store.vectors(self._embedder, distinct, "document")
         self._vectors |= {("document", text): vector for text, vector in zip(distinct["text"], vectors)}
 
@@ -108,11 +109,12 @@ class ModelRequest(BaseHTTPRequestHandler):
         except Exception as error:  # the peer goes on, or fails by itself
             status, reply = 400, {"error": {"message": f"{type(error).__name__}: {error}", "type": "memlab"}}
         content = json.dumps(reply).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
+        with suppress(OSError):  # the peer has gone
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
 
     def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002 (the base class's name)
         """Say nothing."""

@@ -79,11 +79,11 @@ class PeerProcess:
         self._answers: queue.Queue[str] = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
 
-    def ask(self, do: str, **fields: Any) -> Any:
+    def ask(self, do: str, *given: Any) -> Any:
         """Return the answer to a request; raise PeerFailure if the peer raises, dies or does not answer in time."""
         assert self._process.stdin is not None
         with suppress(OSError):  # of one that has died, as the answer tells
-            print(json.dumps([do, fields]), file=self._process.stdin, flush=True)
+            print(json.dumps([do, *given]), file=self._process.stdin, flush=True)
         try:
             answer = self._answers.get(timeout=self._limit)
         except queue.Empty:

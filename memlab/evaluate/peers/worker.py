@@ -50,40 +50,29 @@ def forward(path: str) -> str:
 
 
 class Worker:
-    """One peer, and the memory that it has open."""
+    """One peer: the class of its adapter, and the memory that it has open."""
 
     def __init__(self, path: str, url: str) -> None:
         self._path, self._url = path, url
         self._adapter: Any = None
         self._memory: Any = None
 
-    def load(self) -> None:
-        """Import the adapter, whose class is the one in it that has ``search``."""
-        spec: Any = importlib.util.spec_from_file_location("adapter", self._path)
-        module = sys.modules["adapter"] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        self._adapter = next(value for value in vars(module).values() if hasattr(value, "search")
-                             and getattr(value, "__module__", "") == "adapter")
-
-    def open(self, folder: str) -> None:
-        """Begin an empty memory in a folder."""
-        self._memory = self._adapter(folder, self._url)
-
-    def add(self, turns: list[dict[str, Any]]) -> None:
-        """Add a session."""
-        self._memory.add(turns)
-
-    def ready(self) -> None:
-        """Say that all sessions are added."""
-        self._memory.ready()
-
-    def search(self, questions: list[list[str]], k: int) -> list[list[Any]]:
-        """Return what is found for each question, a pair of text and day."""
-        return [list(self._memory.search(query, k, now)) for query, now in questions]
-
-    def close(self) -> None:
-        """End the memory."""
-        self._memory.close()
+    def answer(self, do: str, *given: Any) -> Any:
+        """Do ``load``, ``open`` (a folder), ``add`` (turns), ``ready``, ``search`` (questions, k) or ``close``."""
+        if do == "load":
+            spec: Any = importlib.util.spec_from_file_location("adapter", self._path)
+            module = sys.modules["adapter"] = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+            self._adapter = next(value for value in vars(module).values() if hasattr(value, "search")
+                                 and getattr(value, "__module__", "") == "adapter")
+        elif do == "open":
+            self._memory = self._adapter(*given, self._url)
+        elif do == "search":
+            questions, k = given
+            return [list(self._memory.search(query, k, now)) for query, now in questions]
+        else:
+            getattr(self._memory, do)(*given)
+        return None
 
 
 def main(path: str, models: str) -> None:
@@ -94,9 +83,8 @@ def main(path: str, models: str) -> None:
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     worker = Worker(path, forward(models))
     for line in requests:
-        do, fields = json.loads(line)
         try:
-            reply = {"value": getattr(worker, do)(**fields)}
+            reply = {"value": worker.answer(*json.loads(line))}
         except BaseException as error:  # a library may try to end the process
             traceback.print_exc()
             reply = {"error": f"{type(error).__name__}: {error}"}
