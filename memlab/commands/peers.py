@@ -16,13 +16,12 @@ import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from functools import cached_property
 from typing import Any
 
 from memlab.commands.score import NOT_RUN, score
 from memlab.evaluate.peers.measure import PeerResult, memories, result_file, run_lines, run_peer
 from memlab.evaluate.peers.models import PeerModels
-from memlab.evaluate.peers.peer import Peer, find_peer, shipped_peers
+from memlab.evaluate.peers.peer import find_peer, shipped_peers
 from memlab.evaluate.peers.process import PeerFailure
 from memlab.evaluate.score.arm import About
 from memlab.evaluate.score.runs import read_run
@@ -35,7 +34,7 @@ from memlab.support.files import atomic_write, write_json
 from memlab.support.foreign import read_json
 from memlab.support.help_text import Parser
 from memlab.support.terminal import print
-from memlab.support.text.display import safe_line, safe_text
+from memlab.support.text.display import plural, safe_line, safe_text
 
 BUDGET = ("rank/select=budget", "rank.select.tokens=1000", "rank.select.twin=false", "track=none")
 """Settings of all rows, before those of the command line."""
@@ -72,65 +71,42 @@ def _list() -> int:
 
 
 def _run(given: Namespace) -> int:
-    peers = [find_peer(word) for word in dict.fromkeys(given.words) if "=" not in word]
+    words = [word for word in given.words if "=" in word]
+    peers = [find_peer(word) for word in dict.fromkeys(given.words) if word not in words]
     if not peers:
         raise MemlabError("no peer is named", fix="memlab peers list names those of this checkout")
-    bench = Bench(given)
+    own = [word for word in words if not word.startswith(("embedder", "chat"))]
+    settings = [word for word in BUDGET if not any(one.startswith(word.partition("=")[0]) for one in own)] + own
+    sweep = read(settings, without=NOT_RUN)
+    arm = replace(sweep.arms[0], experiment=given.experiment)
+    embedder, chat_words = ([word for word in words if word.startswith(part)] for part in ("embedder", "chat"))
+    encoder: Any = preset("search/lexical=none", *embedder).dense.embedder
+    chat: Any = preset("read/answer=reader", *chat_words).answer.chat if chat_words else None
+    described = {"data": arm.dataset.identity(), "encoder": encoder.identity(), "k": given.k,
+                 "chat": chat and chat.identity()}
+    asked, models = list(memories(load(arm.dataset))), PeerModels(store_at(sweep.settings.store), encoder, chat)
     about: dict[str, About] = {}
     failed: dict[str, str] = {}
-    folder = replace(bench.arm, experiment=given.experiment).arms_folder() / "rankings"
     for peer in peers:
-        name = f"{peer.name}{'+chat' * (bench.chat is not None)}"
+        name, kept = f"{peer.name}{'+chat' if chat else ''}", result_file(peer, described)
         try:
-            result = bench.result(peer)
+            if not kept.is_file():
+                print(f"{name}: {peer.version}, {plural(len(asked), 'memory', 'memories')}", flush=True)
+                peer.install(given.python)
+                kept = result_file(peer, described)  # its versions are known now
+                run_peer(peer, asked, models, kept, chat is not None, given.k, given.limit)
         except (PeerFailure, MemlabError) as error:
             failed[name] = safe_line(str(error))
             print(f"{name} failed: {failed[name]}")
             continue
-        facts = asdict(result)
-        atomic_write(folder / f"{name}.trec", run_lines(name, facts.pop("ranked")))
-        write_json(folder / f"{name}.json", facts)
-        about[name] = About(result.notes(name, peer.version), {"adding": result.adding, "asking": result.asking})
+        result = PeerResult(**read_json(kept))
+        atomic_write(arm.arms_folder() / "rankings" / f"{name}.trec", run_lines(name, result.ranked))
+        write_json(arm.arms_folder() / "rankings" / f"{name}.json", asdict(replace(result, ranked={})))
+        about[name] = About(result.notes(name, peer.version), {
+            step: result.figures[step] for step in ("adding", "asking")})
         print(*about[name].notes, sep="\n")
-    return score([folder / f"{name}.trec" for name in about], read_run, bench.settings, given.experiment, about=about,
-                 failed=failed)
-
-
-class Bench:
-    """What all peers of a command share: data, memories, and the models that they may ask."""
-
-    def __init__(self, given: Namespace) -> None:
-        self.given = given
-        words = [word for word in given.words if "=" in word]
-        own = [word for word in words if not word.startswith(("embedder", "chat"))]
-        defaults = [word for word in BUDGET if not any(one.startswith(word.partition("=")[0]) for one in own)]
-        self.settings = defaults + own
-        sweep = read(self.settings, without=NOT_RUN)
-        self.arm, self.store = sweep.arms[0], store_at(sweep.settings.store)
-        embedder, chat = ([word for word in words if word.startswith(part)] for part in ("embedder", "chat"))
-        self.embedder: Any = preset("search/lexical=none", *embedder).dense.embedder
-        self.chat: Any = preset("read/answer=reader", *chat).answer.chat if chat else None
-        self.memories = list(memories(load(self.arm.dataset)))
-
-    @cached_property
-    def models(self) -> PeerModels:
-        """The models, with the vectors of all turns."""
-        models = PeerModels(self.store, self.embedder, self.chat)
-        models.prepare(turn["text"] for memory in self.memories for session in memory.sessions for turn in session)
-        return models
-
-    def result(self, peer: Peer) -> PeerResult:
-        """Return the result of a peer, kept or new; raise PeerFailure or MemlabError if it has none."""
-        described = {"data": self.arm.dataset.identity(), "encoder": self.embedder.identity(), "k": self.given.k,
-                     "chat": self.chat and self.chat.identity()}
-        if (kept := result_file(peer, described)).is_file():
-            return PeerResult(**read_json(kept))
-        print(f"{peer.name}: {peer.version} on {len(self.memories):,} memories", flush=True)
-        peer.install(self.given.python)
-        result = run_peer(peer, self.memories, self.models, {"MEMLAB_CHAT": "1"} if self.chat else {}, self.given.k,
-                          self.given.limit)
-        write_json(result_file(peer, described), asdict(result))
-        return result
+    files = [arm.arms_folder() / "rankings" / f"{name}.trec" for name in about]
+    return score(files, read_run, settings, given.experiment, about=about, failed=failed)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -212,21 +211,17 @@ def _same_heads(arms: Sequence[ArmRun]) -> list[str]:
 
     A package that swallows its errors may be known by that it ranks as another arm does.
     """
-    place = pl.format("{} {} {}", "session", pl.col("turns").cast(pl.List(pl.String)).list.join(","), "rank")
-    heads = {arm.name: dict(arm.ranking.filter(pl.col("rank") <= HEAD).sort("question", "rank").group_by(
-        "question").agg(place).iter_rows()) for arm in arms} if any(map(_is_foreign, arms)) else {}
-    notes = []
-    for arm in filter(_is_foreign, arms):
-        own, asked = heads[arm.name], arm.manifest["questions"]
-        equal = Counter(other for other in heads.keys() - {arm.name} for question, head in own.items()
-                        if heads[other].get(question) == head)
-        notes += [f"{arm.name} has the first {HEAD} of {other} in {number:,} of {asked:,} questions."
-                  for other, number in sorted(equal.items(), key=lambda one: (-one[1], one[0]))[:1]]
+    notes, place = list[str](), pl.struct("rank", "session", "turns")
+    heads = {arm.name: arm.ranking.filter(pl.col("rank") <= HEAD).sort("question", "rank").group_by("question").agg(
+        place.hash().sum().alias("head")) for arm in arms} if any("foreign_run" in arm.settings for arm in arms) else {}
+    for arm in (arm for arm in arms if "foreign_run" in arm.settings):
+        equal = {other: heads[arm.name].join(head, on=["question", "head"]).height
+                 for other, head in heads.items() if other != arm.name}
+        nearest = max(equal, key=lambda name: equal[name], default="")
+        if equal.get(nearest):
+            asked = f"{arm.manifest['questions']:,} questions"
+            notes.append(f"{arm.name} has the first {HEAD} of {nearest} in {equal[nearest]:,} of {asked}.")
     return notes
-
-
-def _is_foreign(arm: ArmRun) -> bool:
-    return "foreign_run" in arm.settings
 
 
 def verdict_counts(verdicts: pl.DataFrame | None) -> dict[str, VerdictCounts]:

@@ -11,7 +11,7 @@ import shutil
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,9 +26,10 @@ from memlab.pipeline.stage import spec_digest
 from memlab.pipeline.tables import SESSION, Tables, as_of, with_text
 from memlab.pipeline.transcript import render_turns
 from memlab.stages.rank.units import turn_units
+from memlab.support.files import write_json
 from memlab.support.paths import home
 
-FORMAT = 1
+FORMAT = 2
 """Part of the digest of every result: a change of what peers are given, or of how they are read, makes new ones."""
 
 SHORTEST = 12
@@ -50,34 +51,31 @@ class PeerMemory:
 
 @dataclass
 class PeerResult:
-    """What a peer ranked (topic -> documents, best first) and what it cost, in seconds of the processor and bytes.
+    """What a peer ranked (topic -> documents, best first), and what it cost.
 
-    empty and short count lists of results, returned all results, and unmapped those that mean no turn.
+    figures: seconds of the processor for ``adding`` and ``asking``; bytes on ``disk`` and of ``packages``; how many
+    lists were ``empty`` or ``short``, and of the results ``returned`` how many are ``unmapped``, no turn.
     """
 
-    environment: int
     isolated: bool
     ranked: dict[str, list[str]] = field(default_factory=dict)
-    adding: float = 0.0
-    asking: float = 0.0
-    bytes: int = 0
-    empty: int = 0
-    short: int = 0
-    returned: int = 0
-    unmapped: int = 0
+    figures: dict[str, float] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+
+    def add(self, **amounts: float) -> None:
+        """Add to some figures."""
+        self.figures |= {name: self.figures.get(name, 0) + amount for name, amount in amounts.items()}
 
     def notes(self, name: str, version: str) -> list[str]:
         """Return what stands beside the peer's row, in sentences."""
-        asked = len(self.ranked)
-        counts = ((self.empty, asked, "questions got an empty list"), (self.short, asked, "questions got a short list"),
-                  (self.unmapped, self.returned, "results are no turn of the history"))
-        return [f"{name} ({version}): {self.adding:,.1f} s of the processor for adding, "
-                f"{1000 * self.asking / max(asked, 1):,.1f} ms a question, {self.bytes / 1e6:,.1f} MB on disk, "
-                f"{self.environment / 1e6:,.0f} MB of packages.",
-                *(f"{name}: {number:,} of {of:,} {what}." for number, of, what in counts if number),
-                *(f"{name} warned: {warning}." for warning in self.warnings),
-                *([] if self.isolated else [f"{name} ran where a process's network cannot be taken away."])]
+        network = "without a network" if self.isolated else "with a network, since nothing here can take it away"
+        words = ("{adding:,.1f} s of the processor for adding, {each:,.1f} ms a question, {disk:,.1f} MB on disk, "
+                 "{packages:,.0f} MB of packages; {empty:,} empty and {short:,} short lists; {unmapped:,} of "
+                 "{returned:,} results are no turn")
+        found = self.figures | {kind: self.figures[kind] / 1e6 for kind in ("disk", "packages")}
+        found["each"] = 1000 * self.figures["asking"] / max(len(self.ranked), 1)
+        return [f"{name} ({version}, {network}): {words.format(**found)}.",
+                *(f"{name} warned: {warning}." for warning in self.warnings)]
 
 
 class TurnMap:
@@ -147,24 +145,27 @@ def memories(tables: Tables) -> Iterator[PeerMemory]:
 
 def result_file(peer: Peer, described: Mapping[str, Any]) -> Path:
     """Return the file of a result; ``described`` is what decides it beside the peer and its versions."""
-    own = {"format": FORMAT, "adapter": peer.adapter, "versions": peer.record.get("versions")}
+    own = {"format": FORMAT, "adapter": peer.text("adapter.py"), "versions": peer.record.get("versions")}
     digest = spec_digest({**own, **described})
     return home() / "peers" / "results" / f"{peer.name}-{digest[:16]}.json"
 
 
-def run_peer(peer: Peer, asked: Sequence[PeerMemory], models: PeerModels, variables: Mapping[str, str], k: int,
-             limit: float) -> PeerResult:
-    """Run a peer on all memories; raise PeerFailure if it dies, hangs or raises in one of them.
+def run_peer(peer: Peer, asked: Sequence[PeerMemory], models: PeerModels, kept: Path, chat: bool, k: int,
+             limit: float) -> None:
+    """Run a peer on all memories and keep its result; raise PeerFailure if it dies, hangs or raises in one of them.
 
-    variables: for its environment, beside those that it declares.
+    ``chat`` tells it, by the variable MEMLAB_CHAT, that it may ask a chat model.
     """
+    models.prepare(turn["text"] for memory in asked for session in memory.sessions for turn in session)
     place = Path(tempfile.mkdtemp(prefix="memlab-peer-"))  # short: the path of a socket has a hundred characters
     place.chmod(0o755)  # a database that refuses root runs as another user
-    result = PeerResult(peer.record["bytes"], bool(isolation()))
+    result = PeerResult(bool(isolation()))
+    result.add(packages=peer.record["bytes"])
     command = peer.python, str(peer.folder / "adapter.py"), str(place / "models")
+    variables = peer.declared["VARIABLES"] | ({"MEMLAB_CHAT": "1"} if chat else {})
     try:
         with models.served(place / "models"):
-            process = PeerProcess(command, {**peer.declared["VARIABLES"], **variables}, place, limit)
+            process = PeerProcess(command, variables, place, limit)
             try:
                 process.ask("load")
                 for memory in asked:
@@ -174,7 +175,7 @@ def run_peer(peer: Peer, asked: Sequence[PeerMemory], models: PeerModels, variab
                 process.end()
     finally:
         shutil.rmtree(place, ignore_errors=True)
-    return result
+    write_json(kept, asdict(result))
 
 
 def _run_memory(process: PeerProcess, folder: Path, memory: PeerMemory, result: PeerResult, k: int) -> None:
@@ -185,10 +186,9 @@ def _run_memory(process: PeerProcess, folder: Path, memory: PeerMemory, result: 
     process.ask("ready")
     ready = process.processor_seconds()
     found = process.ask("search", [[text, day] for _, text, day in memory.questions], k)
-    result.adding += ready - start
-    result.asking += process.processor_seconds() - ready
+    result.add(adding=ready - start, asking=process.processor_seconds() - ready)
     process.ask("close")
-    result.bytes += folder_size(folder)
+    result.add(disk=folder_size(folder))
     shutil.rmtree(folder, ignore_errors=True)
     turns = TurnMap({turn["id"]: turn["text"] for session in memory.sessions for turn in session})
     for (topic, *_), returned in zip(memory.questions, found):
@@ -196,10 +196,8 @@ def _run_memory(process: PeerProcess, folder: Path, memory: PeerMemory, result: 
             raise PeerFailure(f"search returned {json.dumps(returned)[:80]}, where ids or texts are expected")
         places, unmapped = turns.places(returned)
         result.ranked[topic] = [memory.documents[at] for at in places[:k]]
-        result.returned += len(returned)
-        result.unmapped += unmapped
-        result.empty += not returned
-        result.short += 0 < len(returned) < min(k, len(memory.documents))
+        result.add(returned=len(returned), unmapped=unmapped, empty=not returned,
+                   short=0 < len(returned) < min(k, len(memory.documents)))
 
 
 def run_lines(name: str, ranked: Mapping[str, Sequence[str]]) -> str:

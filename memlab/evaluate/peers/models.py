@@ -33,7 +33,7 @@ class PeerModels:
 
     def prepare(self, texts: Iterable[str]) -> None:
         """Have the vectors of passages ready, by the store, and the encoder loaded: peers wait for seconds only."""
-        distinct = texts_frame(texts)
+        distinct = texts_frame(text for text in texts if ("document", text) not in self._vectors)
         any(self._embedder.encode(["loaded"], "document"))
         vectors = self._store.vectors(self._embedder, distinct, "document")
         self._vectors |= {("document", text): vector for text, vector in zip(distinct["text"], vectors)}
@@ -48,37 +48,50 @@ class PeerModels:
             missing = list(dict.fromkeys(text for text in texts if (role, text) not in self._vectors))
             for rows, vectors in self._embedder.encode(missing, role) if missing else ():
                 self._vectors |= {(role, missing[row]): vector for row, vector in zip(rows, vectors)}
-        found = [self._vectors[role, text].astype(np.float32) for text in texts]
-        is_base64 = body.get("encoding_format") == "base64"
-        data = [{"object": "embedding", "index": index, "embedding": (
-            base64.b64encode(vector.tobytes()).decode() if is_base64 else vector.tolist())}
-            for index, vector in enumerate(found)]
-        return {"object": "list", "model": body.get("model"), "data": data,
-                "usage": {"prompt_tokens": 0, "total_tokens": 0}}
+        data = []
+        for index, text in enumerate(texts):
+            vector = self._vectors[role, text].astype(np.float32)
+            written = base64.b64encode(vector.tobytes()).decode() if body.get("encoding_format") == "base64" else None
+            data.append({"object": "embedding", "index": index, "embedding": written or vector.tolist()})
+        return {"object": "list", "model": body.get("model"), "data": data, "usage": {"prompt_tokens": 0}}
 
     def completion(self, body: dict[str, Any]) -> dict[str, Any]:
         """Answer a request for a reply of the chat model."""
         if self._chat is None:
             raise ValueError("no chat model was named (chat=...)")
         schema = body.get("response_format", {}).get("json_schema", {}).get("schema")
-        messages = tuple(Message(one["role"], one["content"]) for one in body["messages"])
+        prompt = Prompt(tuple(Message(one["role"], one["content"]) for one in body["messages"]),
+                        schema=json.dumps(schema) if schema else None, max_tokens=body.get("max_tokens"))
         with self._lock:
-            reply, = self._store.completions(self._chat, [Prompt(
-                messages, schema=json.dumps(schema) if schema else None, max_tokens=body.get("max_tokens"))])
-        choice = {"index": 0, "finish_reason": reply.finish, "message": {"role": "assistant", "content": reply.answer}}
-        read, written = reply.prompt_tokens, reply.completion_tokens
+            reply, = self._store.completions(self._chat, [prompt])
+        said = {"role": "assistant", "content": reply.answer}
         return {"id": "memlab", "object": "chat.completion", "created": 0, "model": body.get("model"),
-                "choices": [choice],
-                "usage": {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}}
+                "choices": [{"index": 0, "finish_reason": reply.finish, "message": said}]}
 
     @contextmanager
     def served(self, path: Path) -> Iterator[None]:
-        """Listen on a socket of the file system within the block."""
-        routes = {"/v1/embeddings": self.embeddings, "/v1/chat/completions": self.completion}
+        """Listen on a socket of the file system within the block; what cannot be answered gets the reason (400)."""
+        answers = {"/v1/embeddings": self.embeddings, "/v1/chat/completions": self.completion}
 
-        class Request(ModelRequest):
-            def answer(self, body: dict[str, Any]) -> dict[str, Any]:
-                return routes[self.path](body)
+        class Request(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                try:
+                    status, reply = 200, answers[self.path](json.loads(body))
+                except Exception as error:  # the peer goes on, or fails by itself
+                    status, reply = 400, {"error": {"message": f"{type(error).__name__}: {error}", "type": "memlab"}}
+                content = json.dumps(reply).encode()
+                with suppress(OSError):  # the peer has gone
+                    self.send_response(status)
+                    self.send_header("Content-Type", "application/json")
+                    self.send_header("Content-Length", str(len(content)))
+                    self.end_headers()
+                    self.wfile.write(content)
+
+            def log_request(self, code: Any = "", size: Any = "") -> None:
+                pass
 
         with ModelSocket(str(path), Request) as server:
             threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -90,31 +103,3 @@ class ModelSocket(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     """A server with a thread for each connection."""
 
     daemon_threads = True
-    block_on_close = False
-
-
-class ModelRequest(BaseHTTPRequestHandler):
-    """A request whose body is JSON, and its answer."""
-
-    protocol_version = "HTTP/1.1"
-
-    def answer(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Return what is asked for."""
-        raise NotImplementedError
-
-    def do_POST(self) -> None:
-        """Answer; a request that cannot be answered gets the reason with status 400."""
-        try:
-            status, reply = 200, self.answer(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-        except Exception as error:  # the peer goes on, or fails by itself
-            status, reply = 400, {"error": {"message": f"{type(error).__name__}: {error}", "type": "memlab"}}
-        content = json.dumps(reply).encode()
-        with suppress(OSError):  # the peer has gone
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-    def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002 (the base class's name)
-        """Say nothing."""

@@ -43,14 +43,9 @@ class Peer:
         return self.folder.name
 
     @cached_property
-    def adapter(self) -> str:
-        """The text of the adapter."""
-        return self._text("adapter.py")
-
-    @cached_property
     def requirements(self) -> tuple[str, ...]:
         """The pinned requirements, the package itself first; empty for a peer that runs in memlab's own Python."""
-        lines = [line.partition("#")[0].strip() for line in self._text("requirements.txt").splitlines()]
+        lines = [line.partition("#")[0].strip() for line in self.text("requirements.txt").splitlines()]
         if loose := next((line for line in lines if line and "==" not in line), None):
             raise MemlabError(f"'{loose}' has no exact version", where=str(self.folder / "requirements.txt"),
                               fix="write PACKAGE==VERSION, so that others measure the same")
@@ -66,7 +61,7 @@ class Peer:
         """Name -> value of the constants of the adapter, and ``ABOUT``, the first line of its docstring."""
         found: dict[str, Any] = {"LICENCE": "unknown", "SENDS": "unknown", "VARIABLES": {}}
         try:
-            tree = ast.parse(self.adapter)
+            tree = ast.parse(self.text("adapter.py"))
             found |= {ast.unparse(node.targets[0]): ast.literal_eval(node.value) for node in tree.body
                       if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in found}
         except (SyntaxError, ValueError, RecursionError) as error:
@@ -115,7 +110,8 @@ class Peer:
                                   fix="check the network, or name another interpreter with --python") from error
         write_json(folder.with_suffix(".json"), {"versions": sorted(said.splitlines()), "bytes": folder_size(folder)})
 
-    def _text(self, file: str) -> str:
+    def text(self, file: str) -> str:
+        """Return the text of one of its files; raise MemlabError if it cannot be read."""
         try:
             return (self.folder / file).read_text(encoding="utf-8")
         except (OSError, ValueError) as error:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import json
 import os
-import queue
 import re
+import select
 import subprocess
-import threading
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
@@ -28,14 +27,13 @@ WORKER = Path(__file__).with_name("worker.py")
 WAYS = (("unshare", "--net"), ("unshare", "--map-root-user", "--net"))
 """Words before a command that take its network away, the first for root."""
 
-LOOPBACK = "127.0.0.1,localhost"
 NOWHERE = "http://127.0.0.1:9"
 GRACE = 5.0
 """Seconds for a process to end."""
 
 MOST_WARNINGS = 5
-_ALARM = re.compile(r"warn|error|exception|fail|denied|refused", re.IGNORECASE)
-_NUMBERS = re.compile(r"0x[0-9a-f]+|[0-9a-f-]{12,}|\d+")
+ALARM = re.compile(r"warn|error|exception|fail|denied|refused", re.IGNORECASE)
+NUMBERS = re.compile(r"0x[0-9a-f]+|[0-9a-f-]{12,}|\d+")
 
 
 class PeerFailure(Exception):
@@ -66,29 +64,27 @@ class PeerProcess:
         self._log, self._limit = place / "log.txt", limit
         python, *words = command
         environment = {
+            **(dict.fromkeys(("http_proxy", "https_proxy", "all_proxy"), NOWHERE) if not isolation() else {}),
+            **dict.fromkeys(("no_proxy", "NO_PROXY"), "127.0.0.1,localhost"), "HOME": str(place), "TMPDIR": str(place),
             "PATH": f"{Path(python).parent}{os.pathsep}{os.environ.get('PATH', '')}", "LC_ALL": "C.UTF-8",
-            "HOME": str(place), "TMPDIR": str(place), "DO_NOT_TRACK": "1", "HF_HUB_OFFLINE": "1",
-            "OPENAI_API_KEY": "none", "NO_PROXY": LOOPBACK, "no_proxy": LOOPBACK,
-            "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"), **variables}
-        if not isolation():
-            environment |= {"http_proxy": NOWHERE, "https_proxy": NOWHERE, "all_proxy": NOWHERE}
+            "DO_NOT_TRACK": "1", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
+            "OPENAI_API_KEY": "none", **variables}
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(  # noqa: S603
                 [*isolation(), python, "-I", str(WORKER), *words], env=environment, cwd=place, stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE, stderr=log, start_new_session=True, encoding="utf-8")
-        self._answers: queue.Queue[str] = queue.Queue()
-        threading.Thread(target=self._read, daemon=True).start()
+                stdout=subprocess.PIPE, stderr=log, start_new_session=True)
 
     def ask(self, do: str, *given: Any) -> Any:
         """Return the answer to a request; raise PeerFailure if the peer raises, dies or does not answer in time."""
-        assert self._process.stdin is not None
+        questions, answers = self._process.stdin, self._process.stdout
+        assert questions is not None
+        assert answers is not None
         with suppress(OSError):  # of one that has died, as the answer tells
-            print(json.dumps([do, *given]), file=self._process.stdin, flush=True)
-        try:
-            answer = self._answers.get(timeout=self._limit)
-        except queue.Empty:
-            raise PeerFailure(f"{do} gave no answer within {self._limit:g} seconds") from None
-        if not answer:
+            questions.write(json.dumps([do, *given]).encode() + b"\n")
+            questions.flush()
+        if not select.select([answers], [], [], self._limit)[0]:
+            raise PeerFailure(f"{do} gave no answer within {self._limit:g} seconds")
+        if not (answer := answers.readline()):
             last = self._lines()[-1:] or ["it said nothing"]
             raise PeerFailure(f"the process ended in {do} (status {self._process.wait()}): {safe_line(last[0], 200)}")
         reply = json.loads(answer)
@@ -103,22 +99,15 @@ class PeerProcess:
 
     def warnings(self) -> list[str]:
         """Return the most frequent lines of its log that look like a warning or an error, with their number."""
-        lines = [line.strip() for line in self._lines() if _ALARM.search(line)]
-        first = {_NUMBERS.sub("#", line): line for line in reversed(lines)}
-        counts = Counter(_NUMBERS.sub("#", line) for line in lines)
-        return [f"{safe_line(first[form], 160)} ({number:,} times)"
-                for form, number in counts.most_common(MOST_WARNINGS)]
+        alarms = [safe_line(line.strip(), 160) for line in self._lines() if ALARM.search(line)]
+        first = {NUMBERS.sub("#", line): line for line in reversed(alarms)}
+        counts = Counter(NUMBERS.sub("#", line) for line in alarms)
+        return [f"{first[form]} ({number:,} times)" for form, number in counts.most_common(MOST_WARNINGS)]
 
     def end(self) -> None:
         """End it and all that it started."""
         end(self._process.pid, GRACE)
         self._process.wait()
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self._answers.put(line)
-        self._answers.put("")
 
     def _lines(self) -> list[str]:
         return self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()

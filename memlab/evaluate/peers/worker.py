@@ -49,42 +49,37 @@ def forward(path: str) -> str:
     return f"http://127.0.0.1:{server.getsockname()[1]}/v1"
 
 
-class Worker:
-    """One peer: the class of its adapter, and the memory that it has open."""
-
-    def __init__(self, path: str, url: str) -> None:
-        self._path, self._url = path, url
-        self._adapter: Any = None
-        self._memory: Any = None
-
-    def answer(self, do: str, *given: Any) -> Any:
-        """Do ``load``, ``open`` (a folder), ``add`` (turns), ``ready``, ``search`` (questions, k) or ``close``."""
-        if do == "load":
-            spec: Any = importlib.util.spec_from_file_location("adapter", self._path)
-            module = sys.modules["adapter"] = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(module)
-            self._adapter = next(value for value in vars(module).values() if hasattr(value, "search")
-                                 and getattr(value, "__module__", "") == "adapter")
-        elif do == "open":
-            self._memory = self._adapter(*given, self._url)
-        elif do == "search":
-            questions, k = given
-            return [list(self._memory.search(query, k, now)) for query, now in questions]
-        else:
-            getattr(self._memory, do)(*given)
-        return None
+def adapter_class(path: str) -> Any:
+    """Return the class of a file that has a method ``search``."""
+    spec: Any = importlib.util.spec_from_file_location("adapter", path)
+    module = sys.modules["adapter"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return next(value for value in vars(module).values() if hasattr(value, "search") and isinstance(value, type)
+                and value.__module__ == "adapter")
 
 
 def main(path: str, models: str) -> None:
-    """Answer until standard input ends."""
+    """Answer until standard input ends: ``load``, ``open``, ``add``, ``ready``, ``search`` and ``close``."""
     requests, answers = os.fdopen(os.dup(0), encoding="utf-8"), os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    worker = Worker(path, forward(models))
+    url = forward(models)
+    memory: Any = None
+    adapter: Any = None
     for line in requests:
+        do, *given = json.loads(line)
+        value = None
         try:
-            reply = {"value": worker.answer(*json.loads(line))}
+            if do == "load":
+                adapter = adapter_class(path)
+            elif do == "open":
+                memory = adapter(*given, url)
+            elif do == "search":
+                value = [list(memory.search(query, given[1], now)) for query, now in given[0]]
+            else:
+                getattr(memory, do)(*given)
+            reply = {"value": value}
         except BaseException as error:  # a library may try to end the process
             traceback.print_exc()
             reply = {"error": f"{type(error).__name__}: {error}"}
