@@ -95,11 +95,13 @@ def _run(given: Namespace) -> int:
                 peer.install(given.python)
                 kept = result_file(peer, described)  # its versions are known now
                 run_peer(peer, asked, models, kept, chat is not None, given.k, given.limit)
+            result = PeerResult(**read_json(kept))
+            if not any(result.ranked.values()):
+                raise PeerFailure(f"none of its {result.figures['returned']:,} results is a turn of the history")
         except (PeerFailure, MemlabError) as error:
             failed[name] = safe_line(str(error))
             print(f"{name} failed: {failed[name]}")
             continue
-        result = PeerResult(**read_json(kept))
         atomic_write(arm.arms_folder() / "rankings" / f"{name}.trec", run_lines(name, result.ranked))
         write_json(arm.arms_folder() / "rankings" / f"{name}.json", asdict(replace(result, ranked={})))
         about[name] = About(result.notes(name, peer.version), {
