@@ -108,6 +108,8 @@ def _run(given: Namespace) -> int:
             step: result.figures[step] for step in ("adding", "asking")})
         print(*about[name].notes, sep="\n")
     files = [arm.arms_folder() / "rankings" / f"{name}.trec" for name in about]
+    if not files:
+        raise MemlabError("no peer has a ranking", fix="each one's reason is above")
     return score(files, read_run, settings, given.experiment, about=about, failed=failed)
 
 

@@ -46,7 +46,7 @@ class PeerMemory:
 
     sessions: list[list[dict[str, Any]]]
     documents: list[str]
-    questions: list[tuple[str, str, str | None]]
+    questions: list[tuple[Any, ...]]
 
 
 @dataclass
@@ -122,25 +122,21 @@ def normalised(text: str) -> str:
 
 
 def memories(tables: Tables) -> Iterator[PeerMemory]:
-    """Yield a memory for each corpus and set of sessions that its questions may see."""
+    """Yield a memory for each corpus and day of questions."""
     units = turn_units(tables["turns"])
     names = unit_names(units, tables["ids"]).join(units.with_columns(turn=pl.col("turns").list.first()), on="unit")
     turns = render_turns(tables["turns"], tables["texts"]).join(tables["sessions"], on=SESSION).join(
         names, on=[*SESSION, "turn"]).sort("corpus", "said_on", "session", "turn", maintain_order=True)
     questions = with_text(tables["questions"], tables["texts"]).join(question_names(tables), on="question")
-    for (corpus,), asked in questions.group_by("corpus", maintain_order=True):
-        whole = turns.filter(pl.col("corpus") == corpus)
-        by_sessions: dict[tuple[int, ...], list[tuple[str, str, str | None]]] = defaultdict(list)
-        for topic, text, day in asked.select("topic", "text", "asked_on").iter_rows():
-            seen = whole.filter(as_of(asked=pl.lit(day, pl.Datetime("us"))))["session"].unique(maintain_order=True)
-            by_sessions[tuple(seen)].append((topic, text, day.isoformat() if day else None))
-        for sessions, of_day in by_sessions.items():
-            rows = whole.filter(pl.col("session").is_in(sessions)).select(
-                pl.format("turn-{}", pl.int_range(pl.len())).alias("id"), pl.col("search_text").alias("text"), "role",
-                "speaker", pl.format("session-{}", "session").alias("session"),
-                pl.col("said_on").dt.to_string("iso:strict").alias("time"), "document")
-            parts = rows.drop("document").partition_by("session", maintain_order=True)
-            yield PeerMemory([part.to_dicts() for part in parts], rows["document"].to_list(), of_day)
+    time = pl.col("said_on").dt.to_string("iso:strict").alias("time")
+    for (corpus, _), asked in questions.group_by("corpus", pl.col("asked_on").dt.date(), maintain_order=True):
+        day = pl.lit(asked["asked_on"][0], pl.Datetime("us"))
+        rows = turns.filter(pl.col("corpus") == corpus, as_of(asked=day)).select(
+            pl.format("turn-{}", pl.int_range(pl.len())).alias("id"), pl.col("search_text").alias("text"), "role",
+            "speaker", pl.format("session-{}", "session").alias("session"), time, "document")
+        parts = rows.drop("document").partition_by("session", maintain_order=True)
+        yield PeerMemory([part.to_dicts() for part in parts], rows["document"].to_list(), asked.select(
+            "topic", "text", pl.col("asked_on").dt.to_string("iso:strict")).rows())
 
 
 def result_file(peer: Peer, described: Mapping[str, Any]) -> Path:
@@ -158,7 +154,6 @@ def run_peer(peer: Peer, asked: Sequence[PeerMemory], models: PeerModels, kept: 
     """
     models.prepare(turn["text"] for memory in asked for session in memory.sessions for turn in session)
     place = Path(tempfile.mkdtemp(prefix="memlab-peer-"))  # short: the path of a socket has a hundred characters
-    place.chmod(0o755)  # a database that refuses root runs as another user
     result = PeerResult(bool(isolation()))
     result.add(packages=peer.record["bytes"])
     command = peer.python, str(peer.folder / "adapter.py"), str(place / "models")
@@ -171,6 +166,7 @@ def run_peer(peer: Peer, asked: Sequence[PeerMemory], models: PeerModels, kept: 
                 for memory in asked:
                     _run_memory(process, Path(tempfile.mkdtemp(dir=place)), memory, result, k)
                 result.warnings = process.warnings()
+                result.add(disk=folder_size(place))  # what it keeps in its home
             finally:
                 process.end()
     finally:

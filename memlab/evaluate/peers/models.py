@@ -6,7 +6,6 @@ twice and "the same encoder" is exact. ``/v1/chat/completions`` asks the model o
 
 from __future__ import annotations
 
-import base64
 import json
 import socketserver
 import threading
@@ -15,8 +14,6 @@ from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from memlab.models.protocols import Chat, Embedder, Floats, Message, Prompt, Role
 from memlab.pipeline.tables import texts_frame
@@ -39,7 +36,10 @@ class PeerModels:
         self._vectors |= {("document", text): vector for text, vector in zip(distinct["text"], vectors)}
 
     def embeddings(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Answer a request for vectors; a text that was not prepared is encoded and not stored."""
+        """Answer a request for vectors, as numbers even where base64 is asked for, which clients accept.
+
+        A text that was not prepared is encoded and not stored.
+        """
         texts = [body["input"]] if isinstance(body["input"], str) else list(body["input"])
         if not all(isinstance(text, str) for text in texts):
             raise ValueError("texts are expected, and these are numbers of tokens")
@@ -48,22 +48,17 @@ class PeerModels:
             missing = list(dict.fromkeys(text for text in texts if (role, text) not in self._vectors))
             for rows, vectors in self._embedder.encode(missing, role) if missing else ():
                 self._vectors |= {(role, missing[row]): vector for row, vector in zip(rows, vectors)}
-        data = []
-        for index, text in enumerate(texts):
-            vector = self._vectors[role, text].astype(np.float32)
-            written = base64.b64encode(vector.tobytes()).decode() if body.get("encoding_format") == "base64" else None
-            data.append({"object": "embedding", "index": index, "embedding": written or vector.tolist()})
+        data = [{"object": "embedding", "index": index, "embedding": self._vectors[role, text].tolist()}
+                for index, text in enumerate(texts)]
         return {"object": "list", "model": body.get("model"), "data": data, "usage": {"prompt_tokens": 0}}
 
     def completion(self, body: dict[str, Any]) -> dict[str, Any]:
         """Answer a request for a reply of the chat model."""
         if self._chat is None:
             raise ValueError("no chat model was named (chat=...)")
-        schema = body.get("response_format", {}).get("json_schema", {}).get("schema")
-        prompt = Prompt(tuple(Message(one["role"], one["content"]) for one in body["messages"]),
-                        schema=json.dumps(schema) if schema else None, max_tokens=body.get("max_tokens"))
+        messages = tuple(Message(one["role"], one["content"]) for one in body["messages"])
         with self._lock:
-            reply, = self._store.completions(self._chat, [prompt])
+            reply, = self._store.completions(self._chat, [Prompt(messages, max_tokens=body.get("max_tokens"))])
         said = {"role": "assistant", "content": reply.answer}
         return {"id": "memlab", "object": "chat.completion", "created": 0, "model": body.get("model"),
                 "choices": [{"index": 0, "finish_reason": reply.finish, "message": said}]}

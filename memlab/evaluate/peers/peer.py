@@ -83,10 +83,8 @@ class Peer:
     @property
     def record(self) -> dict[str, Any]:
         """What pip installed (``versions``: NAME==VERSION), and its ``bytes``; none if it was never complete."""
-        try:
-            return read_json(self.environment.with_suffix(".json")) if self.environment else {"bytes": 0}
-        except (OSError, ValueError):
-            return {}
+        file = self.environment and self.environment.with_suffix(".json")
+        return read_json(file) if file and file.is_file() else {} if file else {"bytes": 0}
 
     @property
     def installed(self) -> bool:

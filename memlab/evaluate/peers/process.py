@@ -27,10 +27,6 @@ WORKER = Path(__file__).with_name("worker.py")
 WAYS = (("unshare", "--net"), ("unshare", "--map-root-user", "--net"))
 """Words before a command that take its network away, the first for root."""
 
-NOWHERE = "http://127.0.0.1:9"
-GRACE = 5.0
-"""Seconds for a process to end."""
-
 MOST_WARNINGS = 5
 ALARM = re.compile(r"warn|error|exception|fail|denied|refused", re.IGNORECASE)
 NUMBERS = re.compile(r"0x[0-9a-f]+|[0-9a-f-]{12,}|\d+")
@@ -63,22 +59,21 @@ class PeerProcess:
     def __init__(self, command: tuple[str, str, str], variables: Mapping[str, str], place: Path, limit: float) -> None:
         self._log, self._limit = place / "log.txt", limit
         python, *words = command
+        proxies = () if isolation() else ("http_proxy", "https_proxy", "all_proxy")
         environment = {
-            **(dict.fromkeys(("http_proxy", "https_proxy", "all_proxy"), NOWHERE) if not isolation() else {}),
+            **dict.fromkeys(proxies, "http://127.0.0.1:9"),
             **dict.fromkeys(("no_proxy", "NO_PROXY"), "127.0.0.1,localhost"), "HOME": str(place), "TMPDIR": str(place),
             "PATH": f"{Path(python).parent}{os.pathsep}{os.environ.get('PATH', '')}", "LC_ALL": "C.UTF-8",
             "DO_NOT_TRACK": "1", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
             "OPENAI_API_KEY": "none", **variables}
         with self._log.open("wb") as log:
-            self._process = subprocess.Popen(  # noqa: S603
+            self._process: Any = subprocess.Popen(  # noqa: S603
                 [*isolation(), python, "-I", str(WORKER), *words], env=environment, cwd=place, stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE, stderr=log, start_new_session=True)
 
     def ask(self, do: str, *given: Any) -> Any:
         """Return the answer to a request; raise PeerFailure if the peer raises, dies or does not answer in time."""
         questions, answers = self._process.stdin, self._process.stdout
-        assert questions is not None
-        assert answers is not None
         with suppress(OSError):  # of one that has died, as the answer tells
             questions.write(json.dumps([do, *given]).encode() + b"\n")
             questions.flush()
@@ -99,14 +94,12 @@ class PeerProcess:
 
     def warnings(self) -> list[str]:
         """Return the most frequent lines of its log that look like a warning or an error, with their number."""
-        alarms = [safe_line(line.strip(), 160) for line in self._lines() if ALARM.search(line)]
-        first = {NUMBERS.sub("#", line): line for line in reversed(alarms)}
-        counts = Counter(NUMBERS.sub("#", line) for line in alarms)
-        return [f"{first[form]} ({number:,} times)" for form, number in counts.most_common(MOST_WARNINGS)]
+        counts = Counter(NUMBERS.sub("#", line.strip()) for line in self._lines() if ALARM.search(line))
+        return [f"{safe_line(form, 160)} ({number:,} times)" for form, number in counts.most_common(MOST_WARNINGS)]
 
     def end(self) -> None:
         """End it and all that it started."""
-        end(self._process.pid, GRACE)
+        end(self._process.pid, grace=5.0)
         self._process.wait()
 
     def _lines(self) -> list[str]:

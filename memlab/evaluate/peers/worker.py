@@ -64,7 +64,7 @@ def main(path: str, models: str) -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    url = forward(models)
+    url = os.environ["OPENAI_BASE_URL"] = forward(models)
     memory: Any = None
     adapter: Any = None
     for line in requests:
