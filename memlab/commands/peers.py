@@ -61,8 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _list() -> int:
     known = shipped_peers()
     for name, peer in known.items():
-        about = peer.declared
-        size = f", {peer.record['bytes'] / 1e6:,.0f} MB" if peer.record else ""
+        about, size = peer.declared, f", {peer.record['bytes'] / 1e6:,.0f} MB" if peer.record else ""
         print(f"{name}: {about['ABOUT']}\n  {peer.version}, {'' if peer.installed else 'not '}installed{size}, "
               f"licence {about['LICENCE']}; sends home: {about['SENDS']}")
     if not known:
@@ -85,7 +84,7 @@ def _run(given: Namespace) -> int:
     described = {"data": arm.dataset.identity(), "encoder": encoder.identity(), "k": given.k,
                  "chat": chat and chat.identity()}
     asked, models = list(memories(load(arm.dataset))), PeerModels(store_at(sweep.settings.store), encoder, chat)
-    about: dict[str, About] = {}
+    about, place = dict[str, About](), arm.arms_folder() / "rankings"
     failed: dict[str, str] = {}
     for peer in peers:
         name, kept = f"{peer.name}{'+chat' if chat else ''}", result_file(peer, described)
@@ -102,14 +101,14 @@ def _run(given: Namespace) -> int:
             failed[name] = safe_line(str(error))
             print(f"{name} failed: {failed[name]}")
             continue
-        atomic_write(arm.arms_folder() / "rankings" / f"{name}.trec", run_lines(name, result.ranked))
-        write_json(arm.arms_folder() / "rankings" / f"{name}.json", asdict(replace(result, ranked={})))
-        about[name] = About(result.notes(name, peer.version), {
-            step: result.figures[step] for step in ("adding", "asking")})
+        atomic_write(place / f"{name}.trec", run_lines(name, result.ranked))
+        write_json(place / f"{name}.json", asdict(replace(result, ranked={})))
+        costs = {step: result.figures[step] for step in ("adding", "asking")}
+        about[name] = About(result.notes(name, peer.version), costs)
         print(*about[name].notes, sep="\n")
-    files = [arm.arms_folder() / "rankings" / f"{name}.trec" for name in about]
-    if not files:
+    if not about:
         raise MemlabError("no peer has a ranking", fix="each one's reason is above")
+    files = [place / f"{name}.trec" for name in about]
     return score(files, read_run, settings, given.experiment, about=about, failed=failed)
 
 

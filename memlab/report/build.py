@@ -211,16 +211,17 @@ def _same_heads(arms: Sequence[ArmRun]) -> list[str]:
 
     A package that swallows its errors may be known by that it ranks as another arm does.
     """
-    notes, place = list[str](), pl.struct("rank", "session", "turns")
-    heads = {arm.name: arm.ranking.filter(pl.col("rank") <= HEAD).sort("question", "rank").group_by("question").agg(
-        place.hash().sum().alias("head")) for arm in arms} if any("foreign_run" in arm.settings for arm in arms) else {}
-    for arm in (arm for arm in arms if "foreign_run" in arm.settings):
-        equal = {other: heads[arm.name].join(head, on=["question", "head"]).height
-                 for other, head in heads.items() if other != arm.name}
-        nearest = max(equal, key=lambda name: equal[name], default="")
-        if equal.get(nearest):
-            asked = f"{arm.manifest['questions']:,} questions"
-            notes.append(f"{arm.name} has the first {HEAD} of {nearest} in {equal[nearest]:,} of {asked}.")
+    foreign, notes = [arm.name for arm in arms if "foreign_run" in arm.settings], list[str]()
+    place = pl.struct("rank", "session", "turns").hash().sum().alias("head")
+    heads = {arm.name: arm.ranking.filter(pl.col("rank") <= HEAD).group_by("question").agg(place)
+             for arm in arms} if foreign else {}
+    for name in foreign:
+        equal = {other: heads[name].join(head, on=["question", "head"]).height
+                 for other, head in heads.items() if other != name}
+        if any(equal.values()):
+            nearest = max(equal, key=lambda other: equal[other])
+            notes.append(f"{name} has the first {HEAD} of {nearest} in {equal[nearest]:,} of {heads[name].height:,} "
+                         "questions.")
     return notes
 
 

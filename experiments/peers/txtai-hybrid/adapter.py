@@ -13,7 +13,9 @@ SENDS = "nothing"
 class Adapter:
     def __init__(self, folder, url):
         self.folder, self.url, self.rows = folder, url, []
-        self.embeddings = Embeddings({"method": "external", "transform": self.embed, "hybrid": True})
+        self.embeddings = Embeddings({
+            "method": "external", "hybrid": True,
+            "transform": lambda texts: self.embed(texts)})  # noqa: PLW0108 (it would call a method without arguments)
 
     def embed(self, texts):
         request = urllib.request.Request(f"{self.url}/embeddings", json.dumps({"input": list(texts)}).encode())

@@ -68,13 +68,11 @@ class PeerResult:
 
     def notes(self, name: str, version: str) -> list[str]:
         """Return what stands beside the peer's row, in sentences."""
-        network = "without a network" if self.isolated else "with a network, since nothing here can take it away"
-        words = ("{adding:,.1f} s of the processor for adding, {each:,.1f} ms a question, {disk:,.1f} MB on disk, "
-                 "{packages:,.0f} MB of packages; {empty:,} empty and {short:,} short lists; {unmapped:,} of "
-                 "{returned:,} results are no turn")
-        found = self.figures | {kind: self.figures[kind] / 1e6 for kind in ("disk", "packages")}
-        found["each"] = 1000 * self.figures["asking"] / max(len(self.ranked), 1)
-        return [f"{name} ({version}, {network}): {words.format(**found)}.",
+        cost, asked, network = self.figures, max(len(self.ranked), 1), "no" if self.isolated else "with a"
+        return [f"{name} ({version}, {network} network): {cost['adding']:,.1f} s of the "
+                f"processor for adding, {1000 * cost['asking'] / asked:,.1f} ms a question, {cost['disk'] / 1e6:,.1f} "
+                f"MB on disk, {cost['packages'] / 1e6:,.0f} MB of packages; {cost['empty']:,} empty and "
+                f"{cost['short']:,} short lists; {cost['unmapped']:,} of {cost['returned']:,} results are no turn.",
                 *(f"{name} warned: {warning}." for warning in self.warnings)]
 
 

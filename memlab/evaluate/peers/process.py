@@ -27,7 +27,6 @@ WORKER = Path(__file__).with_name("worker.py")
 WAYS = (("unshare", "--net"), ("unshare", "--map-root-user", "--net"))
 """Words before a command that take its network away, the first for root."""
 
-MOST_WARNINGS = 5
 ALARM = re.compile(r"warn|error|exception|fail|denied|refused", re.IGNORECASE)
 NUMBERS = re.compile(r"0x[0-9a-f]+|[0-9a-f-]{12,}|\d+")
 
@@ -95,7 +94,7 @@ class PeerProcess:
     def warnings(self) -> list[str]:
         """Return the most frequent lines of its log that look like a warning or an error, with their number."""
         counts = Counter(NUMBERS.sub("#", line.strip()) for line in self._lines() if ALARM.search(line))
-        return [f"{safe_line(form, 160)} ({number:,} times)" for form, number in counts.most_common(MOST_WARNINGS)]
+        return [f"{safe_line(form, 160)} ({number:,} times)" for form, number in counts.most_common(5)]
 
     def end(self) -> None:
         """End it and all that it started."""
