@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from memlab.models.protocols import Chat, Embedder, Floats, Message, Prompt, Role
-from memlab.pipeline.tables import texts_frame
+from memlab.pipeline.tables import Notes, texts_frame
 from memlab.store import Store
 
 
@@ -58,7 +58,8 @@ class PeerModels:
             raise ValueError("no chat model was named (chat=...)")
         messages = tuple(Message(one["role"], one["content"]) for one in body["messages"])
         with self._lock:
-            reply, = self._store.completions(self._chat, [Prompt(messages, max_tokens=body.get("max_tokens"))])
+            prompt = Prompt(messages, max_tokens=body.get("max_tokens"))
+            reply, = self._store.completions(self._chat, [prompt], Notes())  # the peer sees the reply itself
         said = {"role": "assistant", "content": reply.answer}
         return {"id": "memlab", "object": "chat.completion", "created": 0, "model": body.get("model"),
                 "choices": [{"index": 0, "finish_reason": reply.finish, "message": said}]}

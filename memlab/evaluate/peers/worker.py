@@ -69,7 +69,7 @@ def main(path: str, models: str) -> None:
     adapter: Any = None
     for line in requests:
         do, *given = json.loads(line)
-        value = None
+        value: Any = None
         try:
             if do == "load":
                 adapter = adapter_class(path)
@@ -83,7 +83,8 @@ def main(path: str, models: str) -> None:
         except BaseException as error:  # a library may try to end the process
             traceback.print_exc()
             reply = {"error": f"{type(error).__name__}: {error}"}
-        print(json.dumps(reply, default=str), file=answers, flush=True)
+        answers.write(json.dumps(reply, default=str) + "\n")
+        answers.flush()
     os._exit(0)  # threads of a library must not keep the process
 
 
