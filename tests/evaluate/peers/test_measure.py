@@ -62,7 +62,7 @@ def test_ids_and_texts_mean_the_same_turns(data: Tables, tmp_path: Path) -> None
     assert by_id.ranked == by_text.ranked
     assert {len(documents) for documents in by_id.ranked.values()} == {10}
     assert by_text.figures["unmapped"] == by_id.figures["short"] == by_id.figures["empty"] == 0
-    assert by_id.figures["asking"] >= 0 < by_id.figures["adding"]
+    assert {"adding", "asking", "disk", "packages"} <= by_id.figures.keys()
 
 
 def test_a_peer_that_dies_in_its_third_session_says_where_and_its_last_words(data: Tables, tmp_path: Path) -> None:
