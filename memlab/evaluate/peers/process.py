@@ -1,6 +1,7 @@
 """The process of a peer, from outside: started without a network, asked with a time limit, and ended.
 
-Where the system allows it (``unshare``), the process has a network of its own with nothing but the loopback address.
+Where the system allows it (``unshare``), the process has a network of its own with nothing but the loopback address,
+and a database that it starts in the background ends with it and is in its seconds of the processor.
 Else its environment names proxies that lead nowhere, which most libraries respect.
 """
 
@@ -24,8 +25,9 @@ from memlab.models.serving.process import end
 from memlab.support.text.display import safe_line
 
 WORKER = Path(__file__).with_name("worker.py")
-WAYS = (("unshare", "--net"), ("unshare", "--map-root-user", "--net"))
-"""Words before a command that take its network away, the first for root."""
+ALONE = ("--net", "--pid", "--fork", "--kill-child", "--mount-proc")
+WAYS = (("unshare", *ALONE), ("unshare", "--map-root-user", *ALONE))
+"""Words before a command that take its network away and end with it what it has started, the first for root."""
 
 ALARM = re.compile(r"warn|error|exception|fail|denied|refused", re.IGNORECASE)
 NUMBERS = re.compile(r"0x[0-9a-f]+|[0-9a-f-]{12,}|\d+")
@@ -98,7 +100,9 @@ class PeerProcess:
 
     def end(self) -> None:
         """End it and all that it started."""
-        end(self._process.pid, grace=5.0)
+        with suppress(OSError):
+            self._process.stdin.close()
+        end(self._process.pid, grace=2.0)
         self._process.wait()
 
     def _lines(self) -> list[str]:

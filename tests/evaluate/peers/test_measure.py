@@ -71,6 +71,7 @@ def test_a_peer_that_dies_in_its_third_session_says_where_and_its_last_words(dat
     assert not (tmp_path / "kept.json").exists()
 
 
+@pytest.mark.slow
 def test_a_peer_that_never_answers_is_ended(data: Tables, tmp_path: Path) -> None:
     with pytest.raises(PeerFailure, match="search gave no answer within 5 seconds"):
         ranked("hangs", data, tmp_path, limit=5)
