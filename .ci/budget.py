@@ -84,7 +84,7 @@ def cycles(edges: dict[str, set[str]]) -> list[set[str]]:
 WINGS = {"stages", "experiment"}
 """Packages below memlab whose own packages each count as one."""
 
-APART = {"pipeline.pipeline", "data.questions", "evaluate.score"}
+APART = {"pipeline.pipeline", "data.questions", "evaluate.score", "evaluate.peers"}
 """What stands above the package that holds it: it wires the stages, or uses them."""
 
 

@@ -34,13 +34,14 @@ COMMANDS = {
     "mcp": ("memlab.memory.agent.mcp", "serve a live memory to an agent: add, search, history, forget as tools"),
     "track": ("memlab.commands.track", "publish finished runs to W&B"),
     "score": ("memlab.commands.score", "metrics, tests and a report for rankings of other software"),
+    "peers": ("memlab.commands.peers", "run published memory packages on your data, and score what they find"),
     "experiment": ("memlab.commands.experiment", "the command of an experiment, in a checkout of memlab"),
     "doctor": ("memlab.commands.doctor", "check what this machine can run, and what is missing"),
     "completion": ("memlab.commands.completion", "print a script for TAB in bash or zsh"),
 }
 """Name of a subcommand -> module with its ``main``, and what it does in one line."""
 
-SLOW = ("demo", "run", "ask", "submit", "report", "judge", "score")
+SLOW = ("demo", "run", "ask", "submit", "report", "judge", "score", "peers")
 """Commands that import for more than a second: they print a line first."""
 
 USAGE = """usage: memlab COMMAND [key=value ...] [--flag ...]

@@ -33,7 +33,7 @@ ORDER = (
     ("pipeline.pipeline",),
     ("data.questions",),
     ("experiment.config", "experiment.harness"),
-    ("learn", "stages.oracle", "evaluate.score"),
+    ("learn", "stages.oracle", "evaluate.score", "evaluate.peers"),
     ("memory",),
     ("report", "experiment.track"),
     ("experiment.cluster",),
@@ -144,7 +144,7 @@ def test_whoever_asks_a_chat_model_hands_over_notes() -> None:
 
 def test_nothing_imports_a_command() -> None:
     commands = {"memlab.run", *(module for module in modules() if module.startswith("memlab.commands."))}
-    shared = {"memlab.commands.explain", "memlab.commands.judge_files", "memlab.commands.store"}   # of two commands
+    shared = {f"memlab.commands.{name}" for name in ("explain", "judge_files", "score", "store")}   # of two commands
     found = {(module, other) for module in modules() for other in imports(module) & commands - shared}
     assert found == set()
 

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from memlab.evaluate.score.arm import ForeignRun, foreign_arm, run_name
+from memlab.evaluate.score.arm import About, ForeignRun, foreign_arm, run_name
 from memlab.evaluate.score.runs import Run, read_run
 from memlab.experiment.harness.arm import Arm, safe
 from memlab.experiment.harness.sweep import read
@@ -40,6 +41,7 @@ NOT_RUN = ("plan", "shards", "name", "ablate", "hydra", *(
     slot.config for slot in SLOTS[:[slot.name for slot in SLOTS].index(LAST_RANKED)] if slot.name not in STILL_READ))
 """Places of the configuration that a ranking made elsewhere leaves unread."""
 
+EMPTY: Mapping[str, Any] = {}
 SCORE = "score"
 """Folder below runs/ of foreign runs alone."""
 
@@ -68,15 +70,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         settings += [] if any(word.startswith("track=") for word in settings) else ["track=none"]
         reader = partial(read_run, order=options.order)
-        return _score(files, reader, settings, options.experiment, options.lint)
+        return score(files, reader, settings, options.experiment, options.lint)
     except MemlabError as error:
         print(f"memlab: {safe_text(error)}", file=sys.stderr)
         return 2 if isinstance(error, Faults) else 1
 
 
 @enough_memory("score fewer runs at once, or fewer questions (data.limit=100)")
-def _score(files: Sequence[Path], reader: Callable[[Path], Run], settings: list[str], experiment: str,
-           lint: bool) -> int:
+def score(files: Sequence[Path], reader: Callable[[Path], Run], settings: Sequence[str], experiment: str,
+          lint: bool = False, about: Mapping[str, About] = EMPTY, failed: Mapping[str, str] = EMPTY) -> int:
+    """Score the runs of files and build the report; return 0.
+
+    ``about`` has what stands beside the row of a run's name, ``failed`` the rows without a ranking, and why.
+    """
     sweep = read(settings, without=NOT_RUN)
     base = replace(sweep.arms[0], experiment=experiment)
     store = store_at(sweep.settings.store)
@@ -88,7 +94,7 @@ def _score(files: Sequence[Path], reader: Callable[[Path], Run], settings: list[
     for path, name in zip(files, names):
         own = path.as_posix() if name in twice else name
         run = reader(path)
-        arm, ranked, faults = foreign_arm(base, own, run, store)
+        arm, ranked, faults = foreign_arm(base, own, run, store, about.get(own, About()))
         print(f"{safe_line(own)}: {run.format}, {run.rows.height:,} rows of {ranked.tables['units']['level'][0]}s, "
               f"{plural(ranked.tables['ranking']['question'].n_unique(), 'question')}")
         for fault in faults:
@@ -104,7 +110,8 @@ def _score(files: Sequence[Path], reader: Callable[[Path], Run], settings: list[
         return 0
     # in a folder of its own the first file is what all others are compared with; beside arms, their first stays that
     order = scored if experiment == SCORE else [*earlier, *scored]
-    report = build(folder, sweep.contrasts or None, list(dict.fromkeys(order)))
+    report = build(folder, sweep.contrasts or None, list(dict.fromkeys([*order, *failed])),
+                   notes=[f"{name} failed: {why}." for name, why in failed.items()])
     print_report(report.view)
     print(f"report: {report.html}")
     return 0

@@ -36,6 +36,9 @@ from memlab.support.errors import DiskFault, MemlabError
 from memlab.support.files import atomic_write, disk_faults, sweep_leftovers
 from memlab.support.foreign import read_json
 
+HEAD = 10
+"""Ranks in which the rankings of two arms are compared."""
+
 RECORD = "report_inputs.json"
 """File beside a report with the digest. It is none of comparison.json's figures, which are equal on every machine."""
 
@@ -131,14 +134,14 @@ class ReportFiles:
 
 
 def build(folder: Path, contrasts: Sequence[Contrast] | None = None, expected: Iterable[str] = (),
-          seed: int = 0, exact: Mapping[str, str] | None = None) -> ReportFiles:
+          seed: int = 0, exact: Mapping[str, str] | None = None, notes: Sequence[str] = ()) -> ReportFiles:
     """Compare the finished arms in ``runs/<exp>/<data>`` and write the three files there, each whole or not at all.
 
     ``contrasts`` are those declared before the run; None takes them from the newest arm's config.yaml. ``expected``
     names the arms of the experiment in their order; those without a finished run are reported as missing. Without
     ``expected``, the order and the run folders of the last report are kept, but for arms that finished since. ``exact``
-    names the run folder of each arm for which no other configuration may be used. Raises MemlabError where no
-    arm is finished.
+    names the run folder of each arm for which no other configuration may be used. ``notes`` stand before all others.
+    Raises MemlabError where no arm is finished.
     """
     expected = list(expected)
     last = {} if expected else reported_runs(folder)
@@ -148,7 +151,7 @@ def build(folder: Path, contrasts: Sequence[Contrast] | None = None, expected: I
                           where=str(folder), fix="run the experiment, or give the folder runs/<experiment>/<data>")
     declared = declared_contrasts(runs.arms) if contrasts is None else list(contrasts)
     broken = [fault.replace(f"{folder}/", "") for fault in runs.broken]  # the same on every machine
-    comparison = comparison_of(folder, runs.arms, declared, expected, seed, broken, runs.other_data)
+    comparison = comparison_of(folder, runs.arms, declared, expected, seed, broken, runs.other_data, notes)
     view = ReportView(comparison, runs.arms, [path.name for path in runs.older])
     files = ReportFiles(view, folder / "comparison.json", folder / "report.html", folder / "report.md")
     _set_aside(files)
@@ -174,7 +177,8 @@ def _set_aside(files: ReportFiles) -> None:
 
 
 def comparison_of(folder: Path, arms: Sequence[ArmRun], contrasts: Sequence[Contrast], expected: Sequence[str],
-                  seed: int, broken: Sequence[str] = (), other_data: Sequence[ArmRun] = ()) -> Comparison:
+                  seed: int, broken: Sequence[str] = (), other_data: Sequence[ArmRun] = (),
+                  notes: Sequence[str] = ()) -> Comparison:
     """Compare the arms' frames, and warn of judges that are not calibrated, and of runs on ``other_data``."""
     results = {arm.name: ArmResult(arm.questions, arm.ranking, arm.context, arm.answers, arm.curve, arm.folder.name,
                                    arm.seconds, arm.oracle, arm.tainted, bool(arm.manifest.get("fitted")),
@@ -191,7 +195,7 @@ def comparison_of(folder: Path, arms: Sequence[ArmRun], contrasts: Sequence[Cont
     first = arms[0].manifest
     comparison = compare(
         first["experiment"], first["dataset"], results, contrasts,
-        notes=[*left_out, *warnings, *own, *judged, *counted],
+        notes=[*notes, *_same_heads(arms), *left_out, *warnings, *own, *judged, *counted],
         missing=[name for name in expected if name not in results], broken=broken, seed=seed,
         constant_k={arm.name: arm.manifest["constant_k"] for arm in arms},
         budget=budget(arm.manifest["pipeline"] for arm in systems) or BUDGET,
@@ -200,6 +204,25 @@ def comparison_of(folder: Path, arms: Sequence[ArmRun], contrasts: Sequence[Cont
     best = recommended_arm(comparison)
     comparison["act"] = [list(pair) for pair in commands_to_offer(comparison, arms, best)]
     return comparison
+
+
+def _same_heads(arms: Sequence[ArmRun]) -> list[str]:
+    """Return a sentence for each ranking made elsewhere: which arm's first ten it has most often, and how often.
+
+    A package that swallows its errors may be known by that it ranks as another arm does.
+    """
+    foreign, notes = [arm.name for arm in arms if "foreign_run" in arm.settings], list[str]()
+    place = pl.struct("rank", "session", "turns").hash().sum().alias("head")
+    heads = {arm.name: arm.ranking.filter(pl.col("rank") <= HEAD).group_by("question").agg(place)
+             for arm in arms} if foreign else {}
+    for name in foreign:
+        equal = {other: heads[name].join(head, on=["question", "head"]).height
+                 for other, head in heads.items() if other != name}
+        if any(equal.values()):
+            nearest = max(equal, key=lambda other: equal[other])
+            notes.append(f"{name} has the first {HEAD} of {nearest} in {equal[nearest]:,} of {heads[name].height:,} "
+                         "questions.")
+    return notes
 
 
 def verdict_counts(verdicts: pl.DataFrame | None) -> dict[str, VerdictCounts]:

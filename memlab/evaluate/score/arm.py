@@ -8,7 +8,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
@@ -201,7 +202,16 @@ class ForeignRun:
         raise MemlabError("the ranking of a foreign run cannot be computed here", fix="memlab score RUN ...")
 
 
-def foreign_arm(base: Arm, name: str, run: Run, store: Store) -> tuple[Arm, Ranked, list[str]]:
+@dataclass(frozen=True)
+class About:
+    """What is known of a run beside its ranking: notes for the report, and the seconds that it cost, by step."""
+
+    notes: Sequence[str] = ()
+    costs: Mapping[str, float] = field(default_factory=dict)
+
+
+def foreign_arm(base: Arm, name: str, run: Run, store: Store, about: About = About()  # noqa: B008 (it is frozen)
+                ) -> tuple[Arm, Ranked, list[str]]:
     """Return an arm with the run's ranking and the selection of ``base``, its tables, and the run's faults.
 
     The faults are notes of the arm too, so that they stand in the report.
@@ -213,8 +223,8 @@ def foreign_arm(base: Arm, name: str, run: Run, store: Store) -> tuple[Arm, Rank
         "boost", "rerank", "fuse", "rollup").replace(score=ForeignRun(digest=digest, level=matched.level))
     pipeline = pipeline.without("window")
     arm = replace(base, name=name, pipeline=pipeline, settings={**base.settings, "foreign_run": digest},
-                  notes=tuple(safe_line(f"{name}: {fault}") for fault in matched.faults))
-    return arm, Ranked(_tables(arm, data, matched, store), {}, Counter()), matched.faults
+                  notes=tuple(map(safe_line, (*(f"{name}: {fault}" for fault in matched.faults), *about.notes))))
+    return arm, Ranked(_tables(arm, data, matched, store), {}, Counter(), {**about.costs}), matched.faults
 
 
 def _tables(arm: Arm, data: Tables, matched: Matched, store: Store) -> Tables:

@@ -16,8 +16,9 @@ from memlab.support.disk_cache import load_or_make, own_files
 
 WITHOUT_RESULTS = frozenset({
     "__main__.py", "run.py", "commands", "conf", "slurm", "report", "data/chats", "data/questions",
-    "experiment/cluster", "experiment/track", "models/serving"})
-"""Files and folders of memlab that change no result of a run: commands, imports, reports, jobs and servers."""
+    "evaluate/peers", "experiment/cluster", "experiment/track", "models/serving"})
+"""Files and folders of memlab that change no result of a run: commands, imports, reports, jobs, servers, and peers,
+whose results have a digest of their own."""
 
 
 @cache

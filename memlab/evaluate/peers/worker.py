@@ -1,0 +1,92 @@
+"""The process of a peer: ``python worker.py ADAPTER SOCKET`` answers lines of JSON by lines of JSON.
+
+It runs with the peer's own Python, and needs the standard library alone. Standard output belongs to the answers: what a
+library prints goes to standard error. A port of the loopback address leads to memlab's models, which listen on a socket
+of the file system, so that the process needs no network.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import importlib.util
+import json
+import logging
+import os
+import socket
+import struct
+import sys
+import threading
+import traceback
+from contextlib import suppress
+from typing import Any
+
+BRING_UP, UP_AND_RUNNING = 0x8914, 0x41  # SIOCSIFFLAGS; IFF_UP | IFF_RUNNING
+
+
+def forward(path: str) -> str:
+    """Let a free port of the loopback address lead to a socket of the file system; return its URL.
+
+    The address is switched on first: it is off in a network of one's own.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one, suppress(OSError):
+        fcntl.ioctl(one, BRING_UP, struct.pack("16sh", b"lo", UP_AND_RUNNING))
+    server = socket.create_server(("127.0.0.1", 0))
+
+    def pump(source: socket.socket, goal: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(1 << 16):
+                goal.sendall(data)
+            goal.shutdown(socket.SHUT_WR)
+
+    def accept() -> None:
+        while True:
+            near, far = server.accept()[0], socket.socket(socket.AF_UNIX)
+            far.connect(path)
+            for ends in ((near, far), (far, near)):
+                threading.Thread(target=pump, args=ends, daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    return f"http://127.0.0.1:{server.getsockname()[1]}/v1"
+
+
+def adapter_class(path: str) -> Any:
+    """Return the class of a file that has a method ``search``."""
+    spec: Any = importlib.util.spec_from_file_location("adapter", path)
+    module = sys.modules["adapter"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return next(value for value in vars(module).values() if hasattr(value, "search") and isinstance(value, type)
+                and value.__module__ == "adapter")
+
+
+def main(path: str, models: str) -> None:
+    """Answer until standard input ends: ``load``, ``open``, ``add``, ``ready``, ``search`` and ``close``."""
+    requests, answers = os.fdopen(os.dup(0), encoding="utf-8"), os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    url = os.environ["OPENAI_BASE_URL"] = forward(models)
+    memory: Any = None
+    adapter: Any = None
+    for line in requests:
+        do, *given = json.loads(line)
+        value: Any = None
+        try:
+            if do == "load":
+                adapter = adapter_class(path)
+            elif do == "open":
+                memory = adapter(*given, url)
+            elif do == "search":
+                value = [list(memory.search(query, given[1], now)) for query, now in given[0]]
+            else:
+                getattr(memory, do)(*given)
+            reply = {"value": value}
+        except BaseException as error:  # a library may try to end the process
+            traceback.print_exc()
+            reply = {"error": f"{type(error).__name__}: {error}"}
+        answers.write(json.dumps(reply, default=str) + "\n")
+        answers.flush()
+    os._exit(0)  # threads of a library must not keep the process
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
