@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from encoder_training import merge
-from memlab.data.benchmarks import OfficialFolder
+from memlab.data.benchmarks import OfficialFolder, checksums
 from memlab.data.fetch import download
 from memlab.support.errors import MemlabError
 from memlab.support.help_text import Parser
@@ -27,12 +27,6 @@ FRIENDSQA_FILES = {
     "friendsqa_tst.json": "a98f24d4b04ac9f8d9468088febf304bd90eada134537277c1a425e31c0372bc",
 }
 """File -> SHA-256; the training file is not fetched, since its checksum is not known."""
-
-
-def checksums(path: Path) -> dict[str, str]:
-    """Return file -> SHA-256, as ``sha256sum`` writes them."""
-    lines = (line.split("  ", 1) for line in path.read_text(encoding="utf-8").splitlines())
-    return {file: digest for digest, file in lines}
 
 
 FAIRYTALEQA_FILES = checksums(Path(__file__).with_name("fairytaleqa.sha256"))

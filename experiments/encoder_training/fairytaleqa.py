@@ -11,12 +11,11 @@ import csv
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from memlab.data import readers
 from memlab.data.benchmarks import Builder, data_folder
 from memlab.data.chats.refusal import instead
-from memlab.data.dataset import GroupBy
 from memlab.data.subset import Subset, known_types
 from memlab.pipeline.stage import LocalPath, stage
 from memlab.pipeline.tables import Tables
@@ -50,16 +49,13 @@ Sections = dict[int, tuple[int, list[set[str]]]]
 class FairytaleQA(Subset):
     """A story is a corpus, its sections are the sessions, passages of some sentences are the turns."""
 
+    benchmark: ClassVar = "fairytaleqa"
+
     path: LocalPath | None = None  # folder with questions and section-stories; null = $MEMLAB_HOME/data/fairytaleqa
 
     def __post_init__(self) -> None:
         self._files()
         known_types(self.types, CATEGORIES)
-
-    @property
-    def name(self) -> str:
-        """``fairytaleqa``, or ``fairytaleqa-pooled``."""
-        return self.sized_name("fairytaleqa")
 
     def load(self) -> Tables:
         """Read the files; raise MemlabError naming file and line where one is not as expected."""
@@ -83,10 +79,6 @@ class FairytaleQA(Subset):
         return ["FairytaleQA gives no dates, so the as-of filter hides nothing. It names the sections that answer a "
                 "question. Its evidence here is the passage in them with most words of the answer, if it holds "
                 f"{MIN_SHARE:.0%} of them; other questions have none.", *super().notes()]
-
-    def grouping(self) -> GroupBy:
-        """Group the questions of one story."""
-        return "corpus"
 
     def _files(self) -> list[tuple[str, Path, Path]]:
         """Return (title, story, questions) in the order of titles; of copies in several folders the last is read."""

@@ -24,7 +24,7 @@ from memlab.support.paths import home
 ROWS = 1 << 16
 """Rows of a table that are kept as Python objects, at some four times the memory of a frame."""
 
-_TABLES = ("sessions", "turns", "questions", "gold", "evidence", "ids", "fields")
+_TABLES = ("sessions", "turns", "questions", "gold", "evidence", "outdated", "ids", "fields")
 
 
 class Builder:
@@ -86,16 +86,21 @@ class Builder:
         """Add one piece of evidence; turn is null where only the session is known."""
         self._add("evidence", question=question, session=session, turn=turn)
 
+    def outdated(self, *, question: int, session: int, turn: int | None) -> None:
+        """Mark a session or turn as saying what no longer holds for a question; it may be evidence as well."""
+        self._add("outdated", question=question, session=session, turn=turn)
+
     def missing_evidence(self, *, question: int, number: int) -> None:
         """Count pieces of evidence that the file cites and the corpus does not hold: no metric can ask for them."""
         if number:
             self.missing[question] = self.missing.get(question, 0) + number
 
     def tables(self) -> Tables:
-        """Return texts, sessions, turns, questions, gold, evidence and ids; fields if there are any."""
+        """Return texts, sessions, turns, questions, gold, evidence and ids; outdated and fields if there are any."""
         texts = frame("texts", {"text_id": list(self._ids.values()), "text": list(self._ids)})
         made = {name: pl.concat([*self._frames[name], frame(name, columns)]) for name, columns in self._columns.items()}
-        return Tables(texts=texts, **{name: rows for name, rows in made.items() if name != "fields" or rows.height})
+        return Tables(texts=texts, **{name: rows for name, rows in made.items()
+                                      if rows.height or name not in ("outdated", "fields")})
 
     def _local(self, value: date | datetime | None, what: str, name: str | int) -> datetime | None:
         return None if value is None else self._clock.local(value, f"{what} {name}")
@@ -119,6 +124,8 @@ JUDGE = "https://raw.githubusercontent.com/xiaowu0162/LongMemEval/main/src/evalu
 LOCOMO = "https://raw.githubusercontent.com/snap-research/locomo/main/data"
 REALTALK = "https://raw.githubusercontent.com/danny911kr/REALTALK/HEAD/data"
 BEAM = "https://raw.githubusercontent.com/mohammadtavakoli78/BEAM/HEAD"
+MEMORYCODE = "https://raw.githubusercontent.com/for-ai/MemoryCode/25ae8aba2af041c28c8ce8ee585dae18268846e7/dataset"
+MEMORA = "https://raw.githubusercontent.com/geniesinc/Memora/a6493188efc836d6511ed5e4163fe3ba87da30ff/data/weekly"
 REALMEM = "https://raw.githubusercontent.com/AvatarMemory/RealMemBench/67afd0891d603adcc4458ff0449df306ef296b7a/dataset"
 
 CHATS = ("1_Emi_Elise", "2_Kevin_Elise", "3_Kevin_Paola", "4_Emi_Paola", "5_Nicolas_Nebraas", "6_Vanessa_Nicolas",
@@ -198,6 +205,15 @@ def _beam(size: str, chats: int) -> OfficialFolder:
     return OfficialFolder(f"beam_{size.lower()}", "beam", BEAM, tuple(chain(*files)), "licence: see its data card")
 
 
+def checksums(path: Path) -> dict[str, str]:
+    """Return file -> SHA-256, as ``sha256sum`` writes them."""
+    lines = (line.split("  ", 1) for line in path.read_text(encoding="utf-8").splitlines())
+    return {file: digest for digest, file in lines}
+
+
+SUMS = {name: checksums(Path(__file__).with_name(f"{name}.sha256")) for name in ("memora", "memorycode")}
+"""File -> SHA-256, of the first five people in alphabetical order and of dialogues 1 to 180: no other is fetched."""
+
 FOLDERS = {
     f.name: f
     for f in (
@@ -206,6 +222,8 @@ FOLDERS = {
         *(_beam(size, chats) for size, chats in BEAM_CHATS.items()),
         OfficialFolder("realmem", "realmem", REALMEM, tuple((f"{name}_dialogues_256k.json",) for name in PERSONS),
                        "Apache-2.0", {f"{name}_dialogues_256k.json": sha for name, sha in PERSONS.items() if sha}),
+        *(OfficialFolder(name, name, base, tuple((file,) for file in SUMS[name]), "Apache-2.0", SUMS[name])
+          for name, base in (("memora", MEMORA), ("memorycode", MEMORYCODE))),
     )
 }
 

@@ -17,6 +17,7 @@ from memlab.data.dataset import Dataset
 from memlab.data.documents.dataset import Documents
 from memlab.data.locomo import LoCoMo
 from memlab.data.longmemeval import LongMemEval
+from memlab.data.memora import QUESTIONS, Memora
 from memlab.data.realmem import FILES, RealMem
 from memlab.data.realtalk import RealTalk
 from memlab.pipeline.tables import SESSION, Tables, with_text
@@ -86,6 +87,8 @@ def _of_several_files(path: Path) -> Dataset | None:
         return RealTalk(path=path)
     if path.match(f"{FILES}*") or next(path.glob(f"{FILES}*"), None):
         return RealMem(path=path)
+    if next(path.glob(f"*/{QUESTIONS}"), None):
+        return Memora(path=path)
     for size in SIZES:
         places = (path / "chats" / size, path / size, *([path] if path.name == size else []))
         if any(next(place.glob("*/chat*.json"), None) for place in places):

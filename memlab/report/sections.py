@@ -12,9 +12,10 @@ import polars as pl
 from memlab.evaluate.attribution import CAUSES
 from memlab.evaluate.compare import Comparison
 from memlab.evaluate.evidence import STEPS, VIEWS
+from memlab.evaluate.summary import Estimate
 from memlab.experiment.harness.results import ArmRun
 from memlab.report import units
-from memlab.support.text.display import format_number, is_number, safe_line
+from memlab.support.text.display import EMPTY, format_number, is_number, safe_line
 
 
 @dataclass(frozen=True)
@@ -141,6 +142,38 @@ def turn_metrics(comparison: Comparison) -> list[PlainTable]:
     body = tuple((f"all {every} arms" if len(names) == every > 1 else ", ".join(names), *cells)
                  for cells, names in rows.items())
     return [PlainTable("Turn metrics", ("arm", *columns), body)] if body else []
+
+
+TRUTH = {
+    "outdated, of the evidence shown": "stale/shown",
+    "valid evidence shown": "stale/recall",
+    "newest valid evidence above all outdated": "stale/newest_first",
+    "nothing there: AUROC": "nothing/auroc",
+    "refused, where 5 % of the others are": "nothing/refused@5",
+    "adversarial: AUROC": "nothing/auroc_adversarial",
+}
+"""Heading -> name in metrics.json, or its beginning before the ranks or tokens."""
+
+ABOUT_TRUTH = ("Outdated: pooled over the questions that have valid and outdated evidence. "
+               "AUROC: how well an arm's certainty (its largest p, else its first raw score) tells questions without "
+               "evidence from others; .5 is chance.")
+
+
+def truth_table(comparison: Comparison) -> list[PlainTable]:
+    """Tabulate stale evidence and what is not there, each figure with its interval; [] where the data have neither."""
+    arms, budget = comparison["arms"], comparison["budget"]
+    cuts = {"": "", "@10": " in top 10", f"_within_{budget}": f" within {budget:,} tokens"}
+    columns = {head + where: metric + cut for head, metric in TRUTH.items() for cut, where in cuts.items()
+               if any(metric + cut in arm["metrics"] for arm in arms.values())}
+    rows = tuple((safe_line(name), *(_estimate(metric, arm["metrics"].get(metric)) for metric in columns.values()))
+                 for name, arm in arms.items())
+    return [PlainTable("Stale, or not there", ("arm", *columns), rows)] if columns else []
+
+
+def _estimate(metric: str, one: Estimate | None) -> str:
+    if one is None:
+        return EMPTY
+    return f"{units.write(metric, one['value'])} ({units.write_interval(metric, one['low'], one['high'])})"
 
 
 GAINS = ("Share of the gain in the loss of all splits, summed over the fits of the folds; the first 20 features. "
