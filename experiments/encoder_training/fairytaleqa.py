@@ -86,7 +86,7 @@ class FairytaleQA(Subset):
         stories, asked = (
             {path.name.removesuffix(end): path for path in sorted((place / folder).rglob(f"*{end}"))}
             for folder, end in (("section-stories", "-story.csv"), ("questions", "-questions.csv")))
-        fix = ("run `memlab experiment encoder_training fetch fairytaleqa`, or point data.path at the repository's "
+        fix = ("run `memlab data fetch fairytaleqa`, or point data.path at the repository's "
                "folder data-by-train-split")
         if not asked:
             raise instead(self.path, MemlabError("no questions/*/*-questions.csv is there", where=str(place), fix=fix))

@@ -40,8 +40,6 @@ class FriendsQA(SeveralFiles):
 
     benchmark: ClassVar = "friendsqa"
     pattern: ClassVar = "friendsqa_*.json"
-    copy: ClassVar = "dat"
-    fetch: ClassVar = "memlab experiment encoder_training fetch friendsqa"
 
     path: LocalPath | None = None  # folder of friendsqa_*.json, or one file; null = $MEMLAB_HOME/data/friendsqa
 

@@ -124,8 +124,6 @@ JUDGE = "https://raw.githubusercontent.com/xiaowu0162/LongMemEval/main/src/evalu
 LOCOMO = "https://raw.githubusercontent.com/snap-research/locomo/main/data"
 REALTALK = "https://raw.githubusercontent.com/danny911kr/REALTALK/HEAD/data"
 BEAM = "https://raw.githubusercontent.com/mohammadtavakoli78/BEAM/HEAD"
-MEMORYCODE = "https://raw.githubusercontent.com/for-ai/MemoryCode/25ae8aba2af041c28c8ce8ee585dae18268846e7/dataset"
-MEMORA = "https://raw.githubusercontent.com/geniesinc/Memora/a6493188efc836d6511ed5e4163fe3ba87da30ff/data/weekly"
 REALMEM = "https://raw.githubusercontent.com/AvatarMemory/RealMemBench/67afd0891d603adcc4458ff0449df306ef296b7a/dataset"
 
 CHATS = ("1_Emi_Elise", "2_Kevin_Elise", "3_Kevin_Paola", "4_Emi_Paola", "5_Nicolas_Nebraas", "6_Vanessa_Nicolas",
@@ -205,14 +203,25 @@ def _beam(size: str, chats: int) -> OfficialFolder:
     return OfficialFolder(f"beam_{size.lower()}", "beam", BEAM, tuple(chain(*files)), "licence: see its data card")
 
 
-def checksums(path: Path) -> dict[str, str]:
-    """Return file -> SHA-256, as ``sha256sum`` writes them."""
-    lines = (line.split("  ", 1) for line in path.read_text(encoding="utf-8").splitlines())
-    return {file: digest for digest, file in lines}
+LISTED = {
+    "fairytaleqa": "https://raw.githubusercontent.com/uci-soe/FairytaleQAData/a24ddc17364666b7c13a425b9970c87368b03417/"
+                   "data-by-train-split",
+    "friendsqa": "https://raw.githubusercontent.com/emorynlp/FriendsQA/9ce6c98a6acf13c87d96b6811e4409b5de43bdfe/dat",
+    "memora": "https://raw.githubusercontent.com/geniesinc/Memora/a6493188efc836d6511ed5e4163fe3ba87da30ff/data/weekly",
+    "memorycode": "https://raw.githubusercontent.com/for-ai/MemoryCode/25ae8aba2af041c28c8ce8ee585dae18268846e7/dataset",
+}
+"""Benchmark -> address of the files that NAME.sha256 lists; no others are fetched.
+
+Of Memora those are five of the ten people, of MemoryCode dialogues 1 to 180, of FriendsQA all but the training file;
+the stories of FairytaleQA's folder ``all`` are those of the three others. All but Memora are read by experiments.
+"""
 
 
-SUMS = {name: checksums(Path(__file__).with_name(f"{name}.sha256")) for name in ("memora", "memorycode")}
-"""File -> SHA-256, of the first five people in alphabetical order and of dialogues 1 to 180: no other is fetched."""
+def checksums(name: str) -> dict[str, str]:
+    """Return file -> SHA-256 of a benchmark of ``LISTED``, from a list as ``sha256sum`` writes it."""
+    text = Path(__file__).with_name(f"{name}.sha256").read_text(encoding="utf-8")
+    return {file: digest for digest, file in (line.split("  ", 1) for line in text.splitlines())}
+
 
 FOLDERS = {
     f.name: f
@@ -222,8 +231,8 @@ FOLDERS = {
         *(_beam(size, chats) for size, chats in BEAM_CHATS.items()),
         OfficialFolder("realmem", "realmem", REALMEM, tuple((f"{name}_dialogues_256k.json",) for name in PERSONS),
                        "Apache-2.0", {f"{name}_dialogues_256k.json": sha for name, sha in PERSONS.items() if sha}),
-        *(OfficialFolder(name, name, base, tuple((file,) for file in SUMS[name]), "Apache-2.0", SUMS[name])
-          for name, base in (("memora", MEMORA), ("memorycode", MEMORYCODE))),
+        *(OfficialFolder(name, name, base, tuple((file,) for file in checksums(name)), "Apache-2.0", checksums(name))
+          for name, base in LISTED.items()),
     )
 }
 

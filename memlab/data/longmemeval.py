@@ -117,13 +117,12 @@ def _add(build: Builder, corpus: int, record: dict[str, Any], where: str) -> int
             told.append((session, answering or [None]))
         else:
             fillers += 1
+    text, abstain = readers.need(record, "question", str, where), "_abs" in name
+    updated = record["question_type"] == "knowledge-update" and not abstain and not PAST.search(text)
     for session, marked in told:
         for turn in marked:
             build.evidence(question=corpus, session=session, turn=turn)
-    text, abstain = readers.need(record, "question", str, where), "_abs" in name
-    if record["question_type"] == "knowledge-update" and not abstain and not PAST.search(text):
-        for session, marked in told[:-1]:
-            for turn in marked:
+            if updated and session != told[-1][0]:
                 build.outdated(question=corpus, session=session, turn=turn)
     build.missing_evidence(question=corpus, number=len(evidence - {session_name for _, session_name, *_ in sessions}))
     build.question(

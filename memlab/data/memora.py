@@ -23,8 +23,6 @@ from memlab.pipeline.stage import LocalPath, stage
 from memlab.pipeline.tables import Tables
 from memlab.support.errors import MemlabError
 
-QUESTIONS = "evaluation_questions_*.json"
-
 _ROLES = {"user_agent": "user", "ai_agent": "assistant"}
 
 _Sessions = dict[int, tuple[int, dict[str, Any], list[int]]]
@@ -36,8 +34,7 @@ class Memora(SeveralFiles):
     """A person is a corpus; evidence are the marked turns (``share_memory``) of a session."""
 
     benchmark: ClassVar = "memora"
-    pattern: ClassVar = f"*/{QUESTIONS}"
-    copy: ClassVar = "data/weekly"
+    pattern: ClassVar = "*/evaluation_questions_*.json"
 
     path: LocalPath | None = None  # folder with a folder for each person; null = $MEMLAB_HOME/data/memora
     outdated: Literal["named", "told"] = "named"  # sessions that the file names, or earlier ones on the same item
@@ -62,6 +59,7 @@ class Memora(SeveralFiles):
         files = {f"{path.parent.name}/{one.name}": readers.sha256(one) for path in self._files()
                  for one in sorted(path.parent.glob("conversations/*.json"))}
         return {**super().identity(), "sessions": files, "outdated": self.outdated}
+
 
 def _sessions(build: Builder, corpus: int, person: str, folder: Path) -> _Sessions:
     """Add the sessions in the order of their numbers, and their turns."""

@@ -21,8 +21,6 @@ from memlab.pipeline.stage import LocalPath, stage
 from memlab.pipeline.tables import Tables
 from memlab.support.errors import MemlabError
 
-FILES = "*_dialogues_256k.json"
-
 _DAY = timedelta(days=1)
 _FIRST = datetime(1, 1, 2)  # the first day that has a day before it
 _ROLES = {"User": "user", "Assistant": "assistant"}
@@ -46,8 +44,7 @@ class RealMem(SeveralFiles):
     """
 
     benchmark: ClassVar = "realmem"
-    pattern: ClassVar = FILES
-    copy: ClassVar = "dataset"
+    pattern: ClassVar = "*_dialogues_256k.json"
 
     # folder of NAME_dialogues_256k.json, or one file, .gz and .xz too; null = $MEMLAB_HOME/data/realmem
     path: LocalPath | None = None

@@ -36,7 +36,6 @@ class RealTalk(SeveralFiles):
 
     benchmark: ClassVar = "realtalk"
     pattern: ClassVar = "Chat_*.json"
-    copy: ClassVar = "data"
 
     path: LocalPath | None = None  # folder of Chat_*.json, or one file; null = $MEMLAB_HOME/data/realtalk
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from memlab.data import readers
-from memlab.data.benchmarks import data_folder
+from memlab.data.benchmarks import data_folder, official
 from memlab.data.chats.refusal import instead
 from memlab.data.subset import Subset
 from memlab.pipeline.stage import LocalPath, stage
@@ -17,13 +17,11 @@ from memlab.support.errors import MemlabError, natural_order
 class SeveralFiles(Subset):
     """A folder of files of which each has questions that depend on one another, most often one corpus.
 
-    A subclass says its ``benchmark``, the ``pattern`` of its files, which command fetches them (``fetch``, None for
-    ``memlab data fetch``), and what a ``copy`` of them is. A packed file (.gz, .xz) is read where there is no other.
+    A subclass says its ``benchmark`` and the ``pattern`` of its files. A packed file (.gz, .xz) is read where there is
+    no other.
     """
 
     pattern: ClassVar[str]
-    copy: ClassVar[str]
-    fetch: ClassVar[str | None] = None
 
     path: LocalPath | None = None  # the folder of the files; null = its place below $MEMLAB_HOME/data
 
@@ -44,8 +42,7 @@ class SeveralFiles(Subset):
         for path in (file for suffix in ("", ".gz", ".xz") for file in place.glob(self.pattern + suffix)):
             files.setdefault(path.name.partition(".")[0], path)
         if not files:
-            command = self.fetch or f"memlab data fetch {self.benchmark}"
-            raise instead(self.path, MemlabError(
-                f"no {self.pattern} is there", where=str(place),
-                fix=f"run `{command}`, or point data.path at your copy of the repository's folder {self.copy}"))
+            fix = (f"run `memlab data fetch {self.benchmark}`, or point data.path at your copy of the files of "
+                   f"{official(self.benchmark).base}")
+            raise instead(self.path, MemlabError(f"no {self.pattern} is there", where=str(place), fix=fix))
         return sorted(files.values(), key=lambda path: natural_order(path.name))

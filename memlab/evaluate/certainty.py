@@ -18,9 +18,6 @@ from memlab.pipeline.tables import Tables
 CERTAINTY = "certainty"
 """Column of a per-question frame that is no metric."""
 
-REFUSED = 0.05
-"""Share of the answerable questions that may be refused."""
-
 ADVERSARIAL = "adversarial"
 """Type of questions to be declined that cite the evidence by which they mislead (LoCoMo)."""
 
@@ -41,44 +38,26 @@ def certainty(tables: Tables) -> pl.Series:
 def nothing_there(tables: Tables) -> pl.DataFrame:
     """Return (question, certainty, ...): how well certainty tells questions without evidence from answerable ones.
 
-    ``nothing/auroc`` (``auroc_parts``: its mean is the figure), of adversarial questions ``nothing/auroc_adversarial``;
-    ``nothing/refused@5`` is 1 for a question without evidence that is refused where 5 % of the answerable ones are.
+    ``nothing/auroc`` (``auroc_parts``: its mean is the figure), and ``nothing/refused@5``: 1 for a question without
+    evidence that is refused where 5 % of the answerable ones are.
     """
     gold = tables["questions"].select("question").join(tables["gold"], on="question", how="left", maintain_order="left")
-    scores = certainty(tables).to_numpy()
     answerable = gold.select(pl.col("scored") & ~pl.col("abstain")).to_series().to_numpy()
-    misled = (gold["category"] == ADVERSARIAL).fill_null(False).to_numpy()
-    columns = {CERTAINTY: scores}
-    for name, kind in (("", ~misled), (f"_{ADVERSARIAL}", misled)):
-        absent = gold["abstain"].to_numpy() & kind
-        both = absent | answerable
-        if absent.any() and answerable.any():
-            columns[f"nothing/auroc{name}"] = _spread(auroc_parts(scores[both], answerable[both]), both)
-            refused = scores[absent] < threshold(scores[answerable])
-            columns[f"nothing/refused@{round(100 * REFUSED)}{name}"] = _spread(refused.astype(np.float64), absent)
+    absent = gold.select(pl.col("abstain") & (pl.col("category") != ADVERSARIAL).fill_null(True)).to_series().to_numpy()
+    columns = {CERTAINTY: certainty(tables).to_numpy()}
+    if absent.any() and answerable.any():
+        columns |= figures(columns[CERTAINTY], answerable, absent)
     return as_columns(gold["question"], columns)
 
 
-def threshold(answerable: Values, share: float = REFUSED) -> float:
+def figures(scores: Values, answerable: NDArray[np.bool_], absent: NDArray[np.bool_]) -> dict[str, Values]:
+    """Return the metrics of ``nothing_there``, (q,) each, NaN for questions that do not count."""
+    both, area = answerable | absent, np.full(len(scores), np.nan)
+    area[both] = auroc_parts(scores[both], answerable[both])
+    refused = np.where(absent, scores < threshold(scores[answerable]), np.nan)
+    return {"nothing/auroc": area, "nothing/refused@5": refused}
+
+
+def threshold(answerable: Values, share: float = 0.05) -> float:
     """Return the certainty below which this share of the answerable questions is refused, or a little less."""
     return float(np.sort(answerable)[int(share * len(answerable))])
-
-
-def risk_coverage(scores: Values, answerable: NDArray[np.bool_]) -> tuple[Values, Values]:
-    """Return (coverage, risk), (n,) each: of the questions with the highest scores, the share without evidence.
-
-    Equal scores are answered together, so that their order does not matter.
-
-    >>> risk_coverage(np.array([0.9, 0.5, 0.1]), np.array([True, False, True]))
-    (array([0.33333333, 0.66666667, 1.        ]), array([0.        , 0.5       , 0.33333333]))
-    """
-    levels, at = np.unique(-scores, return_inverse=True)
-    asked, absent = (np.cumsum(np.bincount(at, weights, len(levels))) for weights in (None, ~answerable))
-    return asked / len(scores), absent / asked
-
-
-def _spread(values: Values, rows: NDArray[np.bool_]) -> Values:
-    """Return the values at these rows, and NaN at the others."""
-    out = np.full(len(rows), np.nan)
-    out[rows] = values
-    return out

@@ -15,9 +15,6 @@ from memlab.pipeline.tables import SESSION, Tables
 
 PIECE = ["question", "session", "turn"]
 
-K = 10
-"""Ranks within which evidence counts as shown, beside a number of tokens."""
-
 
 def stale(tables: Tables, budget: int) -> pl.DataFrame:
     """Score ``ranking`` and ``units``: one row per question; a frame of questions alone where nothing is outdated.
@@ -46,7 +43,7 @@ def stale(tables: Tables, budget: int) -> pl.DataFrame:
     newest = valid.filter(pl.col("session") == pl.col("session").last().over("question"))
     counted = found.select(pl.col("question").unique().sort())
     columns: dict[str, Values] = {}
-    for name, shown in ((f"@{K}", pl.col("rank") <= K), (f"_within_{budget}", pl.col("cost") <= budget)):
+    for name, shown in (("@10", pl.col("rank") <= 10), (f"_within_{budget}", pl.col("cost") <= budget)):
         held, old = (_by_question(counted, rows, shown.fill_null(False).sum()) for rows in (valid, outdated))
         columns |= {f"stale/shown{name}": ratio_parts(old, held + old),
                     f"stale/recall{name}": held / _by_question(counted, valid, pl.len())}

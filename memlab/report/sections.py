@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -127,21 +127,25 @@ def turn_metrics(comparison: Comparison) -> list[PlainTable]:
     """Tabulate the figures of ``COLUMNS`` of the arms that rank turns; a missing figure is a dash.
 
     Rounds have a column only where an arm has figures of them.
-
-    Arms with the same cells share a row, so that rules that select from one ranking do not fill a table.
     """
-    rows: dict[tuple[str, ...], list[str]] = {}
     counted = {metric for arm in comparison["arms"].values() for metric in arm["metrics"]}
     columns = {head: metric for head, metric in COLUMNS.items() if not metric.startswith("round/") or metric in counted}
+    return _figures(comparison, "Turn metrics", columns, lambda _, one: format_number(one["value"]))
+
+
+def _figures(comparison: Comparison, caption: str, columns: Mapping[str, str],
+             write: Callable[[str, Estimate], str]) -> list[PlainTable]:
+    """Tabulate figures of the arms that have any of them; arms with the same cells share a row."""
+    rows: dict[tuple[str, ...], list[str]] = {}
     for name, arm in comparison["arms"].items():
-        if COLUMNS["nDCG@10"] in arm["metrics"]:
-            cells = (format_number(arm["metrics"][metric]["value"] if metric in arm["metrics"] else None)
-                     for metric in columns.values())
+        found = arm["metrics"]
+        if any(metric in found for metric in columns.values()):
+            cells = (write(metric, found[metric]) if metric in found else EMPTY for metric in columns.values())
             rows.setdefault(tuple(cells), []).append(name)
     every = len(comparison["arms"])
     body = tuple((f"all {every} arms" if len(names) == every > 1 else ", ".join(names), *cells)
                  for cells, names in rows.items())
-    return [PlainTable("Turn metrics", ("arm", *columns), body)] if body else []
+    return [PlainTable(caption, ("arm", *columns), body)] if body else []
 
 
 TRUTH = {
@@ -150,7 +154,6 @@ TRUTH = {
     "newest valid evidence above all outdated": "stale/newest_first",
     "nothing there: AUROC": "nothing/auroc",
     "refused, where 5 % of the others are": "nothing/refused@5",
-    "adversarial: AUROC": "nothing/auroc_adversarial",
 }
 """Heading -> name in metrics.json, or its beginning before the ranks or tokens."""
 
@@ -161,19 +164,13 @@ ABOUT_TRUTH = ("Outdated: pooled over the questions that have valid and outdated
 
 def truth_table(comparison: Comparison) -> list[PlainTable]:
     """Tabulate stale evidence and what is not there, each figure with its interval; [] where the data have neither."""
-    arms, budget = comparison["arms"], comparison["budget"]
+    budget = comparison["budget"]
     cuts = {"": "", "@10": " in top 10", f"_within_{budget}": f" within {budget:,} tokens"}
+    counted = {metric for arm in comparison["arms"].values() for metric in arm["metrics"]}
     columns = {head + where: metric + cut for head, metric in TRUTH.items() for cut, where in cuts.items()
-               if any(metric + cut in arm["metrics"] for arm in arms.values())}
-    rows = tuple((safe_line(name), *(_estimate(metric, arm["metrics"].get(metric)) for metric in columns.values()))
-                 for name, arm in arms.items())
-    return [PlainTable("Stale, or not there", ("arm", *columns), rows)] if columns else []
-
-
-def _estimate(metric: str, one: Estimate | None) -> str:
-    if one is None:
-        return EMPTY
-    return f"{units.write(metric, one['value'])} ({units.write_interval(metric, one['low'], one['high'])})"
+               if metric + cut in counted}
+    return _figures(comparison, "Stale, or not there", columns, lambda metric, one: (
+        f"{units.write(metric, one['value'])} ({units.write_interval(metric, one['low'], one['high'])})"))
 
 
 GAINS = ("Share of the gain in the loss of all splits, summed over the fits of the folds; the first 20 features. "

@@ -33,11 +33,10 @@ def world(make_world) -> Tables:
     return tables.updated({"ranking": tables["ranking"].with_columns(score=score), "gold": kinds})
 
 
-def test_adversarial_questions_stand_apart(world: Tables) -> None:
+def test_adversarial_questions_count_on_neither_side(world: Tables) -> None:
     rows = nothing_there(world)
     assert rows["certainty"].to_list() == [.9, .4, .8, .7, .5, .2]
     assert (rows["nothing/auroc"].mean(), rows["nothing/auroc"].count()) == (pytest.approx(5 / 6), 5)
-    assert rows["nothing/auroc_adversarial"].mean() == pytest.approx(2 / 3)
     assert rows["nothing/refused@5"].to_list() == [None, None, None, None, 0, 1]  # .4 is the lowest that is answered
     assert threshold(np.arange(100.0)) == 5
 

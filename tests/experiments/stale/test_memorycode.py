@@ -30,7 +30,6 @@ DIALOGUE = {"context": {"mentor": "Ann"}, "sessions": [
 
 
 def test_the_last_session_of_a_rule_is_evidence_and_rules_that_it_replaced_are_outdated(tmp_path: Path) -> None:
-    write(tmp_path / "dialogue_181.json", DIALOGUE)
     write(tmp_path / "dialogue_3.json", DIALOGUE)
     tables = (data := MemoryCode(path=tmp_path)).load()
     assert tables["evidence"].rows() == [(0, 0, 2), (1, 2, None)]  # no turn of the last session tells the rule
@@ -38,4 +37,3 @@ def test_the_last_session_of_a_rule_is_evidence_and_rules_that_it_replaced_are_o
     assert tables["ids"].filter(kind="question")["name"].to_list() == [r"dialogue_3:function:\d$",
                                                                         "dialogue_3:function:^b_"]
     assert [*data.identity()["files"]] == ["dialogue_3.json"]
-    assert MemoryCode(path=tmp_path, last=200).load()["questions"].height == 4
