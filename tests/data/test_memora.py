@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 
-from memlab.data import benchmarks
 from memlab.data.inspect import inspect
 from memlab.data.memora import Memora
 from memlab.pipeline.tables import Tables
@@ -67,26 +65,12 @@ def test_evidence_are_the_marked_turns_of_the_sessions_that_a_question_names(tmp
 @pytest.mark.parametrize(("outdated", "found"), [("named", [(0, 2, 0)]), ("told", [(0, 0, 2), (1, 1, 0)])])
 def test_outdated_is_what_the_file_names_or_what_was_told_before_and_never_what_a_question_needs(
         tmp_path: Path, outdated: Any, found: list[tuple[int, int, int]]) -> None:
-    data = Memora(path=week(tmp_path), outdated=outdated)
-    assert labels(data.load(), "outdated") == found
-    assert data.identity()["outdated"] == outdated
+    week(tmp_path)
     assert inspect(tmp_path).benchmark == "memora"
-    first = Memora(path=tmp_path, outdated=outdated, limit=1).load()
-    assert labels(first, "outdated") == found[:1]
-    pooled = Memora(path=tmp_path, outdated=outdated, pool=True).load()  # one person: the same numbers
-    assert labels(pooled, "outdated") == found
+    for options, rows in (({}, found), ({"limit": 1}, found[:1]), ({"pool": True}, found)):
+        assert labels(Memora(path=tmp_path, outdated=outdated, **options).load(), "outdated") == rows
 
 
 def test_faults_name_file_and_field(tmp_path: Path) -> None:
-    with pytest.raises(MemlabError, match="evaluation_questions.* is there.*memlab data fetch memora"):
-        Memora(path=tmp_path)
-    spoilt = [{**SESSIONS[0], "conversation": [{"speaker": "Ann", "message": "x"}]}]
     with pytest.raises(MemlabError, match=r"session_0001.json, field conversation\[0\], field speaker: expected user_"):
-        Memora(path=week(tmp_path, spoilt)).load()
-
-
-def test_only_files_with_a_checksum_are_fetched() -> None:
-    entry = benchmarks.FOLDERS["memora"]
-    assert {file for (file,) in entry.files} == set(entry.sha256)
-    assert len({file.partition("/")[0] for file in entry.sha256}) == 5
-    assert pl.Series([*entry.sha256.values()]).str.contains("^[0-9a-f]{64}$").all()
+        Memora(path=week(tmp_path, [{**SESSIONS[0], "conversation": [{"speaker": "Ann", "message": "x"}]}])).load()

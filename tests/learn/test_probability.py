@@ -192,6 +192,8 @@ def test_a_live_memory_selects_by_a_saved_fit_and_by_the_shipped_one_in_place_of
                 shown[tokens] = memory.search("Which plants did I buy?", now="2023-06-01")["text"].to_list()
         assert 1 <= len(shown[20]) < len(shown[500])
         assert "plant number" in shown[20][0]
+        with Memory(memory.folder, lexical(select=probability.Marginal(probability=estimate, gate=.99))) as memory:
+            assert str(memory.search("Which plants did I buy?", now="2023-06-01", k=3)) == "nothing relevant was found"
 
 
 def test_the_shipped_fits_refuse_another_ranking_with_the_line_that_makes_a_fit() -> None:
