@@ -11,12 +11,11 @@ import csv
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from memlab.data import readers
 from memlab.data.benchmarks import Builder, data_folder
 from memlab.data.chats.refusal import instead
-from memlab.data.dataset import GroupBy
 from memlab.data.subset import Subset, known_types
 from memlab.pipeline.stage import LocalPath, stage
 from memlab.pipeline.tables import Tables
@@ -50,16 +49,13 @@ Sections = dict[int, tuple[int, list[set[str]]]]
 class FairytaleQA(Subset):
     """A story is a corpus, its sections are the sessions, passages of some sentences are the turns."""
 
+    benchmark: ClassVar = "fairytaleqa"
+
     path: LocalPath | None = None  # folder with questions and section-stories; null = $MEMLAB_HOME/data/fairytaleqa
 
     def __post_init__(self) -> None:
         self._files()
         known_types(self.types, CATEGORIES)
-
-    @property
-    def name(self) -> str:
-        """``fairytaleqa``, or ``fairytaleqa-pooled``."""
-        return self.sized_name("fairytaleqa")
 
     def load(self) -> Tables:
         """Read the files; raise MemlabError naming file and line where one is not as expected."""
@@ -84,17 +80,13 @@ class FairytaleQA(Subset):
                 "question. Its evidence here is the passage in them with most words of the answer, if it holds "
                 f"{MIN_SHARE:.0%} of them; other questions have none.", *super().notes()]
 
-    def grouping(self) -> GroupBy:
-        """Group the questions of one story."""
-        return "corpus"
-
     def _files(self) -> list[tuple[str, Path, Path]]:
         """Return (title, story, questions) in the order of titles; of copies in several folders the last is read."""
         place = self.path or data_folder() / "fairytaleqa"
         stories, asked = (
             {path.name.removesuffix(end): path for path in sorted((place / folder).rglob(f"*{end}"))}
             for folder, end in (("section-stories", "-story.csv"), ("questions", "-questions.csv")))
-        fix = ("run `memlab experiment encoder_training fetch fairytaleqa`, or point data.path at the repository's "
+        fix = ("run `memlab data fetch fairytaleqa`, or point data.path at the repository's "
                "folder data-by-train-split")
         if not asked:
             raise instead(self.path, MemlabError("no questions/*/*-questions.csv is there", where=str(place), fix=fix))

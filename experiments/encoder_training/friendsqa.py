@@ -8,14 +8,12 @@ are far shorter than the turns of a memory, and each question asks about one sce
 from __future__ import annotations
 
 import re
-from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 from memlab.data import readers
-from memlab.data.benchmarks import Builder, data_folder
-from memlab.data.chats.refusal import instead
-from memlab.data.dataset import GroupBy
-from memlab.data.subset import Subset, known_types
+from memlab.data.benchmarks import Builder
+from memlab.data.several import SeveralFiles
+from memlab.data.subset import known_types
 from memlab.pipeline.stage import LocalPath, stage
 from memlab.pipeline.tables import Tables
 from memlab.support.errors import MemlabError
@@ -37,19 +35,17 @@ _JOINS = tuple((re.compile(pattern, re.IGNORECASE), new) for pattern, new in (
 
 
 @stage
-class FriendsQA(Subset):
+class FriendsQA(SeveralFiles):
     """An episode is a corpus, its scenes are the sessions; speakers are users with a first name."""
+
+    benchmark: ClassVar = "friendsqa"
+    pattern: ClassVar = "friendsqa_*.json"
 
     path: LocalPath | None = None  # folder of friendsqa_*.json, or one file; null = $MEMLAB_HOME/data/friendsqa
 
     def __post_init__(self) -> None:
-        self._files()
+        super().__post_init__()
         known_types(self.types, CATEGORIES)
-
-    @property
-    def name(self) -> str:
-        """``friendsqa``, or ``friendsqa-pooled``."""
-        return self.sized_name("friendsqa")
 
     def load(self) -> Tables:
         """Read the files; raise MemlabError naming file and field where one is not as expected."""
@@ -73,30 +69,11 @@ class FriendsQA(Subset):
                     question += 1
         return self.cut(build.tables(), build.missing)
 
-    def identity(self) -> dict[str, Any]:
-        """Return the checksums of the files and the options."""
-        return {"benchmark": "friendsqa", "files": {p.name: readers.sha256(p) for p in self._files()},
-                **self.options()}
-
     def notes(self) -> list[str]:
         """Return what a reader of the results must know."""
         return ["FriendsQA gives no dates, so the as-of filter hides nothing. Each question asks about one scene; its "
                 "evidence is every utterance in which an annotator found an answer, and one of them may do.",
                 *super().notes()]
-
-    def grouping(self) -> GroupBy:
-        """Group the questions of one episode."""
-        return "corpus"
-
-    def _files(self) -> list[Path]:
-        place = self.path or data_folder() / "friendsqa"
-        files = [place] if place.is_file() else sorted(place.glob("friendsqa_*.json"))
-        if not files:
-            fix = ("run `memlab experiment encoder_training fetch friendsqa`, or point data.path at your copy of the "
-                   "repository's folder dat")
-            raise instead(self.path, MemlabError("no friendsqa_*.json is there", where=str(place), fix=fix))
-        return files
-
 
 def join_tokens(text: str) -> str:
     """Return a transcript's text without the spaces between its tokens.

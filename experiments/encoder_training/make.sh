@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Make the update that memlab ships (embedder=minilm_memory) from nothing: three trainings on different data, merged.
 #   experiments/encoder_training/make.sh FRIENDSQA FAIRYTALEQA LONGMEMEVAL_S OUT
-# The first two are the folders that `memlab experiment encoder_training fetch` gives, the third is the file of `memlab data
+# The first two are the folders that `memlab data fetch` gives, the third is the file of `memlab data
 # fetch longmemeval_s`; OUT is a new folder. Given again, it goes on.
 # Some 20 minutes on two cores. The shipped file is that of commit 83875396: later rules make other statements.
 set -euo pipefail

@@ -38,7 +38,7 @@ from memlab.experiment.config.overrides import HELP
 from memlab.experiment.harness.sweep import OF_RUNS, read_one
 from memlab.memory.ask_data import MAX_RANKS, ask_data
 from memlab.memory.database import is_memory
-from memlab.memory.found import line_of
+from memlab.memory.found import NOTHING, line_of
 from memlab.memory.memory import Memory
 from memlab.memory.results import RESULT, SearchResult
 from memlab.memory.shown import Shown, first_results
@@ -163,7 +163,7 @@ def _show(result: SearchResult) -> None:
     found = first_results(result.question, result.results, RESULTS)
     _heading("Found")
     if not found:
-        _out.print("nothing was found")
+        _out.print(NOTHING)
     for n, one in enumerate(found, 1):
         copies = f", said {one.copies} times" if one.copies > 1 else ""
         newer = f", newer than {', '.join(str(older + 1) for older in one.older)}, which says nearly the same"
@@ -186,7 +186,7 @@ def _show_all(result: SearchResult) -> None:
     """Print the ranking with its signals, the graph, the context and the answer."""
     _heading("Ranking")
     shown = result.results.filter((pl.col("rank") <= MIN_RANKS) | pl.col("selected"))
-    _out.print(_ranking(shown) if shown.height else "nothing was found")
+    _out.print(_ranking(shown) if shown.height else NOTHING)
     if shown.height:
         _out.print("[dim]with *: selected, and shown in the context; where: session:turns, both counted from 0; below "
                    "each text its session's name and its scores by search[/dim]")

@@ -16,7 +16,6 @@ from typing import Any, ClassVar, Literal, get_args
 from memlab.data import readers
 from memlab.data.benchmarks import Builder, data_folder
 from memlab.data.chats.refusal import instead
-from memlab.data.dataset import GroupBy
 from memlab.data.subset import Subset, known_types
 from memlab.pipeline.stage import LocalPath, stage
 from memlab.pipeline.tables import Tables
@@ -82,10 +81,6 @@ class Beam(Subset):
         return ["BEAM gives no question date: the day after a chat's last message is used. Where an id that a question "
                 "cites belongs to several messages, they cannot be told apart, and the question is not scored.",
                 *super().notes()]
-
-    def grouping(self) -> GroupBy:
-        """Group the questions of one chat."""
-        return "corpus"
 
     def _folders(self) -> list[Path]:
         """Return the folders of the chats, in the order of their numbers."""

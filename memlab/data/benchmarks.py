@@ -24,7 +24,7 @@ from memlab.support.paths import home
 ROWS = 1 << 16
 """Rows of a table that are kept as Python objects, at some four times the memory of a frame."""
 
-_TABLES = ("sessions", "turns", "questions", "gold", "evidence", "ids", "fields")
+_TABLES = ("sessions", "turns", "questions", "gold", "evidence", "outdated", "ids", "fields")
 
 
 class Builder:
@@ -86,16 +86,21 @@ class Builder:
         """Add one piece of evidence; turn is null where only the session is known."""
         self._add("evidence", question=question, session=session, turn=turn)
 
+    def outdated(self, *, question: int, session: int, turn: int | None) -> None:
+        """Mark a session or turn as saying what no longer holds for a question; it may be evidence as well."""
+        self._add("outdated", question=question, session=session, turn=turn)
+
     def missing_evidence(self, *, question: int, number: int) -> None:
         """Count pieces of evidence that the file cites and the corpus does not hold: no metric can ask for them."""
         if number:
             self.missing[question] = self.missing.get(question, 0) + number
 
     def tables(self) -> Tables:
-        """Return texts, sessions, turns, questions, gold, evidence and ids; fields if there are any."""
+        """Return texts, sessions, turns, questions, gold, evidence and ids; outdated and fields if there are any."""
         texts = frame("texts", {"text_id": list(self._ids.values()), "text": list(self._ids)})
         made = {name: pl.concat([*self._frames[name], frame(name, columns)]) for name, columns in self._columns.items()}
-        return Tables(texts=texts, **{name: rows for name, rows in made.items() if name != "fields" or rows.height})
+        return Tables(texts=texts, **{name: rows for name, rows in made.items()
+                                      if rows.height or name not in ("outdated", "fields")})
 
     def _local(self, value: date | datetime | None, what: str, name: str | int) -> datetime | None:
         return None if value is None else self._clock.local(value, f"{what} {name}")
@@ -198,6 +203,26 @@ def _beam(size: str, chats: int) -> OfficialFolder:
     return OfficialFolder(f"beam_{size.lower()}", "beam", BEAM, tuple(chain(*files)), "licence: see its data card")
 
 
+LISTED = {
+    "fairytaleqa": "https://raw.githubusercontent.com/uci-soe/FairytaleQAData/a24ddc17364666b7c13a425b9970c87368b03417/"
+                   "data-by-train-split",
+    "friendsqa": "https://raw.githubusercontent.com/emorynlp/FriendsQA/9ce6c98a6acf13c87d96b6811e4409b5de43bdfe/dat",
+    "memora": "https://raw.githubusercontent.com/geniesinc/Memora/a6493188efc836d6511ed5e4163fe3ba87da30ff/data/weekly",
+    "memorycode": "https://raw.githubusercontent.com/for-ai/MemoryCode/25ae8aba2af041c28c8ce8ee585dae18268846e7/dataset",
+}
+"""Benchmark -> address of the files that NAME.sha256 lists; no others are fetched.
+
+Of Memora those are five of the ten people, of MemoryCode dialogues 1 to 180, of FriendsQA all but the training file;
+the stories of FairytaleQA's folder ``all`` are those of the three others. All but Memora are read by experiments.
+"""
+
+
+def checksums(name: str) -> dict[str, str]:
+    """Return file -> SHA-256 of a benchmark of ``LISTED``, from a list as ``sha256sum`` writes it."""
+    text = Path(__file__).with_name(f"{name}.sha256").read_text(encoding="utf-8")
+    return {file: digest for digest, file in (line.split("  ", 1) for line in text.splitlines())}
+
+
 FOLDERS = {
     f.name: f
     for f in (
@@ -206,6 +231,8 @@ FOLDERS = {
         *(_beam(size, chats) for size, chats in BEAM_CHATS.items()),
         OfficialFolder("realmem", "realmem", REALMEM, tuple((f"{name}_dialogues_256k.json",) for name in PERSONS),
                        "Apache-2.0", {f"{name}_dialogues_256k.json": sha for name, sha in PERSONS.items() if sha}),
+        *(OfficialFolder(name, name, base, tuple((file,) for file in checksums(name)), "Apache-2.0", checksums(name))
+          for name, base in LISTED.items()),
     )
 }
 

@@ -17,7 +17,8 @@ from memlab.data.dataset import Dataset
 from memlab.data.documents.dataset import Documents
 from memlab.data.locomo import LoCoMo
 from memlab.data.longmemeval import LongMemEval
-from memlab.data.realmem import FILES, RealMem
+from memlab.data.memora import Memora
+from memlab.data.realmem import RealMem
 from memlab.data.realtalk import RealTalk
 from memlab.pipeline.tables import SESSION, Tables, with_text
 from memlab.support.errors import Faults, MemlabError
@@ -82,10 +83,9 @@ def _chat_export(path: Path) -> Finding | None:
 
 def _of_several_files(path: Path) -> Dataset | None:
     """Return the benchmark of several files that a path belongs to, recognised by the names of its files or folders."""
-    if path.match("Chat_*.json") or next(path.glob("Chat_*.json"), None):
-        return RealTalk(path=path)
-    if path.match(f"{FILES}*") or next(path.glob(f"{FILES}*"), None):
-        return RealMem(path=path)
+    for known in (RealTalk, RealMem, Memora):
+        if path.match(f"{known.pattern}*") or next(path.glob(f"{known.pattern}*"), None):
+            return known(path=path)
     for size in SIZES:
         places = (path / "chats" / size, path / size, *([path] if path.name == size else []))
         if any(next(place.glob("*/chat*.json"), None) for place in places):

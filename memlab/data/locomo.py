@@ -9,11 +9,10 @@ from __future__ import annotations
 import re
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from memlab.data import benchmarks, readers
 from memlab.data.benchmarks import Builder
-from memlab.data.dataset import GroupBy
 from memlab.data.subset import Subset, known_types
 from memlab.pipeline.stage import LocalPath, stage
 from memlab.pipeline.tables import Tables
@@ -33,6 +32,8 @@ TurnPositions = dict[tuple[int, int], tuple[int, int]]
 class LoCoMo(Subset):
     """A conversation is a corpus; both people are users with a name; a question is (sample_id, index)."""
 
+    benchmark: ClassVar = "locomo"
+
     # null = $MEMLAB_HOME/data/locomo10.json, where fetch puts it; .gz and .xz are read too
     path: LocalPath | None = None
     # audit of wrong labels (JSON of the locomo-audit repository); adds results without them; null = no audit
@@ -44,11 +45,6 @@ class LoCoMo(Subset):
             raise MemlabError("no such file", where=str(self.label_errors),
                               fix="correct data.label_errors, or set it to null")
         known_types(self.types, CATEGORIES.values())
-
-    @property
-    def name(self) -> str:
-        """``locomo``, or ``locomo-pooled``."""
-        return self.sized_name("locomo")
 
     def load(self) -> Tables:
         """Read the file; raise MemlabError naming file, record and field where it is not as expected."""
@@ -87,10 +83,6 @@ class LoCoMo(Subset):
             notes.append("About 6 % of LoCoMo's gold answers are wrong by audit; without data.label_errors no "
                          "result without them can be given.")
         return notes + super().notes()
-
-    def grouping(self) -> GroupBy:
-        """Group the questions of one conversation."""
-        return "corpus"
 
 
 def _label_errors(path: Path) -> dict[tuple[str, int], tuple[str, str]]:

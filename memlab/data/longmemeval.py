@@ -22,6 +22,9 @@ from memlab.support.errors import MemlabError
 TYPES = ("single-session-user", "single-session-assistant", "single-session-preference", "multi-session",
          "temporal-reasoning", "knowledge-update")
 
+PAST = re.compile(r"\b(previous(ly)?|before|former(ly)?|initial(ly)?|original(ly)?|used to|first)\b", re.IGNORECASE)
+"""Words of a question about the past, whose answer a later session does not make outdated."""
+
 _DAY_NAME = re.compile(r" \(\w+\)")
 _ROLES = ("user", "assistant")
 
@@ -98,24 +101,32 @@ class LongMemEval(Subset):
 
 
 def _add(build: Builder, corpus: int, record: dict[str, Any], where: str) -> int:
-    """Add a record; its number is the question's and the corpus's. Return how many sessions are no evidence."""
+    """Add a record; its number is the question's and the corpus's. Return how many sessions are no evidence.
+
+    Of a knowledge update the evidence before the latest session is outdated, unless the question is about the past.
+    """
     name = record["question_id"]
     evidence = set(readers.texts(record, "answer_session_ids", where))
     build.corpus(corpus=corpus, name=name)
     sessions = _haystack(record, where)
-    fillers = 0
+    fillers, told = 0, list[tuple[int, list[int | None]]]()
     for session, (said_on, session_name, turns, spot) in enumerate(sessions):
         build.session(corpus=corpus, session=session, said_on=said_on, name=session_name)
         answering = _add_turns(build, corpus, session, turns, session_name, spot)
         if session_name in evidence:
-            for turn in answering or [None]:
-                build.evidence(question=corpus, session=session, turn=turn)
+            told.append((session, answering or [None]))
         else:
             fillers += 1
+    text, abstain = readers.need(record, "question", str, where), "_abs" in name
+    updated = record["question_type"] == "knowledge-update" and not abstain and not PAST.search(text)
+    for session, marked in told:
+        for turn in marked:
+            build.evidence(question=corpus, session=session, turn=turn)
+            if updated and session != told[-1][0]:
+                build.outdated(question=corpus, session=session, turn=turn)
     build.missing_evidence(question=corpus, number=len(evidence - {session_name for _, session_name, *_ in sessions}))
-    abstain = "_abs" in name
     build.question(
-        question=corpus, corpus=corpus, text=readers.need(record, "question", str, where), name=name,
+        question=corpus, corpus=corpus, text=text, name=name,
         asked_on=_moment(readers.need(record, "question_date", str, where), f"{where}, field question_date"),
         answer=str(readers.need(record, "answer", (str, int, float), where)), category=record["question_type"],
         abstain=abstain, scored=fillers < len(sessions) and not abstain,

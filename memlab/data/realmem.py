@@ -12,19 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from memlab.data import readers
 from memlab.data.benchmarks import Builder, data_folder
-from memlab.data.chats.refusal import instead
-from memlab.data.dataset import GroupBy
-from memlab.data.subset import Subset
+from memlab.data.several import SeveralFiles
 from memlab.pipeline.stage import LocalPath, stage
 from memlab.pipeline.tables import Tables
 from memlab.support.errors import MemlabError
-
-FILES = "*_dialogues_256k.json"
 
 _DAY = timedelta(days=1)
 _FIRST = datetime(1, 1, 2)  # the first day that has a day before it
@@ -44,20 +39,15 @@ class _Session:
 
 
 @stage
-class RealMem(Subset):
+class RealMem(SeveralFiles):
     """A person is a corpus; a question is (person, query_id), and what it needs stands in the assistant's next message.
     """
 
+    benchmark: ClassVar = "realmem"
+    pattern: ClassVar = "*_dialogues_256k.json"
+
     # folder of NAME_dialogues_256k.json, or one file, .gz and .xz too; null = $MEMLAB_HOME/data/realmem
     path: LocalPath | None = None
-
-    def __post_init__(self) -> None:
-        self._files()
-
-    @property
-    def name(self) -> str:
-        """``realmem``, or ``realmem-pooled``."""
-        return self.sized_name("realmem")
 
     def load(self) -> Tables:
         """Read the files; raise MemlabError naming file and field where one is not as expected."""
@@ -76,33 +66,11 @@ class RealMem(Subset):
                               fix="give the official files")
         return self.cut(build.tables(), build.missing)
 
-    def identity(self) -> dict[str, Any]:
-        """Return the checksums of the files and the options."""
-        return {"benchmark": "realmem", "files": {p.name: readers.sha256(p) for p in self._files()}, **self.options()}
-
     def notes(self) -> list[str]:
         """Return what a reader of the results must know."""
         return ["RealMem asks in the middle of a chat. A question is dated the day before, so that it sees sessions of "
                 "earlier days alone, and neither its own session nor itself: words such as 'yesterday' are counted "
                 "from there, and a session of the question's own day is no evidence.", *super().notes()]
-
-    def grouping(self) -> GroupBy:
-        """Group the questions of one person."""
-        return "corpus"
-
-    def _files(self) -> list[Path]:
-        """Return a file for each person, the unpacked one where there are several, in the order of their names."""
-        place = self.path or data_folder() / "realmem"
-        if place.is_file():
-            return [place]
-        files: dict[str, Path] = {}
-        for path in sorted(file for suffix in ("", ".gz", ".xz") for file in place.glob(FILES + suffix)):
-            files.setdefault(path.name.partition(".")[0], path)
-        if not files:
-            fix = "run `memlab data fetch realmem`, or point data.path at your copy of the repository's folder dataset"
-            raise instead(self.path, MemlabError(f"no {FILES} is there", where=str(place), fix=fix))
-        return list(files.values())
-
 
 def _sessions(build: Builder, corpus: int, dialogues: list[Any], where: str) -> list[_Session]:
     """Add the sessions in the order of their days, and their turns; return them."""

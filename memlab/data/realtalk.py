@@ -9,17 +9,15 @@ from __future__ import annotations
 import re
 from datetime import datetime
 from itertools import chain
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from memlab.data import readers
-from memlab.data.benchmarks import Builder, data_folder
-from memlab.data.chats.refusal import instead
-from memlab.data.dataset import GroupBy
-from memlab.data.subset import Subset, known_types
+from memlab.data.benchmarks import Builder
+from memlab.data.several import SeveralFiles
+from memlab.data.subset import known_types
 from memlab.pipeline.stage import LocalPath, stage
 from memlab.pipeline.tables import Tables
-from memlab.support.errors import MemlabError, natural_order
+from memlab.support.errors import MemlabError
 
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "commonsense"}
 
@@ -33,19 +31,17 @@ MessageId = tuple[int, int]
 
 
 @stage
-class RealTalk(Subset):
+class RealTalk(SeveralFiles):
     """A chat is a corpus; both people are users with a name; a question is (file, index)."""
+
+    benchmark: ClassVar = "realtalk"
+    pattern: ClassVar = "Chat_*.json"
 
     path: LocalPath | None = None  # folder of Chat_*.json, or one file; null = $MEMLAB_HOME/data/realtalk
 
     def __post_init__(self) -> None:
-        self._files()
+        super().__post_init__()
         known_types(self.types, CATEGORIES.values())
-
-    @property
-    def name(self) -> str:
-        """``realtalk``, or ``realtalk-pooled``."""
-        return self.sized_name("realtalk")
 
     def load(self) -> Tables:
         """Read the files; raise MemlabError naming file and field where one is not as expected."""
@@ -74,27 +70,10 @@ class RealTalk(Subset):
             first += len(questions)
         return self.cut(build.tables(), build.missing)
 
-    def identity(self) -> dict[str, Any]:
-        """Return the checksums of the files and the options."""
-        return {"benchmark": "realtalk", "files": {p.name: readers.sha256(p) for p in self._files()}, **self.options()}
-
     def notes(self) -> list[str]:
         """Return what a reader of the results must know."""
         return ["REALTALK gives no question date: the time of a chat's last message is used, so the as-of filter hides "
                 "nothing. Its questions may name a person by another name than the chat does.", *super().notes()]
-
-    def grouping(self) -> GroupBy:
-        """Group the questions of one chat."""
-        return "corpus"
-
-    def _files(self) -> list[Path]:
-        """Return the chats in the order of their numbers."""
-        place = self.path or data_folder() / "realtalk"
-        files = [place] if place.is_file() else [*place.glob("Chat_*.json")]
-        if not files:
-            fix = "run `memlab data fetch realtalk`, or point data.path at your copy of the repository's folder data"
-            raise instead(self.path, MemlabError("no Chat_*.json is there", where=str(place), fix=fix))
-        return sorted(files, key=lambda path: natural_order(path.name))
 
 
 def cited_positions(cited: list[str], positions: dict[MessageId, tuple[int, int]]) -> list[tuple[int, int]]:

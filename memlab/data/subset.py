@@ -12,12 +12,12 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import polars as pl
 from pydantic import Field, model_validator
 
-from memlab.data.dataset import components, session_texts
+from memlab.data.dataset import GroupBy, components, session_texts
 from memlab.data.numbering import corpus_digests, draw
 from memlab.pipeline.stage import Names, stage
 from memlab.pipeline.tables import SESSION, Notes, Tables
@@ -27,6 +27,8 @@ from memlab.support.errors import MemlabError, did_you_mean
 @stage
 class Subset:
     """The options of every data set, applied in the order split, types, sample, limit, then grow or pool."""
+
+    benchmark: ClassVar[str]
 
     limit: Annotated[int, Field(ge=1)] | None = None  # the first n questions, for a quick look; null: all
     sample: Annotated[int, Field(ge=1)] | None = None  # n questions, from each type and corpus in proportion; null: all
@@ -91,6 +93,15 @@ class Subset:
         if self.grow is not None and self.grows():
             return grow(tables, whole, self.grow, self.grow_seed)
         return pool_corpora(tables) if self.pool else tables
+
+    @property
+    def name(self) -> str:
+        """The benchmark, such as ``locomo``, with ``-pooled`` or such as ``-x10``."""
+        return self.sized_name(self.benchmark)
+
+    def grouping(self) -> GroupBy:
+        """Group the questions of one corpus."""
+        return "corpus"
 
     def sized_name(self, name: str) -> str:
         """Return a data set's name, with ``-pooled`` if its corpora are one, or such as ``-x10`` if they are grown."""
@@ -187,8 +198,9 @@ def keep(tables: Tables, questions: pl.DataFrame, corpora: Iterable[int] | None 
         gold=tables["gold"].filter(of_question),
         evidence=tables["evidence"].filter(of_question),
         ids=tables["ids"].filter(of_corpus & (pl.col("question").is_null() | of_question)),
-    ).updated({name: tables[name].filter(of_corpus & (pl.col("question").is_null() | of_question))
-               for name in ("fields",) if name in tables})
+    ).updated({name: tables[name].filter(rows) for name, rows in (
+        ("fields", of_corpus & (pl.col("question").is_null() | of_question)), ("outdated", of_question))
+        if name in tables})
 
 
 def pool_corpora(tables: Tables) -> Tables:
@@ -295,10 +307,13 @@ def _place(tables: Tables, source: Tables, places: pl.DataFrame, corpora: pl.Dat
         return moved.select(*rows.columns, "owner").sort("corpus", "session", *order)
 
     turns = move(source["turns"], "turn").drop("owner")
-    evidence = tables["evidence"].join(
-        tables["questions"].select("question", pl.col("corpus").alias("owner")), on="question", maintain_order="left")
-    moved = evidence.rename({"session": "old"}).join(
-        places.filter("own").select("owner", "old", "session"), on=["owner", "old"], how="left", maintain_order="left")
+    labels = {}
+    for name in ("evidence", "outdated"):
+        if name in tables:
+            rows = tables[name].join(tables["questions"].select("question", pl.col("corpus").alias("owner")),
+                                     on="question", maintain_order="left").rename({"session": "old"})
+            labels[name] = rows.join(places.filter("own").select("owner", "old", "session"), on=["owner", "old"],
+                                     how="left", maintain_order="left").select(tables[name].columns)
     names = source["ids"].filter(pl.col("kind") == "corpus").select(
         pl.col("corpus").alias("owner"), pl.col("name").alias("owner_name"))
     said = move(source["ids"].filter(pl.col("kind").is_in(["session", "turn"])), "kind", "turn").join(
@@ -310,8 +325,7 @@ def _place(tables: Tables, source: Tables, places: pl.DataFrame, corpora: pl.Dat
         "texts": source["texts"].filter(pl.col("text_id").is_in(used)),
         "sessions": places.select("corpus", "session", "said_on").sort("corpus", "session"),
         "turns": turns,
-        "evidence": moved.select(tables["evidence"].columns),
         "ids": pl.concat([corpora, said.with_columns(name=name).select(asked.columns), asked]),
-    }).updated({"fields": pl.concat([
+    } | labels).updated({"fields": pl.concat([
         move(source["fields"].filter(pl.col("session").is_not_null())).drop("owner"),
         tables["fields"].filter(pl.col("session").is_null())])} if "fields" in source else {})

@@ -268,7 +268,7 @@ def _exploratory(arms: Mapping[str, ArmResult], contrasts: Sequence[Contrast]) -
     metrics = list(dict.fromkeys([*(c.metric for c in contrasts), *headline(columns)]))
     curves = [(name, CONSTANT, curve_metric(arm.curve)) for name, arm in arms.items() if arm.curve is not None]
     pairs = [(arm, base, metric) for arm, base in _pairs(arms, contrasts) for metric in metrics if not is_curve(metric)]
-    return [Contrast(arm, base, metric, "less" if metric.startswith("context/tokens") else "greater")
+    return [Contrast(arm, base, metric, "less" if metric.startswith(("context/tokens", "stale/shown")) else "greater")
             for arm, base, metric in curves + pairs if (arm, base, metric) not in declared]
 
 

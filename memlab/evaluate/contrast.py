@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from memlab.evaluate import statistics
-from memlab.evaluate.summary import COSTS, view
+from memlab.evaluate.summary import COSTS, is_pooled, view
 from memlab.support.errors import MemlabError, did_you_mean
 
 OUTPUTS = ("ranking", "selection", "context", "answers")
@@ -151,6 +151,8 @@ def measure(contrast: Contrast, arm: pl.DataFrame, comparator: pl.DataFrame, *, 
     gains = differences * (1 if contrast.direction == "greater" else -1)
     row |= {"n": len(gains), "wins": int((gains > 0).sum()), "losses": int((gains < 0).sum()),
             "ties": int((gains == 0).sum())}
+    if is_pooled(contrast.metric):  # a part of a pooled figure is no win or loss
+        row |= {"wins": None, "losses": None, "ties": None}
     sums, effect = statistics.group_sums(gains, groups), statistics.grouped_mean(differences, groups)
     flipped = statistics.sign_flip(sums, seed) if len(sums) > 1 else None
     row |= {"groups": len(sums), "differing": int((sums != 0).sum()), "agree": int((sums > 0).sum())}

@@ -3,6 +3,7 @@
 A run folder has these pairs, from which such tools compute the figures that memlab prints (docs/score.md):
 
 * ``run.trec`` and ``qrels.trec``: what is ranked, as it is ranked;
+* ``qrels.stale.trec``, where evidence is outdated: 1 for valid evidence, -1 for outdated;
 * ``run.sessions.trec`` and ``qrels.sessions.trec``: its sessions, where it ranks something finer.
 
 A tool averages over the topics of the run, or of the qrels, or of both, so that each pair has the same topics: those
@@ -19,6 +20,7 @@ import polars as pl
 
 from memlab.evaluate.contrast import KEPT_RANKS
 from memlab.evaluate.retrieval import grain, holders, scored_evidence
+from memlab.evaluate.stale import graded
 from memlab.pipeline.tables import SCHEMAS, SESSION, Tables, with_text
 
 NOTHING = "(nothing)"
@@ -72,6 +74,7 @@ def write_trec(tables: Tables, folder: Path, *, name: str) -> None:
     """Write the runs and qrels of a ranking to a folder."""
     write_run(tables["ranking"], tables, folder / "run.trec", name=name)
     write_qrels(tables, folder / "qrels.trec")
+    write_stale_qrels(tables, folder / "qrels.stale.trec")
     if grain(tables["units"]) != "session":
         sessions = by_session(tables)
         judged = sessions["ranking"].join(scored_evidence(tables), on="question", how="semi")
@@ -114,6 +117,18 @@ def write_qrels(tables: Tables, path: Path) -> None:
     rows = relevant.join(question_names(tables), on="question").join(
         unit_names(units, tables["ids"]), on="unit").sort("question", "unit")
     _write(rows.select("topic", pl.lit(0).alias("iteration"), "document", pl.lit(1).alias("relevance")), path)
+
+
+def write_stale_qrels(tables: Tables, path: Path) -> None:
+    """Write ``topic 0 document grade`` for the questions with both grades: 1 for valid evidence, -1 for outdated."""
+    pieces = graded(tables)
+    if pieces.height:
+        held = holders(tables["units"], pieces.drop("outdated")).join(
+            pieces, on=["question", "session", "turn"], nulls_equal=True)
+        rows = held.group_by("question", "unit").agg(pl.col("outdated").all()).join(
+            question_names(tables), on="question").join(unit_names(tables["units"], tables["ids"]), on="unit")
+        _write(rows.sort("question", "unit").select(
+            "topic", pl.lit(0).alias("iteration"), "document", pl.when("outdated").then(-1).otherwise(1)), path)
 
 
 def _relevant(tables: Tables) -> tuple[pl.DataFrame, pl.DataFrame]:

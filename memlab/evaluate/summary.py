@@ -15,9 +15,11 @@ import numpy as np
 import polars as pl
 
 from memlab.data.dataset import GroupBy, groups
+from memlab.evaluate.certainty import CERTAINTY, nothing_there
 from memlab.evaluate.evidence import BUDGET, BUDGETS, answer_metrics, judge_columns, selection, within_tokens
 from memlab.evaluate.retrieval import official_metrics, retrieval
 from memlab.evaluate.rounds import round_recall
+from memlab.evaluate.stale import stale
 from memlab.evaluate.statistics import Interval, bca, grouped_mean, mean, wilson
 from memlab.pipeline.tables import Tables, frame_digest, with_text
 from memlab.support.text.display import is_number
@@ -88,14 +90,20 @@ def per_question(tables: Tables, by: GroupBy = "auto", budget: int | None = None
         groups(questions, tables["evidence"], tables["turns"], by), on="question", how="left").select(ABOUT)
     heads = within_tokens(tables, sorted({*BUDGETS, budget or BUDGET}))
     standard = [_standard(tables), *([_rounds(tables)] if rounds else [])]
-    for metrics in (*standard, selection(tables), heads, _official(tables), answer_metrics(tables)):
+    for metrics in (*standard, selection(tables), heads, _official(tables), answer_metrics(tables),
+                    stale(tables, budget or BUDGET), nothing_there(tables)):
         rows = rows.join(metrics, on="question", how="left")
     return rows.sort("question")
 
 
 def metric_names(questions: pl.DataFrame) -> list[str]:
     """Return the metric columns of a per-question frame, in its order."""
-    return [c for c in questions.columns if c not in ABOUT]
+    return [c for c in questions.columns if c not in (*ABOUT, CERTAINTY)]
+
+
+def is_pooled(metric: str) -> bool:
+    """Return whether a metric is a figure of all questions together, whose value for one question or type is none."""
+    return metric.startswith(("stale/shown", "nothing/auroc"))
 
 
 COSTS = ("context/tokens", "selected/k", "answer/prompt_tokens", "answer/completion_tokens", "answer/dropped")
@@ -146,6 +154,8 @@ def averages(questions: pl.DataFrame) -> dict[str, float]:
         figures[f"{prefix}questions"] = rows.height
         figures[f"{prefix}questions/scored"] = int(rows["scored"].sum())
         for metric in metric_names(questions):
+            if prefix and is_pooled(metric):
+                continue
             value = mean(value for value in rows[metric].to_list() if value is not None)
             if value is not None:
                 figures[prefix + averaged_name(metric)] = value
@@ -181,7 +191,8 @@ def macro_averages(questions: pl.DataFrame) -> dict[str, tuple[float, int]]:
 HEADLINE = (
     "session/recall_any@1", "session/recall_all@5", "session/recall_all@10", "session/recall@10", "session/ndcg@10",
     "turn/recall_all@10", "turn/recall@10", "round/recall@10", "turn/ndcg@10", "selected/session/recall_all",
-    "selected/turn/recall_all", "context/tokens",
+    "selected/turn/recall_all", "context/tokens", "stale/shown@10", "stale/recall@10", "stale/newest_first",
+    "nothing/auroc", "nothing/refused@5",
 )
 """Metrics that are shown by type and compared between arms beside the declared ones."""
 
@@ -216,7 +227,7 @@ def summary(questions: pl.DataFrame, seed: int = 0) -> dict[str, Estimate]:
     estimates: dict[str, Estimate] = {}
     shown = headline(questions.columns)
     for prefix, rows in views(questions):
-        names = [m for m in metric_names(questions) if not prefix or m in shown]
+        names = [m for m in metric_names(questions) if not prefix or m in shown and not is_pooled(m)]
         for metric, (value, interval, n) in intervals(rows, names, seed).items():
             low, high = interval if interval else (None, None)
             estimates[prefix + averaged_name(metric)] = {"value": value, "low": low, "high": high, "n": n}

@@ -271,7 +271,8 @@ class Marginal(ByProbability):
 
     ``shown=threshold`` shows every unit whose value exceeds one threshold, chosen for ``tokens`` per question on
     average on other data: the other folds, or the data of a saved fit. ``shown=budget`` is its opponent: every question
-    has the same budget and is filled in order of value. At least ``min_k`` units of a question are shown.
+    has the same budget and is filled in order of value. At least ``min_k`` units of a question are shown, or none at
+    all behind the ``gate``.
     """
 
     tokens: Count = 500  # per question, by the pipeline's token counter: the mean, or each with shown=budget
@@ -279,6 +280,7 @@ class Marginal(ByProbability):
     value: Value = "share"
     shown: Literal["threshold", "budget"] = "threshold"
     min_k: Count = 1  # with shown=budget the first is always shown
+    gate: Annotated[float, Field(ge=0, lt=1)] = 0.0  # nothing is shown where no unit's p exceeds it; 0: no gate
 
     def _rule(self) -> MeanBudget:
         return MeanBudget(tokens=self.tokens) if self.shown == "threshold" else EachBudget(tokens=self.tokens)
@@ -286,7 +288,10 @@ class Marginal(ByProbability):
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return the ranking with ``probability``, ``value``, ``shown_from`` (mean tokens) and ``selected``."""
         rows = self.probability.value_units(tables, self.value, self.min_k)
-        return self._rule().run(Tables(ranking=join_columns(tables["ranking"], rows, [*ADDED])), store)
+        ready = join_columns(tables["ranking"], rows, [*ADDED])
+        likely = (pl.col("probability").max().over("question") > self.gate).fill_null(False) | (self.gate == 0)
+        ranking = self._rule().run(Tables(ranking=ready), store)["ranking"]
+        return Tables(ranking=ranking.with_columns(pl.col("selected") & likely))
 
     def reliability(self, tables: Tables) -> list[dict[str, float]]:
         """Return one row for each bin of estimates that is not empty: low, high, n, estimated, observed."""

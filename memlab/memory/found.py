@@ -11,6 +11,9 @@ from memlab.pipeline.transcript import TURN_SEPARATOR
 from memlab.stages.read.prompt import HEADER
 from memlab.support.text.display import plural, safe_line
 
+NOTHING = "nothing relevant was found"
+"""What a search says without a result: no text fits, or the pipeline's gate is shut."""
+
 WIDTH = 160
 """Characters of a text that are printed."""
 
@@ -29,7 +32,8 @@ class Found(pl.DataFrame):
         """Return a line for each result: rank, score, day, speaker, text; other rows are a table."""
         if not {"rank", "score", "date", "speaker", "text"} <= {*self.columns}:
             return str(pl.DataFrame(self))
-        return "\n".join([plural(self.height, "result"), *(_line(row) for row in self.iter_rows(named=True))])
+        head = plural(self.height, "result") if self.height else NOTHING
+        return "\n".join([head, *(_line(row) for row in self.iter_rows(named=True))])
 
     __str__ = __repr__
 

@@ -44,8 +44,12 @@ def reads_tokens(select: Stage) -> bool:
 
 
 def ranking_rows(tables: Tables, k: int | None = None) -> pl.DataFrame:
-    """Return the rows of the ranking up to rank ``k``, or, for None, the selected ones, with their places."""
-    ranking = tables["ranking"].filter(pl.col("selected") if k is None else pl.col("rank") <= k).sort("rank")
+    """Return the rows of the ranking up to rank ``k``, or, for None, the selected ones, with their places.
+
+    None, whatever ``k`` is, where the selection shows nothing (the gate of rank/select=marginal).
+    """
+    shown = pl.col("selected") if k is None else (pl.col("rank") <= k) & pl.col("selected").any()
+    ranking = tables["ranking"].filter(shown).sort("rank")
     units = tables["units"].join(ranking.select("unit"), on="unit", how="semi")
     return ranking.join(units.select("unit", *SESSION, "turns", "level"), on="unit", how="left", maintain_order="left")
 

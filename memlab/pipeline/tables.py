@@ -88,6 +88,8 @@ SCHEMAS: dict[str, Schema] = {
     "notes": {"what": _STR, "number": _LONG, "of": _LONG},
     # gold; evidence sessions and turns; turn is null where only the session is known
     "evidence": {"question": _INT, "session": _INT, "turn": _INT},
+    # gold; sessions and turns that say what no longer holds; a piece that is evidence too is no valid evidence
+    "outdated": {"question": _INT, "session": _INT, "turn": _INT},
     # gold; abstain: the right answer is to decline; scored: the question counts in retrieval averages; label_error:
     # what an audit found wrong with the label, else null
     "gold": {"question": _INT, "answer": _STR, "category": _STR, "abstain": _BOOL, "scored": _BOOL,
@@ -96,7 +98,7 @@ SCHEMAS: dict[str, Schema] = {
     "ids": {"kind": _STR, "corpus": _INT, "session": _INT, "turn": _INT, "question": _INT, "name": _STR},
 }
 
-GOLD = frozenset({"evidence", "gold", "ids"})
+GOLD = frozenset({"evidence", "outdated", "gold", "ids"})
 """Tables that only data, judge, evaluate, learn, oracle and report may declare."""
 
 PLACED = ("sessions", "turns", "memories", "entities", "links")

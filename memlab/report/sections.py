@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +12,10 @@ import polars as pl
 from memlab.evaluate.attribution import CAUSES
 from memlab.evaluate.compare import Comparison
 from memlab.evaluate.evidence import STEPS, VIEWS
+from memlab.evaluate.summary import Estimate
 from memlab.experiment.harness.results import ArmRun
 from memlab.report import units
-from memlab.support.text.display import format_number, is_number, safe_line
+from memlab.support.text.display import EMPTY, format_number, is_number, safe_line
 
 
 @dataclass(frozen=True)
@@ -126,21 +127,50 @@ def turn_metrics(comparison: Comparison) -> list[PlainTable]:
     """Tabulate the figures of ``COLUMNS`` of the arms that rank turns; a missing figure is a dash.
 
     Rounds have a column only where an arm has figures of them.
-
-    Arms with the same cells share a row, so that rules that select from one ranking do not fill a table.
     """
-    rows: dict[tuple[str, ...], list[str]] = {}
     counted = {metric for arm in comparison["arms"].values() for metric in arm["metrics"]}
     columns = {head: metric for head, metric in COLUMNS.items() if not metric.startswith("round/") or metric in counted}
+    return _figures(comparison, "Turn metrics", columns, lambda _, one: format_number(one["value"]))
+
+
+def _figures(comparison: Comparison, caption: str, columns: Mapping[str, str],
+             write: Callable[[str, Estimate], str]) -> list[PlainTable]:
+    """Tabulate figures of the arms that have any of them; arms with the same cells share a row."""
+    rows: dict[tuple[str, ...], list[str]] = {}
     for name, arm in comparison["arms"].items():
-        if COLUMNS["nDCG@10"] in arm["metrics"]:
-            cells = (format_number(arm["metrics"][metric]["value"] if metric in arm["metrics"] else None)
-                     for metric in columns.values())
+        found = arm["metrics"]
+        if any(metric in found for metric in columns.values()):
+            cells = (write(metric, found[metric]) if metric in found else EMPTY for metric in columns.values())
             rows.setdefault(tuple(cells), []).append(name)
     every = len(comparison["arms"])
     body = tuple((f"all {every} arms" if len(names) == every > 1 else ", ".join(names), *cells)
                  for cells, names in rows.items())
-    return [PlainTable("Turn metrics", ("arm", *columns), body)] if body else []
+    return [PlainTable(caption, ("arm", *columns), body)] if body else []
+
+
+TRUTH = {
+    "outdated, of the evidence shown": "stale/shown",
+    "valid evidence shown": "stale/recall",
+    "newest valid evidence above all outdated": "stale/newest_first",
+    "nothing there: AUROC": "nothing/auroc",
+    "refused, where 5 % of the others are": "nothing/refused@5",
+}
+"""Heading -> name in metrics.json, or its beginning before the ranks or tokens."""
+
+ABOUT_TRUTH = ("Outdated: pooled over the questions that have valid and outdated evidence. "
+               "AUROC: how well an arm's certainty (its largest p, else its first raw score) tells questions without "
+               "evidence from others; .5 is chance.")
+
+
+def truth_table(comparison: Comparison) -> list[PlainTable]:
+    """Tabulate stale evidence and what is not there, each figure with its interval; [] where the data have neither."""
+    budget = comparison["budget"]
+    cuts = {"": "", "@10": " in top 10", f"_within_{budget}": f" within {budget:,} tokens"}
+    counted = {metric for arm in comparison["arms"].values() for metric in arm["metrics"]}
+    columns = {head + where: metric + cut for head, metric in TRUTH.items() for cut, where in cuts.items()
+               if metric + cut in counted}
+    return _figures(comparison, "Stale, or not there", columns, lambda metric, one: (
+        f"{units.write(metric, one['value'])} ({units.write_interval(metric, one['low'], one['high'])})"))
 
 
 GAINS = ("Share of the gain in the loss of all splits, summed over the fits of the folds; the first 20 features. "

@@ -11,6 +11,7 @@ from memlab.support.text.display import EMPTY, format_count, format_interval, fo
 
 _LABELS = {"recall_all": "all evidence", "recall_any": "some evidence", "recall": "share of evidence",
            "ndcg": "nDCG", "mrr": "MRR"}
+_SHARES = ("recall", "refused", "shown", "newest")
 
 
 def base(metric: str) -> str:
@@ -54,7 +55,7 @@ def is_share(metric: str) -> bool:
     (True, False, False)
     """
     last = metric.rpartition("/")[2]
-    return last.startswith("recall") or metric.startswith(PREFIX) and not last.endswith(("_mean", "_tokens"))
+    return last.startswith(_SHARES) or metric.startswith(PREFIX) and not last.endswith(("_mean", "_tokens"))
 
 
 def write(metric: str, value: Any) -> str:

@@ -113,6 +113,7 @@ class ReportView:
         every = [
             Section("turns", "Turns, as other benchmarks print them", sections.TURNS,
                     sections.turn_metrics(self.comparison)),
+            Section("truth", "Stale, or not there", sections.ABOUT_TRUTH, sections.truth_table(self.comparison)),
             Section("why", "Why answers are wrong", sections.WHY, sections.attribution_tables(self.arms)),
             Section("importances", "Feature importances", sections.GAINS, sections.importance_tables(self.arms)),
             Section("costs", "Cost and latency", "", costs.cost_tables(self.comparison, self.arms))]

@@ -10,6 +10,7 @@ from memlab.experiment.config import plugins
 from memlab.experiment.harness.sweep import read
 from tests.data.official_records import write
 from tests.experiments.encoder_training.test_friendsqa import episodes
+from tests.experiments.stale.test_memorycode import DIALOGUE
 
 COMMANDS = [file.parent.name for file in plugins.EXPERIMENTS.glob("*/__main__.py")]
 
@@ -26,12 +27,14 @@ def test_each_experiment_with_a_command_says_what_it_does(name: str, capsys: pyt
     ("encoder_training", ["data=friendsqa", "data.path=FOLDER", "name=mine"], "mine"),
     ("scenarios", ["data=scenarios", "name=mine"], "mine"),
     ("scenarios", ["data=scenarios", "data.examples=true", "name=mine"], "mine"),
+    ("stale", ["data=memorycode", "data.path=FOLDER", "name=mine"], "mine"),
     ("adaptive_k", ["+exp=cluster_gap"], "cluster_gap"),
     ("chunking", ["write/chunk=semantic", "name=mine"], "mine"),
     ("sentence_pruning", ["+exp=sentence_pruning", "+arm/sentence_pruning=quarter"], "quarter")])
 def test_the_techniques_of_an_experiment_are_planned(name: str, words: list[str], arm: str, tmp_path: Path,
                                                      capsys: pytest.CaptureFixture[str]) -> None:
     write(tmp_path / "friendsqa_dev.json", episodes())
+    write(tmp_path / "dialogue_3.json", DIALOGUE)
     words = [word.replace("FOLDER", str(tmp_path)) for word in words]
     assert main(["run", f"plugins=[{name}]", *words, "search/dense=none", f"out={tmp_path}", "plan=true"]) == 0
     assert f" {arm} " in capsys.readouterr().out

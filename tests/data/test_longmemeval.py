@@ -45,6 +45,14 @@ def test_evidence_is_turns_where_marked_and_the_session_where_not(tables: Tables
     assert tables["evidence"].rows() == [(0, 0, 1), (0, 0, 2), (0, 1, None), (1, 0, 1), (1, 0, 2), (1, 1, None)]
 
 
+def test_updated_evidence_is_outdated_before_its_latest_session_unless_the_past_is_asked_for(tmp_path: Path) -> None:
+    update = {"question_type": "knowledge-update"}
+    records = [record(**update), record("q2", **update, question="How many did I own before?"),
+               record("q3_abs", **update), record("q4")]
+    tables = LongMemEval(path=write(tmp_path / "s.json", records)).load()
+    assert tables["outdated"].rows() == [(0, 0, 1), (0, 0, 2)]
+
+
 def test_gold(tables: Tables) -> None:
     gold = tables["gold"]
     assert gold["answer"].to_list() == ["3", "Not said.", "3"]

@@ -19,9 +19,11 @@ from memlab.data.documents.dataset import Documents
 from memlab.data.inspect import inspect
 from memlab.data.locomo import LoCoMo
 from memlab.data.longmemeval import LongMemEval
+from memlab.data.memora import Memora
 from memlab.data.realmem import RealMem
 from memlab.data.realtalk import RealTalk
 from memlab.pipeline.tables import Tables
+from tests.data import test_memora
 from tests.data.documents.test_dataset import docx, pdf
 from tests.data.official_records import conversation, record
 from tests.data.test_beam import QUESTIONS, batches
@@ -78,6 +80,9 @@ READERS: dict[str, tuple[Callable[[Path, Any], Dataset], dict[str, st.SearchStra
         "f.json": as_json(mutated([record(), record("q2_abs")]))}),
     "realtalk": (lambda folder, half: RealTalk(path=folder, split=half), {"Chat_1_A_B.json": as_json(mutated(chat()))}),
     "realmem": (lambda folder, half: RealMem(path=folder, split=half), {NAME: as_json(mutated(stream()))}),
+    "memora": (lambda folder, half: Memora(path=folder, split=half, outdated="told"), {
+        "ann/conversations/session_0001.json": as_json(mutated(test_memora.SESSIONS[0])),
+        "ann/evaluation_questions_ann.json": as_json(mutated({"questions": test_memora.QUESTIONS}))}),
     "beam": (lambda folder, half: Beam(path=folder, split=half), {
         "chats/100K/1/chat.json": as_json(mutated(batches(), [{"plan-1": batches()}, {"plan-2": batches()}])),
         "chats/100K/1/probing_questions/probing_questions.json": as_json(mutated(QUESTIONS))}),

@@ -161,6 +161,14 @@ def test_min_k_units_are_shown_whatever_their_value() -> None:
     assert chosen(tables, tokens=1, min_k=3)["selected"].sum() == 40 * 3
 
 
+def test_behind_the_gate_a_question_without_a_likely_unit_shows_nothing_and_others_as_before() -> None:
+    tables = world(questions=40)
+    open_, shut = chosen(tables, tokens=100), chosen(tables, tokens=100, gate=.5)
+    likely = pl.col("probability").max().over("question") > .5
+    assert 0 < open_.filter(likely)["question"].n_unique() < 40
+    assert shut["selected"].equals(open_.select(pl.col("selected") & likely).to_series())
+
+
 def test_reliability_by_hand() -> None:
     ranking = frame("ranking", {"question": [0, 0, 1, 1], "unit": [0, 1, 15, 16], "score": [2.0, 1.0, 2.0, 1.0],
                                 "rank": [1, 2, 1, 2], "selected": [False] * 4, "probability": [.9, .2, .3, .7]})
@@ -184,6 +192,8 @@ def test_a_live_memory_selects_by_a_saved_fit_and_by_the_shipped_one_in_place_of
                 shown[tokens] = memory.search("Which plants did I buy?", now="2023-06-01")["text"].to_list()
         assert 1 <= len(shown[20]) < len(shown[500])
         assert "plant number" in shown[20][0]
+        with Memory(memory.folder, lexical(select=probability.Marginal(probability=estimate, gate=.99))) as memory:
+            assert str(memory.search("Which plants did I buy?", now="2023-06-01", k=3)) == "nothing relevant was found"
 
 
 def test_the_shipped_fits_refuse_another_ranking_with_the_line_that_makes_a_fit() -> None:

@@ -56,4 +56,4 @@ def test_results_print_as_lines_of_text_and_make_a_context(tmp_path: Path) -> No
         assert found.context().startswith("[2023-05-20]\nAnn: The boat is blue.\n\n")
         assert found.context().count("boat") == 4
         assert str(found.select("rank")) == str(pl.DataFrame(found).select("rank"))
-        assert str(memory.search("boat", "2023-06-01", where={"user": "ann"})) == "0 results"
+        assert str(memory.search("boat", "2023-06-01", where={"user": "ann"})) == "nothing relevant was found"

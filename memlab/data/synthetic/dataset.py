@@ -13,13 +13,12 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from itertools import product
-from typing import Annotated, Any, NamedTuple, TypeVar
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from pydantic import Field
 
 from memlab.data.benchmarks import Builder
-from memlab.data.dataset import GroupBy
 from memlab.data.subset import Subset, known_types
 from memlab.data.synthetic import lexicon
 from memlab.pipeline.stage import stage
@@ -254,6 +253,8 @@ Count = Annotated[int, Field(ge=1)]
 class Synthetic(Subset):
     """A life is a corpus of short chats over a year; its questions are of LongMemEval's six types, or unanswerable."""
 
+    benchmark: ClassVar = "synthetic"
+
     seed: Annotated[int, Field(ge=0)] = 0  # another seed is another set of lives
     lives: Count = 20  # each is a corpus; 20 give the tests by life enough clusters
     # per life, over about a year; 8 turns each, so 4,800 turns: under a minute to encode on a laptop
@@ -271,11 +272,6 @@ class Synthetic(Subset):
         low, high = self.evidence
         if not 1 <= low <= high <= 40:
             raise MemlabError(f"{low} to {high} is no range within 1 to 40", where="data.evidence", fix="write [2,12]")
-
-    @property
-    def name(self) -> str:
-        """``synthetic``, or ``synthetic-pooled``."""
-        return self.sized_name("synthetic")
 
     def load(self) -> Tables:
         """Generate the lives; raise MemlabError if the sessions have no room for all statements."""
@@ -311,7 +307,3 @@ class Synthetic(Subset):
         """Return what a reader of the results must know."""
         return ["These lives are generated, the questions by the same rules as the sessions: results on them are a "
                 "demonstration, not evidence about real conversations.", *super().notes()]
-
-    def grouping(self) -> GroupBy:
-        """Group the questions of one life."""
-        return "corpus"

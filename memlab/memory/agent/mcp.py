@@ -32,6 +32,7 @@ from typing_extensions import TypedDict
 
 from memlab.experiment.config.overrides import HELP
 from memlab.experiment.harness.sweep import preset
+from memlab.memory.found import NOTHING
 from memlab.memory.memory import Memory
 from memlab.pipeline.transcript import NOTE, fence, without_items
 from memlab.support.errors import Faults, MemlabError
@@ -120,7 +121,7 @@ def _list(rows: Sequence[Mapping[str, Any]]) -> str:
     A text is cut to its share of ``MOST_CHARACTERS``.
     """
     if not rows:
-        return "nothing was found"
+        return NOTHING
     most, items = MOST_CHARACTERS // len(rows), []
     for n, row in enumerate(rows, start=1):
         text = _text_of(row)

@@ -3,23 +3,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from encoder_training.__main__ import FAIRYTALEQA_FILES, FOLDERS, main
-from encoder_training.fairytaleqa import FairytaleQA
 from encoder_training.friendsqa import FriendsQA
 
+from memlab.data.benchmarks import FOLDERS
 from memlab.data.fetch import download
-from tests.data.test_fetch import BASE, Server, files_below, left, server
+from tests.data.test_fetch import BASE, Server, left, server
 
 pytestmark = pytest.mark.nightly
 
 __all__ = ["server"]
-
-
-def test_the_command_downloads_and_verifies(server: Server, memlab_home: Path,
-                                            capsys: pytest.CaptureFixture[str]) -> None:
-    server.bodies = {"friendsqa_dev.json": b"changed"}
-    assert main(["fetch", "friendsqa", "--base", BASE]) == 1
-    assert f"{memlab_home}/data/friendsqa/friendsqa_dev.json: the checksum is" in capsys.readouterr().err
 
 
 def test_friendsqa_is_fetched_and_read(server: Server, shared_data: Path, tmp_path: Path) -> None:
@@ -31,13 +23,3 @@ def test_friendsqa_is_fetched_and_read(server: Server, shared_data: Path, tmp_pa
     assert home == tmp_path / "friendsqa"
     assert [path.name for path in FriendsQA(path=home)._files()] == ["friendsqa_dev.json", "friendsqa_tst.json"]
     assert left(home) == set(server.bodies)
-
-
-def test_fairytaleqa_is_fetched_and_read(server: Server, shared_data: Path, tmp_path: Path) -> None:
-    source = shared_data / "fairytaleqa"
-    if not source.is_dir():
-        pytest.skip(f"FairytaleQA is not at {source}")
-    server.bodies = {path: (source / path).read_bytes() for path in FAIRYTALEQA_FILES}
-    home = download(FOLDERS["fairytaleqa"], base=BASE, folder=tmp_path, quiet=True)
-    assert files_below(home) == server.bodies
-    assert FairytaleQA(path=home).identity() == FairytaleQA(path=source).identity()

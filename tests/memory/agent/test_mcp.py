@@ -77,7 +77,7 @@ def test_tools_do_what_the_memory_does(tmp_path: Path) -> None:
         _, text = await call("history", topic="boat", now="2023-06-01", where={"user": "ann"})
         assert "[1] session 1, turns 0, said on 2023-05-20\n" in text
         assert await call("forget", session=1, turns=[0]) == (False, "forgotten: 1 turn")
-        assert (await call("search", question="boat", where={"user": "bob"}))[1] == "nothing was found"
+        assert (await call("search", question="boat", where={"user": "bob"}))[1] == "nothing relevant was found"
         for arguments, problem in (({"question": " "}, "the question is blank"), ({"question": "x", "k": 0}, "k"),
                                    ({"question": "x", "where": {"usr": 1}}, "did you mean 'user'?"),
                                    ({"question": "boat", "user": "bob"}, "Extra inputs are not permitted"),

@@ -1,0 +1,1 @@
+"""Stale, or not there: data sets with outdated evidence, and questions whose evidence is taken away."""
