@@ -23,9 +23,9 @@ from typing import Annotated, Any, ClassVar, get_type_hints
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 from pydantic import Field
 
-from memlab.models.protocols import Floats
 from memlab.pipeline.stage import name_of, spec, stage
 from memlab.pipeline.tables import Tables, empty, with_text
 from memlab.stages.rank.rerank import PoolReranker, passages_of
@@ -47,7 +47,7 @@ class FromFunction:
         return {"is": name_of(type(self)), "source": _digest(type(self).function),
                 **{field.name: spec(getattr(self, field.name)) for field in fields(self)}}  # type: ignore[arg-type]
 
-    def scores(self, count: int, *arguments: Any) -> Floats:
+    def scores(self, count: int, *arguments: Any) -> NDArray[np.float64]:
         """Return what the function gives, (count,); raise MemlabError if that is not one number for each."""
         made = type(self).function(*arguments, **{name: getattr(self, name) for name in self.settings})
         scores = np.asarray(made, np.float64)
