@@ -96,7 +96,7 @@ def imported(folder: Path, path: Path, split: Split = "day", fresh: bool = True)
 def packed(files: Mapping[str, bytes], method: int = zipfile.ZIP_STORED) -> bytes:
     with zipfile.ZipFile(buffer := io.BytesIO(), "w", method) as archive:
         for name, content in files.items():
-            archive.writestr(name, content)
+            archive.writestr(zipfile.ZipInfo(name), content, method)  # a day that never changes
     return buffer.getvalue()
 
 

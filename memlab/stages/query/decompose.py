@@ -98,7 +98,7 @@ _EMPTY = frozenset(re.findall(r"\w+", """
     current previous previously go get got get started start"""))
 _WORD = re.compile(r"[\w'’-]+")
 _MASK = re.compile(r"\btitle(\d+)\b")
-_QUOTED = re.compile(r"(?<!\w)(?:'[^']+(?:'\w[^']*)*'|\"[^\"]+\"|“[^”]+”|‘[^’]+’)(?!\w)")
+_QUOTED = re.compile(r"\btitle\d+\b|(?<!\w)(?:'[^']+(?:'\w[^']*)*'|\"[^\"]+\"|“[^”]+”|‘[^’]+’)(?!\w)")
 _THE_DAY = re.compile(r"(?:the|my|our)? ?(?:day|date|time|moment|week)\b(?: (?:that|when|on which))? ",
                       re.IGNORECASE)
 _MEASURED = re.compile(r"\b(?:how (?:much|many|long)|total|number of|amount|average|sum|percentage|including)\b",
@@ -150,7 +150,10 @@ def parts_of(question: str) -> list[str]:
 
 
 def _mask_titles(text: str) -> tuple[str, list[str]]:
-    """Return the text with a placeholder for each quoted title, so that no rule looks inside, and the titles."""
+    """Return the text with a placeholder for each quoted title, so that no rule looks inside, and the titles.
+
+    What looks like a placeholder gets one too.
+    """
     titles = _QUOTED.findall(text)
     numbers = iter(range(len(titles)))
     return _QUOTED.sub(lambda _: f"title{next(numbers)}", text), titles

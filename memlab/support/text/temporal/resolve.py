@@ -102,11 +102,11 @@ def _in_line(line: str, anchor: datetime) -> list[TimeExpression]:
                 continue
             try:
                 span = rule.span(MatchContext(match, anchor))
+                found = [] if span is None else [_expression(line, start, end, span, anchor)]
             except (ValueError, OverflowError):  # before the year 1, or after 9999
-                span = None
+                found = []
             taken.insert(place, (start, end))  # if the more certain rule has no answer, no other rule may give one
-            if span is not None:
-                out.append(_expression(line, start, end, span, anchor))
+            out += found
     return sorted(out, key=lambda one: one.start)
 
 
