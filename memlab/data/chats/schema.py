@@ -26,7 +26,7 @@ Paths = Annotated[tuple[str, ...], BeforeValidator(lambda value: [value] if isin
 
 
 class _Entry(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class Turn(_Entry):
