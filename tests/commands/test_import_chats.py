@@ -104,7 +104,7 @@ def test_options_reach_the_reader(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert main(words.split()) == 0
     (line,) = (tmp_path / "x" / "sessions.jsonl").read_text("utf-8").splitlines()
     assert json.loads(line)["said_on"] == "2024-02-01T21:15"
-    assert json.loads(line)["corpus"] == "lake"
+    assert [json.loads(line)[field] for field in ("corpus", "room", "source")] == ["lake", "chat", "whatsapp"]
     assert "dates are read as month/day/year, as given" in capsys.readouterr().out
 
 

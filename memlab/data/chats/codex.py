@@ -105,8 +105,6 @@ def _is_context(text: str) -> bool:
 
 
 def _json(value: object) -> dict[str, Any]:
-    if isinstance(value, str):
-        with suppress(ValueError):
-            return object_of(load_json(value))
-        return {}
-    return object_of(value)
+    with suppress(ValueError):
+        return object_of(load_json(value) if isinstance(value, str) else value)
+    return {}

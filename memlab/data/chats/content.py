@@ -7,18 +7,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from memlab.data.chats.conversation import Tally
+from memlab.data.chats.schema import BOOK, read_book
 from memlab.data.chats.values import first_text, object_of, objects_of, text_of
 
-_TEXT = {"text", "input_text", "output_text", "refusal", "summary_text", "voice_note", "request", "response",
-         "answer"}
-_THOUGHTS = {"thinking", "redacted_thinking", "reasoning", "token_budget", "think", "thoughts"}
-_CALLS = {"tool_use", "server_tool_use", "mcp_tool_use", "function_call", "custom_tool_call", "tool_call",
-          "toolinvocationserialized"}
-_RESULTS = ("_result", "_call_output", "search", "read_link")
-_SILENT = {"reference", "custom_element", "codeblockuri", "undostop", "texteditgroup", "mcpserversstarting",
-           "progresstaskserialized", "preparetoolinvocation"}
-_PICTURES = {"image", "image_url", "input_image"}
-_FILES = {"file", "input_file", "document"}
 _ENDINGS = {"image": "jpg jpeg png webp heic gif bmp", "video": "mp4 mov 3gp", "audio": "opus m4a mp3 ogg aac amr"}
 
 
@@ -79,22 +70,17 @@ def tool_calls(value: object) -> list[str]:
 
 def _part(part: dict[str, Any], tally: Tally) -> str:
     kind = text_of(part.get("type") or part.get("kind") or part.get("phase")).lower()
-    if kind in _TEXT or not kind:
+    is_result = kind.endswith(("_result", "_call_output"))
+    sort = "results of tools left out" if is_result else read_book(BOOK).parts.get(kind, "")
+    if sort == "text" or not kind:
         return first_text(part, "text", "text.value", "refusal", "content", "value")
-    if kind in _SILENT:
+    if sort == "silent" or sort.endswith("left out"):
+        tally.add(sort, sort != "silent")
         return ""
-    if kind in _THOUGHTS:
-        tally.add("thoughts of the assistant left out", kind != "token_budget")
-        return ""
-    if kind in _CALLS:
+    if sort == "call":
         return placeholder("tool", part.get("name") or part.get("toolId"))
-    if kind.endswith(_RESULTS):
-        tally.add("results of tools left out")
-        return ""
-    if kind in _PICTURES:
-        return placeholder("image", _file_name(part))
-    if kind in _FILES:
-        return placeholder("file", _file_name(part))
+    if sort in ("image", "file"):
+        return placeholder(sort, _file_name(part))
     return text_of(part.get("text")) or placeholder("audio" if "audio" in kind else kind, part.get("name"))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
@@ -50,11 +50,9 @@ def load(path: Path, name: str = "auto", max_mb: float = MAX_MB, dates: DateOrde
     """
     own = table_formats(Path(name)) if name.endswith((".yaml", ".yml")) else ()
     formats = own or FORMATS
-    known = [f.name for f in formats]
-    name = "auto" if own else name
-    if name != "auto" and name not in known:
-        raise MemlabError(f"there is no format '{name:.40}'", where="--format",
-                          fix=did_you_mean(name, [*known, "auto"]))
+    known, name = ["auto", *(f.name for f in formats)], "auto" if own else name
+    if name not in known:
+        raise MemlabError(f"there is no format '{name:.40}'", where="--format", fix=did_you_mean(name, known))
     files = open_export(path, max_mb)
     owned = _by_format(files, [f for f in formats if f.name == name] or formats)
     chosen = _vendors(owned)
@@ -115,10 +113,9 @@ def _by_format(files: Sequence[ExportFile], formats: Sequence[TableFormat]) -> d
     return {f: names for f, names in owned.items() if names}
 
 
-def _vendors(found: Iterable[TableFormat]) -> list[TableFormat]:
+def _vendors(found: Collection[TableFormat]) -> list[TableFormat]:
     """Return the vendors' formats; weak ones only alone, since files beside any export may look like them."""
-    formats = list(found)
-    return [f for f in formats if not f.table.weak] or formats
+    return [f for f in found if not f.table.weak] or [*found]
 
 
 def _kinds(name: str) -> list[tuple[str, str]]:
@@ -146,9 +143,7 @@ def _no_chats(path: Path, files: Sequence[ExportFile], formats: Sequence[TableFo
     if missing := missing_archives(files):
         return MemlabError("this is the list of an export's archives, and they are not here", where=str(path),
                            fix=f"download {', '.join(missing[:8])} into one folder, and import the folder")
-    wanted = "no chat export that memlab knows"
-    if name != "auto":
-        wanted = "no " + next(f.table.product for f in formats if f.name == name)
+    wanted = next((f"no {f.table.product}" for f in formats if f.name == name), "no chat export that memlab knows")
     found = "; ".join(f"{file.name} holds {shape_of(file.content)}" for file in files[:3])
     return MemlabError(f"this is {wanted}: {found}", where=str(path),
                        fix=f"the formats are {', '.join(f.name for f in formats)}; docs/your_own_chats.md says how to "
@@ -170,9 +165,8 @@ def shape_of(content: object) -> str:
     """
     if isinstance(content, str):
         return f"a text that begins {content.strip().partition(chr(10))[0][:40]!r}"
-    if isinstance(content, list):
-        return f"a list of {shape_of(content[0]).removeprefix('an ').replace('object', 'objects', 1)}" if content else (
-            "an empty list")
+    if isinstance(content, list) and content:
+        return f"a list of {shape_of(content[0]).removeprefix('an ').replace('object', 'objects', 1)}"
     if isinstance(content, dict):
         return f"an object with {', '.join(map(str, [*content][:6]))}"
-    return f"no text and no object ({type(content).__name__})"
+    return f"nothing but {content!r:.40}"

@@ -77,8 +77,8 @@ def _activities(file: ExportFile, tally: Tally) -> Iterator[Activity]:
 
 def _attachments(entry: dict[str, Any]) -> Iterator[str]:
     """Name the files of an activity as the export names them."""
-    paths = ("attachedFiles.[]", "attachedFiles.[].name", "imageFile")
-    named = (text_of(file) for path in paths for file in walk(entry, path))
+    named = (text_of(file) for path in ("attachedFiles.[]", "attachedFiles.[].name", "imageFile")
+             for file in walk(entry, path))
     yield from map(attachment, dict.fromkeys(filter(None, named)))
     yield from (placeholder("audio") for _ in walk(entry, "audioFiles.[]"))
 

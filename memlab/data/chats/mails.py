@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 from email.utils import parseaddr
@@ -30,7 +29,7 @@ def _mail(data: bytes) -> dict[str, Any]:
     name, address = parseaddr(_header(mail, "from"))
     return {"$mail": True, "from": name or address, "date": _header(mail, "date"), "subject": subject,
             "thread": _REPLY.sub("", subject).strip(), "text": _text(mail),
-            "files": [*_files(mail)]}
+            "files": [part.get_filename() or "file" for part in mail.walk() if part.is_attachment()]}
 
 
 def _header(mail: EmailMessage, name: str) -> str:
@@ -47,8 +46,3 @@ def _text(mail: EmailMessage) -> str:
     except (LookupError, ValueError):  # an unknown encoding
         text = ""
     return text.replace("\r\n", "\n") if isinstance(text, str) else ""
-
-
-def _files(mail: EmailMessage) -> Iterator[str]:
-    for part in mail.iter_attachments() if mail.is_multipart() else ():
-        yield part.get_filename() or "file"

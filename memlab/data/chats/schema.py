@@ -26,7 +26,7 @@ Paths = Annotated[tuple[str, ...], BeforeValidator(lambda value: [value] if isin
 
 
 class _Entry(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class Turn(_Entry):
@@ -122,9 +122,14 @@ class Refused(_Entry):
 
 
 class Book(_Entry):
-    """A file of formats; ``roles``: what roles are called in all; ``prompts``: Gemini's labels, of each language."""
+    """A file of formats.
+
+    roles: what roles are called in all. parts: sorts of parts of a message, by their types, or the words in which they
+    are counted. prompts: Gemini's labels for each language.
+    """
 
     roles: dict[str, str] = {}
+    parts: dict[str, str] = {}
     prompts: tuple[tuple[str, ...], ...] = ()
     refused: tuple[Refused, ...] = ()
     formats: dict[str, Format]

@@ -196,9 +196,8 @@ class TableFormat:
             return [m for turn in table.turns if (m := self._turn(entry, turn, None, time, tally))]
         said_by = str(next((v for path in table.role for v in walk(entry, path) if v is not None), ""))
         roles = {**self.roles, **table.roles}
-        role = roles.get(said_by.lower()) or roles.get("*") if table.role else "user"
-        if first_at(entry, table.bots):
-            role = "assistant"
+        role = "assistant" if first_at(entry, table.bots) else "user" if not table.role else roles.get(
+            said_by.lower(), roles.get("*"))
         if role != "user" and role != "assistant":
             if said_by or any(_texts(entry)):
                 tally.add(role or "messages of other roles left out", kind="" if role else said_by)
@@ -279,10 +278,10 @@ class TableFormat:
                     yield placeholder(kind, name) if kind else attachment(name, first_at(holder, _KINDS) or "")
 
     def _name_authors(self, kept: list[ChatMessage], entries: list[dict[str, Any]], tally: Tally) -> None:
-        nobody = sum(message.speaker is None for message in kept)
-        fields = sorted({key for entry in entries for key, value in entry.items()
-                         if isinstance(value, str) and _AUTHOR.search(key.lower())}) if nobody else []
-        tally.add("messages whose author is not named", nobody if self.table.speaker else 0, kind=", ".join(fields[:3]))
+        if nobody := sum(message.speaker is None for message in kept if self.table.speaker):
+            fields = sorted({key for entry in entries for key, value in entry.items()
+                             if isinstance(value, str) and _AUTHOR.search(key.lower())})
+            tally.add("messages whose author is not named", nobody, kind=", ".join(fields[:3]))
 
 
 def split_text(text: str, pattern: str) -> list[dict[str, Any]]:

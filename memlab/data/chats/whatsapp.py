@@ -30,7 +30,6 @@ HEAD = 90
 _SPEAKER = re.compile(r"([^\n]{1,100}?):(?: |$)(.*)", re.DOTALL)
 _MARKS = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
 _ALIKE = re.compile(r"(?:\[[^\]\n]{6,60}\] ?|[^\n]{6,60}? [-–] )[^:\n]{1,60}: ")
-_NOTICES = "notices left out (encryption, joins, subjects)"
 
 
 class WhatsAppLine(NamedTuple):
@@ -157,13 +156,12 @@ def _message(opened: tuple[WhatsAppLine, datetime] | None, body: list[str], tall
             return []
         named = placeholder("media")
     tally.add("messages without text left out", not named)
-    role = "assistant" if speaker == "Meta AI" else "user"
-    return [ChatMessage("assistant" if role == "assistant" else "user", named, speaker, said_on)] if named else []
+    return [ChatMessage("assistant" if speaker == "Meta AI" else "user", named, speaker, said_on)] if named else []
 
 
 def _notice(text: str, tally: Tally) -> None:
-    known = whatsapp_words.is_notice(text)
-    tally.add(_NOTICES if known else "system lines that memlab does not know left out", bool(text))
+    tally.add("notices left out (encryption, joins, subjects)" if whatsapp_words.is_notice(text) else
+              "system lines that memlab does not know left out", bool(text))
 
 
 def _title(file: ExportFile) -> str:

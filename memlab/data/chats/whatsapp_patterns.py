@@ -76,7 +76,7 @@ def _stamp(text: str, time: re.Match[str]) -> Stamp | None:
     name = month = part_of_day = period = ""
     for token in (token.strip(" -") for token in _TOKEN.findall(f"{before}\n{after}")):
         parts = [part for part in token.split() if clock_key(part) not in words().joiners]
-        word = next((key for key in map(clock_key, (token, "".join(parts))) if key in months | periods), "")
+        word = next((key for key in map(clock_key, (token, "".join(parts))) if key in months or key in periods), "")
         if token[-1].isdecimal():
             fields.append(token)
         elif word in months and not month:
