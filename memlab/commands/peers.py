@@ -79,11 +79,12 @@ def _run(given: Namespace) -> int:
     sweep = read(settings, without=NOT_RUN)
     arm = replace(sweep.arms[0], experiment=given.experiment)
     embedder, chat_words = ([word for word in words if word.startswith(part)] for part in ("embedder", "chat"))
-    encoder: Any = preset("search/lexical=none", *embedder).dense.embedder
-    chat: Any = preset("read/answer=reader", *chat_words).answer.chat if chat_words else None
-    described = {"data": arm.dataset.identity(), "encoder": encoder.identity(), "k": given.k,
+    dense: Any = preset("search/lexical=none", *embedder).dense
+    reader: Any = preset("read/answer=reader", *chat_words).answer
+    chat = reader.chat if chat_words else None
+    described = {"data": arm.dataset.identity(), "encoder": dense.embedder.identity(), "k": given.k,
                  "chat": chat and chat.identity()}
-    asked, models = list(memories(load(arm.dataset))), PeerModels(store_at(sweep.settings.store), encoder, chat)
+    asked, models = list(memories(load(arm.dataset))), PeerModels(store_at(sweep.settings.store), dense.embedder, chat)
     about, place = dict[str, About](), arm.arms_folder() / "rankings"
     failed: dict[str, str] = {}
     for peer in peers:

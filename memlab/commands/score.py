@@ -17,7 +17,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from memlab.evaluate.score.arm import About, ForeignRun, foreign_arm, run_name
 from memlab.evaluate.score.runs import Run, read_run
@@ -41,7 +40,6 @@ NOT_RUN = ("plan", "shards", "name", "ablate", "hydra", *(
     slot.config for slot in SLOTS[:[slot.name for slot in SLOTS].index(LAST_RANKED)] if slot.name not in STILL_READ))
 """Places of the configuration that a ranking made elsewhere leaves unread."""
 
-EMPTY: Mapping[str, Any] = {}
 SCORE = "score"
 """Folder below runs/ of foreign runs alone."""
 
@@ -78,12 +76,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 @enough_memory("score fewer runs at once, or fewer questions (data.limit=100)")
 def score(files: Sequence[Path], reader: Callable[[Path], Run], settings: Sequence[str], experiment: str,
-          lint: bool = False, about: Mapping[str, About] = EMPTY, failed: Mapping[str, str] = EMPTY) -> int:
+          lint: bool = False, about: Mapping[str, About] | None = None, failed: Mapping[str, str] | None = None) -> int:
     """Score the runs of files and build the report; return 0.
 
     ``about`` has what stands beside the row of a run's name, ``failed`` the rows without a ranking, and why.
     """
-    sweep = read(settings, without=NOT_RUN)
+    about, failed, sweep = about or {}, failed or {}, read(settings, without=NOT_RUN)
     base = replace(sweep.arms[0], experiment=experiment)
     store = store_at(sweep.settings.store)
     names = [run_name(path) for path in files]

@@ -7,13 +7,13 @@ it: adapter, installed versions, data, encoder, chat model and k.
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import polars as pl
@@ -151,24 +151,19 @@ def run_peer(peer: Peer, asked: Sequence[PeerMemory], models: PeerModels, kept: 
     ``chat`` tells it, by the variable MEMLAB_CHAT, that it may ask a chat model.
     """
     models.prepare(turn["text"] for memory in asked for session in memory.sessions for turn in session)
-    place = Path(tempfile.mkdtemp(prefix="memlab-peer-"))  # short: the path of a socket has a hundred characters
     result = PeerResult(bool(isolation()))
-    result.add(packages=peer.record["bytes"])
-    command = peer.python, str(peer.folder / "adapter.py"), str(place / "models")
     variables = peer.declared["VARIABLES"] | ({"MEMLAB_CHAT": "1"} if chat else {})
-    try:
-        with models.served(place / "models"):
-            process = PeerProcess(command, variables, place, limit)
-            try:
-                process.ask("load")
-                for memory in asked:
-                    _run_memory(process, Path(tempfile.mkdtemp(dir=place)), memory, result, k)
-                result.warnings = process.warnings()
-                result.add(disk=folder_size(place))  # what it keeps in its home
-            finally:
-                process.end()
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
+    result.add(packages=peer.record["bytes"])
+    # a short path: that of a socket has a hundred characters
+    with TemporaryDirectory(prefix="memlab-peer-", ignore_cleanup_errors=True) as place, models.served(place):
+        command = peer.python, str(peer.folder / "adapter.py"), f"{place}/models"
+        with closing(PeerProcess(command, variables, Path(place), limit)) as process:
+            process.ask("load")
+            for memory in asked:
+                with TemporaryDirectory(dir=place, ignore_cleanup_errors=True) as folder:
+                    _run_memory(process, Path(folder), memory, result, k)
+            result.warnings = process.warnings()
+            result.add(disk=folder_size(Path(place)))  # what it keeps in its home
     write_json(kept, asdict(result))
 
 
@@ -183,7 +178,6 @@ def _run_memory(process: PeerProcess, folder: Path, memory: PeerMemory, result: 
     result.add(adding=ready - start, asking=process.processor_seconds() - ready)
     process.ask("close")
     result.add(disk=folder_size(folder))
-    shutil.rmtree(folder, ignore_errors=True)
     turns = TurnMap({turn["id"]: turn["text"] for session in memory.sessions for turn in session})
     for (topic, *_), returned in zip(memory.questions, found):
         if not all(isinstance(item, str) for item in returned):

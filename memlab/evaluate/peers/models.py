@@ -12,7 +12,6 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler
-from pathlib import Path
 from typing import Any
 
 from memlab.models.protocols import Chat, Embedder, Floats, Message, Prompt, Role
@@ -65,8 +64,8 @@ class PeerModels:
                 "choices": [{"index": 0, "finish_reason": reply.finish, "message": said}]}
 
     @contextmanager
-    def served(self, path: Path) -> Iterator[None]:
-        """Listen on a socket of the file system within the block; what cannot be answered gets the reason (400)."""
+    def served(self, folder: str) -> Iterator[None]:
+        """Listen on the socket ``models`` of a folder within the block; what cannot be answered gets why (400)."""
         answers = {"/v1/embeddings": self.embeddings, "/v1/chat/completions": self.completion}
 
         class Request(BaseHTTPRequestHandler):
@@ -89,7 +88,7 @@ class PeerModels:
             def log_request(self, code: Any = "", size: Any = "") -> None:
                 pass
 
-        with ModelSocket(str(path), Request) as server:
+        with ModelSocket(f"{folder}/models", Request) as server:
             threading.Thread(target=server.serve_forever, daemon=True).start()
             yield
             server.shutdown()

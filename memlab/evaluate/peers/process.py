@@ -98,7 +98,7 @@ class PeerProcess:
         counts = Counter(NUMBERS.sub("#", line.strip()) for line in self._lines() if ALARM.search(line))
         return [f"{safe_line(form, 160)} ({number:,} times)" for form, number in counts.most_common(5)]
 
-    def end(self) -> None:
+    def close(self) -> None:
         """End it and all that it started."""
         with suppress(OSError):
             self._process.stdin.close()

@@ -79,7 +79,6 @@ def test_a_peer_that_never_answers_is_ended(data: Tables, tmp_path: Path) -> Non
 
 def test_texts_that_nobody_said_are_counted(data: Tables, tmp_path: Path) -> None:
     result = ranked("invents", data, tmp_path)
-    assert set(map(tuple, result.ranked.values())) == {()}
     assert result.figures["unmapped"] == result.figures["returned"] == 3 * len(result.ranked)
     assert result.figures["short"] == len(result.ranked)
     assert "12 of 12 results are no turn" in result.notes("invents", "no package")[0]

@@ -14,8 +14,8 @@ from tests.stages.search.world import WordEmbedder
 
 
 def ask(models: PeerModels, folder: Path, route: str, body: object) -> httpx.Response:
-    transport = httpx.HTTPTransport(uds=str(folder / "socket"))
-    with models.served(folder / "socket"), httpx.Client(transport=transport) as client:
+    transport = httpx.HTTPTransport(uds=str(folder / "models"))
+    with models.served(str(folder)), httpx.Client(transport=transport) as client:
         return client.post(f"http://memlab/v1/{route}", content=json.dumps(body))
 
 
@@ -26,7 +26,7 @@ def test_vectors_are_those_of_the_store(tmp_path: Path) -> None:
     assert store.made["vectors"] == 2
     plain = ask(models, tmp_path, "embeddings", {"input": [*texts, "a new text"]}).json()["data"]
     assert [one["index"] for one in plain] == [0, 1, 2]
-    (tmp_path / "socket").unlink()
+    (tmp_path / "models").unlink()
     again = ask(models, tmp_path, "embeddings", {"input": "two dogs", "encoding_format": "base64"}).json()["data"]
     assert again[0]["embedding"] == plain[1]["embedding"] == models.embeddings({"input": "two dogs"})["data"][0][
         "embedding"]
@@ -47,7 +47,7 @@ def test_a_chat_model_is_asked_once_for_the_same_prompt(tmp_path: Path) -> None:
     with serving() as server:
         models = PeerModels(Store(tmp_path), WordEmbedder(), OpenAIChat(model="tiny", url=server.url))
         first = ask(models, tmp_path, "chat/completions", body).json()
-        (tmp_path / "socket").unlink()
+        (tmp_path / "models").unlink()
         assert ask(models, tmp_path, "chat/completions", body).json() == first
         assert len(server.requests) == 1
     assert first["choices"][0]["message"] == {"role": "assistant", "content": "You said: Hello"}
