@@ -25,7 +25,7 @@ from memlab.support.errors import MemlabError
 
 _ROLES = {"user_agent": "user", "ai_agent": "assistant"}
 
-_Sessions = dict[int, tuple[int, dict[str, Any], list[int]]]
+_Sessions = dict[int, tuple[int, dict[str, Any], list[int | None]]]
 """The file's number of a session -> its number in the corpus, its record, and its turns that tell a fact."""
 
 
@@ -69,7 +69,7 @@ def _sessions(build: Builder, corpus: int, person: str, folder: Path) -> _Sessio
         day = readers.need(record, "date", str, where)
         build.session(corpus=corpus, session=number, name=f"{person}:{path.stem}",
                       said_on=readers.moment(day, "%Y-%m-%d", f"{where}, field date", "2025-06-07"))
-        telling = []
+        telling: list[int | None] = []
         for at, turn in enumerate(readers.need(record, "conversation", list, where)):
             there = f"{where}, field conversation[{at}]"
             speaker = readers.need(turn, "speaker", str, there)

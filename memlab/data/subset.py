@@ -308,12 +308,12 @@ def _place(tables: Tables, source: Tables, places: pl.DataFrame, corpora: pl.Dat
 
     turns = move(source["turns"], "turn").drop("owner")
     labels = {}
-    for name in ("evidence", "outdated"):
-        if name in tables:
-            rows = tables[name].join(tables["questions"].select("question", pl.col("corpus").alias("owner")),
+    for label in ("evidence", "outdated"):
+        if label in tables:
+            rows = tables[label].join(tables["questions"].select("question", pl.col("corpus").alias("owner")),
                                      on="question", maintain_order="left").rename({"session": "old"})
-            labels[name] = rows.join(places.filter("own").select("owner", "old", "session"), on=["owner", "old"],
-                                     how="left", maintain_order="left").select(tables[name].columns)
+            labels[label] = rows.join(places.filter("own").select("owner", "old", "session"), on=["owner", "old"],
+                                      how="left", maintain_order="left").select(tables[label].columns)
     names = source["ids"].filter(pl.col("kind") == "corpus").select(
         pl.col("corpus").alias("owner"), pl.col("name").alias("owner_name"))
     said = move(source["ids"].filter(pl.col("kind").is_in(["session", "turn"])), "kind", "turn").join(
