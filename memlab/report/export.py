@@ -43,7 +43,7 @@ def latex(view: ReportView) -> str:
 def _tex(text: str) -> str:
     """Escape a text for LaTeX.
 
-    >>> print(_tex("best_tokens, 100 %"))
-    best\\_tokens, 100 \\%
+    >>> print(_tex("best_weights, 100 %"))
+    best\\_weights, 100 \\%
     """
     return re.sub(r"[\\~^<>−–&%$#_{}]", lambda match: _TEX[match[0]], safe_line(text))
