@@ -91,19 +91,20 @@ class Bert(nn.Module):
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Return the token vectors; tokens outside the mask are not attended to."""
         parts: Any = self.embeddings
+        layers: Any = self.encoder["layer"]
         places = torch.arange(ids.shape[1])
         x = parts.word_embeddings(ids) + parts.token_type_embeddings(torch.zeros_like(ids))
         x = parts.LayerNorm(x + parts.position_embeddings(places))
         attended = None if mask.all() else mask.bool()[:, None, None, :].expand(-1, 1, ids.shape[1], -1)
-        for layer in self.encoder["layer"]:
+        for layer in layers:
             x = self._layer(layer, x, attended)
         return x
 
     def _layer(self, layer: Any, x: Tensor, attended: Tensor | None) -> Tensor:
         heads = (*x.shape[:2], self.config.num_attention_heads, -1)
         asked = layer.attention["self"]
-        mixed = functional.scaled_dot_product_attention(
-            *(asked[name](x).view(heads).transpose(1, 2) for name in ("query", "key", "value")), attn_mask=attended)
+        query, key, value = (asked[name](x).view(heads).transpose(1, 2) for name in ("query", "key", "value"))
+        mixed = functional.scaled_dot_product_attention(query, key, value, attn_mask=attended)
         output = layer.attention.output
         x = output.LayerNorm(output.dense(mixed.transpose(1, 2).reshape(x.shape)) + x)
         output = layer.output
