@@ -80,8 +80,8 @@ def _run(given: Namespace) -> int:
     arm = replace(sweep.arms[0], experiment=given.experiment)
     embedder, chat_words = ([word for word in words if word.startswith(part)] for part in ("embedder", "chat"))
     dense: Any = preset("search/lexical=none", *embedder).dense
-    reader: Any = preset("read/answer=reader", *chat_words).answer
-    chat = reader.chat if chat_words else None
+    reader: Any = preset("read/answer=reader", *chat_words).answer if chat_words else None
+    chat = reader and reader.chat
     described = {"data": arm.dataset.identity(), "encoder": dense.embedder.identity(), "k": given.k,
                  "chat": chat and chat.identity()}
     asked, models = list(memories(load(arm.dataset))), PeerModels(store_at(sweep.settings.store), dense.embedder, chat)

@@ -90,8 +90,10 @@ class PeerModels:
 
         with ModelSocket(f"{folder}/models", Request) as server:
             threading.Thread(target=server.serve_forever, daemon=True).start()
-            yield
-            server.shutdown()
+            try:
+                yield
+            finally:
+                server.shutdown()
 
 
 class ModelSocket(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):

@@ -85,7 +85,7 @@ class PeerProcess:
             raise PeerFailure(f"the process ended in {do} (status {self._process.wait()}): {safe_line(last[0], 200)}")
         reply = json.loads(answer)
         if "error" in reply:
-            raise PeerFailure(f"{do} raised {safe_line(reply['error'], 200)}")
+            raise PeerFailure(f"{do} raised {safe_line(reply['error'], 400)}")
         return reply["value"]
 
     def processor_seconds(self) -> float:

@@ -81,8 +81,8 @@ def main(path: str, models: str) -> None:
                 getattr(memory, do)(*given)
             reply = {"value": value}
         except BaseException as error:  # a library may try to end the process
-            traceback.print_exc()
-            reply = {"error": f"{type(error).__name__}: {error}"}
+            *_, last = traceback.extract_tb(error.__traceback__)
+            reply = {"error": f"{type(error).__name__}: {error} ({last.filename}, line {last.lineno})"}
         answers.write(json.dumps(reply, default=str) + "\n")
         answers.flush()
     os._exit(0)  # threads of a library must not keep the process
