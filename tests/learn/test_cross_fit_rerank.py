@@ -18,6 +18,7 @@ from memlab.stages.rank.rerank import Rerank
 from memlab.store import Store
 from memlab.support.errors import MemlabError
 from tests.learn.small_models import lives, ranked
+from tests.models.scores import pair_scores
 from tests.stages.search.world import Overlap
 
 pytestmark = pytest.mark.slow
@@ -85,8 +86,7 @@ def test_a_wrong_question_is_routed_by_the_right_one(folds: list[Path]) -> None:
         here = got.filter(first).join(mine, on="question", how="semi")["cross_encoder"]
         assert here.is_between(100 * k - 20, 100 * k + 20).all()
     assert not got["cross_encoder"].equals(right["cross_encoder"])
-    again = run(CrossFitRerank(paths=folds, pool=3, question="wrong"))
-    assert again.equals(got)
+    assert run(CrossFitRerank(paths=folds, pool=3, question="wrong")).equals(got)
 
 
 def test_the_identity_is_of_content_not_place(folds: list[Path], tmp_path: Path) -> None:
@@ -131,11 +131,7 @@ def test_the_control_shows_no_question_and_scores_each_passage_once() -> None:
 
     control, passages = BlankQuestion(scorer=Counting()), ["a", "bb", "ccc"]
     pairs = np.array([(0, 2), (1, 0), (1, 2), (0, 0)])
-    scores = np.full(len(pairs), np.nan)
-    for at, block in control.score(["what is it", "who"], passages, pairs):
-        assert np.isnan(scores[at]).all()
-        scores[at] = block
-    assert scores.tolist() == [3, 1, 3, 1]
+    assert pair_scores(control, ["what is it", "who"], passages, pairs).tolist() == [3, 1, 3, 1]
     assert sorted(asked) == [("", "a"), ("", "ccc")]
     assert isinstance(control, PairScorer)
     assert spec_digest(control) != spec_digest(Counting())

@@ -28,6 +28,7 @@ from memlab.stages.rank.rerank import Rerank
 from memlab.store import Store
 from memlab.support.errors import MemlabError
 from tests.learn.small_models import LEXICAL
+from tests.models.scores import pair_scores
 from tests.small import LIVES, lives
 
 WORDS = [*LIVES, "search/dense=none", "track=none"]
@@ -40,10 +41,7 @@ def recipe(folder: Path, base: Path, **fields: Any) -> EncoderRecipe:
 
 def scores_of(embedder: SentenceEmbedder, queries: list[str], passages: list[str]) -> np.ndarray:
     pairs = np.array([(q, p) for q in range(len(queries)) for p in range(len(passages))])
-    found = np.zeros(len(pairs), np.float32)
-    for at, block in LateInteraction(embedder=embedder).score(queries, passages, pairs):
-        found[at] = block
-    return found
+    return pair_scores(LateInteraction(embedder=embedder), queries, passages, pairs)
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from memlab.learn.fusion_weight import CrossFitWeight, first_hits
+from memlab.learn.fusion_weight import CrossFitWeight
 from memlab.pipeline.tables import Tables, frame, text_hash, texts_frame
 from memlab.store import Store
 from memlab.support.errors import MemlabError
@@ -105,17 +105,6 @@ def test_a_questions_own_label_and_its_conversations_never_change_its_scores(dat
         (pl.col("session") + 1) % 3).otherwise("session").cast(pl.Int32))
     before, after = ranking(tables), ranking(tables.updated({"evidence": other}))
     assert before.filter(pl.col("question") < 2).equals(after.filter(pl.col("question") < 2))
-
-
-def test_hits_by_weight() -> None:
-    """Question 0: words say unit 0, vectors unit 1. Question 1 has no unit; its row is false."""
-    scaled = pl.DataFrame({"question": [0, 0], "unit": [0, 1], "words": [1.0, -1.0], "vectors": [-1.0, 1.0]},
-                          schema_overrides={"question": pl.Int32})
-    units = frame("units", {"unit": [0, 1], "corpus": [0, 0], "session": [0, 1], "turns": [[0], [0]]})
-    evidence = pl.DataFrame({"question": [0, 1], "session": [1, 1]}, schema_overrides=dict.fromkeys(
-        ["question", "session"], pl.Int32))
-    made = first_hits(scaled, units, evidence, pl.Series([0, 1], dtype=pl.Int32), np.array([0.0, .5, 1.0]))
-    assert made.tolist() == [[True, False, False], [False, False, False]]
 
 
 def test_two_lanes_are_needed_and_settings_are_checked() -> None:

@@ -21,13 +21,14 @@ from memlab.support.errors import MemlabError
 from tests.fuzz.mutation import as_json, fuzz, mutated, outcome
 
 KINDS = ("embedder", "reranker", "chat")
+COUNTED = '{"choices": [{"message": {"content": "a"}}], "usage": {"prompt_tokens": COUNT}}'
 BODIES = {"nothing": b"", "no UTF-8": b"\xff\xfe{}", "open lists": b"[" * 200_000, "5,000 digits": b"9" * 5000,
           "null": b"null", "list": b"[]", "lists of null": b'{"data": [null], "results": [null], "choices": [null]}',
           "null for lists": b'{"data": null, "results": null, "choices": null}',
           "an object for lists": b'{"data": {"0": 1}, "results": {"0": 1}, "choices": {"0": 1}}',
           "no index": b'{"data": [{"embedding": [1]}], "results": [{"relevance_score": 1}]}',
           "lists in lists": b'{"data": [{"index": 0, "embedding": [[1, 1]]}]}',
-          "an odd count": b'{"choices": [{"message": {"content": "a"}}], "usage": {"prompt_tokens": 1e999}}'}
+          **{f"{count} tokens": COUNTED.replace("COUNT", count).encode() for count in ("1e999", "1" * 30, "-1", '"a"')}}
 COUNT, WIDTH = 3, 2
 NUMBER = st.floats(-1e6, 1e6, width=32)
 

@@ -28,6 +28,7 @@ from memlab.pipeline.tables import texts_frame  # noqa: E402
 from memlab.store import Store  # noqa: E402
 from memlab.support.errors import MemlabError  # noqa: E402
 from tests.models.flag_models import save_classifier, save_language_model, save_m3  # noqa: E402
+from tests.models.scores import pair_scores  # noqa: E402
 
 QUERIES = ["where did anna move", "was work good in oslo", "old dog"]
 PASSAGES = ["anna moved to lisbon last spring", "bob stayed in oslo because work was good there", "his old dog",
@@ -59,10 +60,7 @@ def head(folder: Path, name: str, states: Any) -> Any:
 
 
 def scores_of(scorer: PairScorer) -> np.ndarray:
-    scores = np.full(len(PAIRS), np.nan, np.float32)
-    for at, block in scorer.score(QUERIES, PASSAGES, PAIRS):
-        scores[at] = block
-    return scores
+    return pair_scores(scorer, QUERIES, PASSAGES, PAIRS)
 
 
 def test_dense_is_the_first_token_at_unit_length(folders: dict[str, Path], tmp_path: Path) -> None:

@@ -24,7 +24,6 @@ def asked(folder: Path) -> dict[str, list[str]]:
     return {file.name: [line for line in file.read_text().splitlines() if line] for file in folder.glob("*.jsonl")}
 
 
-@pytest.mark.nightly
 def test_arms_use_a_server_survive_the_loss_of_one_and_end_the_one_of_their_sweep(
         testbed: Bed, tmp_path: Path, memlab_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_vllm_env(memlab_home / "serving-env")

@@ -10,11 +10,10 @@ import pytest
 from memlab.data.dataset import Dataset
 from memlab.evaluate.costs import replies
 from memlab.experiment.cluster import shards
-from memlab.experiment.harness.arm import Arm, refusal
+from memlab.experiment.harness.arm import Arm
 from memlab.experiment.harness.results import read_arm
 from memlab.learn.coverage import CrossFitCoverage, LearnedK
 from memlab.learn.fits import save
-from memlab.learn.fusion_weight import CrossFitWeight
 from memlab.learn.ranker.model import fit
 from memlab.learn.ranker.stage import candidates
 from memlab.pipeline.pipeline import Pipeline
@@ -120,11 +119,3 @@ def test_a_missing_part_is_named_and_the_others_stand(tmp_path: Path) -> None:
     assert one.is_finished()
     shards.remove_parts(one)
     assert not shards.part_folder(one, 0, 4).parent.exists()
-
-
-def test_what_learns_from_all_questions_before_the_ranking_is_refused() -> None:
-    assert refusal(lexical()) is None
-    assert refusal(lexical(select=LEARNED)) is None  # it learns behind the merge
-    reason = refusal(lexical(score=CrossFitWeight()))
-    assert reason is not None
-    assert "score: CrossFitWeight learns" in reason

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memlab.experiment.config.compose import compose
-from memlab.experiment.harness.sweep import arm_name, read
+from memlab.experiment.harness.sweep import arm_name
 
 pytestmark = pytest.mark.slow
 
@@ -21,8 +21,3 @@ def test_a_name_says_which_setting_and_which_value(words: list[str], name: str) 
     assert configs is not None
     assert faults == []
     assert arm_name(configs.base, configs.overrides, []) == name
-
-
-def test_seeds_of_a_sweep_are_named() -> None:
-    arms = read(["seed=1,2", "rank/select=gap", "search/dense=none", "track=none"], True).arms
-    assert [(arm.name, arm.seed) for arm in arms] == [("seed=1", 1), ("seed=2", 2)]

@@ -12,17 +12,13 @@ from memlab.support.files import write_json
 from memlab.support.foreign import read_json
 
 
-def test_the_commit_is_named_or_null(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_commit_is_that_of_memlabs_own_checkout_or_null(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A virtualenv inside a user's own repository holds memlab; that repository's commit says nothing of memlab."""
     monkeypatch.setattr(manifest, "PACKAGE", tmp_path / "memlab")
     assert manifest.commit.__wrapped__() == {"commit": None, "dirty": None}
-
-
-def test_the_commit_of_somebody_elses_checkout_is_not_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A virtualenv inside a user's own repository holds memlab; that repository's commit says nothing of memlab."""
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
     identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
     subprocess.run(["git", "-C", tmp_path, *identity, "commit", "-q", "--allow-empty", "-m", "mine"], check=True)
-    monkeypatch.setattr(manifest, "PACKAGE", tmp_path / "memlab")
     assert manifest.commit.__wrapped__()["commit"]
     monkeypatch.setattr(manifest, "PACKAGE", tmp_path / ".venv/lib/site-packages/memlab")
     (tmp_path / ".venv/lib/site-packages/memlab").mkdir(parents=True)

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from memlab.experiment.harness.plan import print_plan
 from memlab.experiment.harness.sweep import read
-from memlab.stages.rank.select import Fixed, Gap
+from memlab.stages.rank.select import Fixed
 from memlab.store import Store
 from memlab.support.errors import Faults
 from tests.data.official_records import conversation, write
@@ -47,6 +47,7 @@ def test_arms_of_a_sweep_are_called_by_what_was_swept() -> None:
     assert names("rank/select=fixed,gap", "read/measure=turn", multirun=True) == ["fixed", "gap"]
     assert names("rank.select.k=3,5", "rank/score=rrf,zscore", multirun=True) == [
         "k=3+rrf", "k=3+zscore", "k=5+rrf", "k=5+zscore"]
+    assert names("seed=1,2", "rank/select=gap", multirun=True) == ["seed=1", "seed=2"]
 
 
 @pytest.mark.parametrize(("words", "multirun", "names"), [
@@ -56,14 +57,6 @@ def test_arms_of_a_sweep_are_called_by_what_was_swept() -> None:
     (["name=in ${out} with ${hydra.runtime.choices.embedder}"], False, ["in runs with minilm"])])
 def test_a_reference_is_named_by_its_value(words: list[str], multirun: bool, names: list[str]) -> None:
     assert [arm.name for arm in read(words, multirun).arms] == names
-
-
-def test_a_slot_given_narrows_an_experiment_to_the_same_arm() -> None:
-    one = read(["+exp=adaptive_k", "rank/select=gap", *LEXICAL]).arms
-    among = read(["+exp=adaptive_k", *LEXICAL]).arms
-    assert [a.name for a in one] == ["gap"]
-    assert one[0].folder() == among[6].folder()
-    assert one[0].pipeline.select == Gap()
 
 
 def test_the_digest_forgets_places_and_keeps_values(tmp_path: Path) -> None:
@@ -94,13 +87,17 @@ def test_objects_are_those_of_the_configuration() -> None:
     (["rank/select=fixed,gap"], False, "rank/select has several values; add -m"),
     (["rank/select=fixed,fixed_10"], True, "arms of this sweep are the same configuration: fixed, fixed_10"),
     (["rank/select=fixed,gap", "name=x"], True, "2 arms of this sweep are named 'x'"),
-    (["rank/select=fixed,gap", "rank.select.k=3"], True, "rank.select.k"),
     (["data=locomo", "data.path=/nowhere.json"], False, "data: /nowhere.json: no such file"),
     (["contrasts=[{arm: a}]"], False, "contrasts[0]: expected arm, comparator, metric and direction"),
     (["contrasts=[{arm: a, comparator: b, metric: m, direction: greatr}]"], False, "did you mean 'greater'"),
     (["shards=1000000000"], False, "shards: 1,000,000,000 parts, the limit is 10,000"),
     (["rank.select=3"], False, "rank.select: nothing is chosen here"), (["seed=abc"], False, "seed: "),
-    (["plan=perhaps"], False, "plan: "),
+    (["plan=perhaps"], False, "plan: "), (["rank/select=null"], False, "must be a string or a list"),
+    (["~contrasts"], False, "cannot be deleted"), (["contrasts=.."], False, "contrasts: expected a list, given '..'"),
+    (["contrasts={a: 1}"], False, "contrasts={a: 1}: does not fit what is there"),
+    (["contrasts=[3]"], False, "contrasts[0]: expected arm, comparator"), (["++store=???"], False, "no value"),
+    (["contrasts=[{1: 2}]"], False, "contrasts[0]: expected arm, comparator"),
+    (["plugins.k=null"], False, "plugins.k=null: "),
     ([f"contrasts=[{','.join(['{arm: a, comparator: b, metric: m}'] * 4)}]"], False, "4 are declared, at most 3"),
     ([f"contrasts=[{','.join(['{arm: a, comparator: constant, metric: curve/m}'] * 21)}]"], False,
      "21 are declared, at most 20"),
@@ -128,15 +125,3 @@ def test_models_that_are_not_here_stop_a_run_together_and_a_plan_not_at_all(
     states = [next(line.split("│")[1].strip() for line in lines if name in line) for name in ("bge_small", "minilm")]
     assert states == ["no model", "to run"]
     assert sum("the model hub did not give" in line for line in lines) == 2
-
-
-@pytest.mark.parametrize(("word", "fault"), [
-    ("rank/select=null", "must be a string or a list"),
-    ("~contrasts", "cannot be deleted"), ("contrasts=..", "contrasts: expected a list, given '..'"),
-    ("contrasts={a: 1}", "contrasts={a: 1}: does not fit what is there"),
-    ("contrasts=[3]", r"contrasts\[0\]: expected arm, comparator"),
-    ("plugins.k=null", "plugins.k=null: "), ("++store=???", "no value"),
-    ("contrasts=[{1: 2}]", r"contrasts\[0\]: expected arm, comparator")])
-def test_a_setting_of_another_kind_is_a_fault(word: str, fault: str) -> None:
-    with pytest.raises(Faults, match=fault):
-        read([word, *LEXICAL])

@@ -10,8 +10,7 @@ from hypothesis import HealthCheck, Phase, given
 from hypothesis import strategies as st
 
 from memlab.experiment.cluster.snapshot import take_snapshot
-from memlab.experiment.config.compose import compose
-from memlab.experiment.harness.sweep import arm_of, read
+from memlab.experiment.harness.sweep import read
 from memlab.models.http import HttpEmbedder
 from memlab.run import main
 from memlab.support.errors import MemlabError
@@ -43,13 +42,6 @@ def test_no_key_of_a_url_reaches_the_name_or_the_record_of_an_arm(url: str) -> N
     for arm in read(swept, multirun=True).arms:
         assert "LEAKED" not in arm.name + arm.config + arm.command + str(arm.arms_folder())
         assert arm.has_secret
-
-
-@pytest.mark.slow  # composes every arm of the systems
-def test_a_configuration_without_keys_is_recorded_as_it_is() -> None:
-    configs, _ = compose(["+exp=systems"], multirun=False)
-    assert configs
-    assert not any(arm_of(config, configs.swept).has_secret for config in configs.arms)
 
 
 def test_a_sweep_with_a_key_is_not_submitted(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.nightly
 class Themes:
     """An embedder with a rule: one axis a theme, by the words that it knows, and one for all else."""
 
-    words: tuple[str, ...] = ("cat", "train", "soup")
+    words: tuple[tuple[str, ...], ...] = (("cat",), ("train",), ("soup",))
 
     def identity(self) -> dict[str, Any]:
         return {"is": "themes", "words": self.words}
@@ -30,7 +30,7 @@ class Themes:
         return len(self.words) + 1
 
     def encode(self, texts: Sequence[str], role: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        counts = np.array([[t.count(w) for w in self.words] + [0.1] for t in texts], np.float32)
+        counts = np.array([[sum(map(t.count, theme)) for theme in self.words] + [0.1] for t in texts], np.float32)
         yield np.arange(len(texts)), counts / np.linalg.norm(counts, axis=1, keepdims=True)
 
     def truncated(self, texts: Sequence[str], role: str) -> np.ndarray:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from judge_calibration.__main__ import as_tables, calibrate, judge_answers, main, sample
-from judge_calibration.synthetic_answers import WRONG, CalibrationSet, SyntheticAnswer, make_answers
+from judge_calibration.synthetic_answers import WRONG, make_answers
 
 from memlab.stages.judge.cases import cases
 from memlab.stages.judge.llm import LlmJudge
@@ -18,8 +18,7 @@ from tests.commands.test_judge import data, words  # noqa: F401 - a fixture
 from tests.experiments.judge_calibration.test_synthetic_answers import ROWS
 from tests.models.chatserver import serving
 from tests.stages.judge.script import put
-from tests.stages.judge.test_llm_incomplete import judge
-from tests.stages.judge.worlds import one, says, world
+from tests.stages.judge.worlds import says, world
 
 pytestmark = pytest.mark.nightly
 
@@ -94,15 +93,6 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert json.loads(out.read_text())["judges"]["contains"]["against_people"]["kappa"]["n"] == 12
     assert main([*words[:-2], "--judge", "conains"]) == 1
     assert "did you mean 'contains'" in capsys.readouterr().err
-
-
-
-def test_calibration_leaves_them_out(tmp_path: Path) -> None:
-    kit = CalibrationSet([SyntheticAnswer(0, "restated", True, "tea", ""),
-                          SyntheticAnswer(0, "vague", False, "x", "")], {})
-    with serving(rule=lambda m: "yes" if "\ntea\n" in m[-1]["content"] else "") as server:
-        by_judge = judge_answers(judge("strict", server), one("milk", "a"), kit, Store(tmp_path))
-        assert by_judge == {"strict": [True, None]}
 
 
 def test_the_calibration_of_the_script_names_what_it_counts(data: Path,  # noqa: F811

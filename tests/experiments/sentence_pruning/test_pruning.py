@@ -3,7 +3,6 @@ from __future__ import annotations
 from datetime import timedelta
 from math import log
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +11,7 @@ from sentence_pruning.pruning import PrunedByRank, split
 from memlab.pipeline.tables import Tables
 from memlab.stages.read.pack import ByRank
 from memlab.store import Store
+from tests.experiments.chunking.test_semantic import Themes
 from tests.stages.read.world import shown, tokens, world
 from tests.stages.write.conversations import DAY
 
@@ -90,29 +90,11 @@ def test_each_unit_shows_some_of_its_sentences_whatever_else_is_selected(turns, 
     assert packed(pack, ask("Who saw the cat run?", talk, units, selected=selected)) == every[:selected]
 
 
-class Animals:
-    """Vectors that know which sentences are about animals."""
-
-    def identity(self) -> dict[str, str]:
-        return {"is": "animals"}
-
-    def dim(self) -> int:
-        return 2
-
-    def encode(self, texts, role):
-        assert role == ("query" if texts[0].endswith("?") else "document")
-        about = np.array([[1, 0] if any(w in t for w in ("pet", "cat", "puss")) else [0, 1] for t in texts], np.float32)
-        yield np.arange(len(texts)), about
-
-    def truncated(self, texts, role):
-        return np.zeros(len(texts), bool)
-
-
 def test_vectors_find_a_sentence_that_shares_no_word(tmp_path) -> None:
     talk = [[("user", "On Monday I slept late. We went out for lunch. Then a puss came along.")]]
     tables = ask("Which pet came on Monday?", talk, (0,))
     assert packed(PrunedByRank(share=.1, neighbours=0), tables) == [D0 + "user: On Monday I slept late."]
-    with_vectors = PrunedByRank(share=.1, neighbours=0, embedder=Animals())
-    # half of the question's words that are said anywhere and a cosine of 1, against the other half and 0
+    with_vectors = PrunedByRank(share=.1, neighbours=0, embedder=Themes((("pet", "cat", "puss"),)))
+    # half of the question's words that are said anywhere and a cosine of 1, against the other half and 0.1
     out = with_vectors.run(tables.only(with_vectors.reads), Store(tmp_path))
     assert shown(tables.updated(out)) == [D0 + "user: Then a puss came along."]

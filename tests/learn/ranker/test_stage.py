@@ -40,15 +40,6 @@ def test_the_control_of_turns_alone_compares_no_words_of_turns() -> None:
     assert not result(learned(alone=True), searched()).equals(result(learned(), searched()))
 
 
-def test_the_linear_score_and_every_lane_stay_as_signals_and_no_turn_is_lost() -> None:
-    before = Score().run(searched(), STORE)["ranking"]
-    after = result(learned(), searched())
-    assert set(after.columns) == {*before.columns, "linear"}
-    key = ["question", "unit"]
-    kept = after.select(*key, pl.col("linear").alias("score"), "lexical:turn").sort(key)
-    assert kept.equals(before.select(*key, "score", "lexical:turn").sort(key))
-
-
 @pytest.mark.parametrize("depth", [1, 7, 40, 10**6])
 def test_a_ranking_is_rescored_as_by_a_join_and_a_sort_whatever_the_order_of_the_scores(depth: int) -> None:
     ranking = first()["ranking"]

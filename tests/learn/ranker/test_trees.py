@@ -20,7 +20,7 @@ TREE: dict[str, Any] = {
     {"left_child": (1, -2)}, {"left_child": (0, -2)}, {"right_child": (7, -3)}, {"left_child": (-1, -1)},
     {"leaf_value": (1.0, 2.0)}, {"leaf_value": (1.0, 2.0, float("nan"))}, {"threshold": (float("inf"), 1.0)},
     {"split_feature": (-1, 0)}, {"decision_type": (1, 2)}, {"split_feature": (1,)}, {"leaf_value": (1.0, 2.0, 1.7e308)},
-    {name: () for name in TREE}])
+    {name: () for name in TREE}, {"threshold": "1 2"}, {"leaf_count": (1,)}])
 def test_what_is_no_tree_is_refused(damage: dict[str, Any]) -> None:
     Tree(**TREE)
     with pytest.raises(ValidationError):

@@ -14,6 +14,7 @@ from memlab.models.protocols import PairScorer
 from memlab.support.errors import MemlabError
 from tests.learn.small_models import tiny
 from tests.models.flag_models import save_classifier
+from tests.models.scores import pair_scores
 
 pytestmark = pytest.mark.slow
 
@@ -57,11 +58,7 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def scores(scorer: CrossEncoderScorer, pairs: np.ndarray) -> np.ndarray:
-    out = np.full(len(pairs), np.nan)
-    for at, block in scorer.score(QUERIES, PASSAGES, pairs):
-        assert np.isnan(out[at]).all(), "a pair was given twice"
-        out[at] = block
-    return out
+    return pair_scores(scorer, QUERIES, PASSAGES, pairs)
 
 
 def reference(folder: Path, pairs: np.ndarray, **fields: Any) -> np.ndarray:

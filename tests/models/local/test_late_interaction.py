@@ -15,6 +15,7 @@ from memlab.models.local.late_interaction import CELLS, LateInteraction, Room
 from memlab.models.protocols import PairScorer
 from memlab.stages.search.hits import digits_of
 from tests.examples import fewer
+from tests.models.scores import pair_scores
 
 pytestmark = pytest.mark.slow
 
@@ -29,11 +30,7 @@ def late(tiny: SentenceEmbedder) -> LateInteraction:
 
 
 def scores(scorer: LateInteraction, pairs: np.ndarray = GRID) -> np.ndarray:
-    out = np.full(len(pairs), np.nan)
-    for at, block in scorer.score(QUERIES, PASSAGES, pairs):
-        assert np.isnan(out[at]).all(), "a pair was given twice"
-        out[at] = block
-    return out
+    return pair_scores(scorer, QUERIES, PASSAGES, pairs)
 
 
 def test_equals_the_formula(late: LateInteraction, base: Path) -> None:

@@ -20,6 +20,7 @@ from memlab.models.local.late_interaction import ColbertEmbedder, ColbertEncoder
 from memlab.models.local.loading import load_on_devices
 from memlab.support.errors import MemlabError
 from tests.learn.small_models import save_bert
+from tests.models.scores import pair_scores
 
 pytestmark = pytest.mark.slow
 
@@ -107,10 +108,7 @@ def test_prefixes_projections_and_maxsim_are_those_of_the_models_files(
                 assert found.tolist() == tokenizer.convert_tokens_to_ids(
                     ["[PAD]" if token in outside else token for token in tokens])
     pairs = np.array([(q, p) for q in range(len(QUERIES)) for p in range(len(PASSAGES))])
-    scores = np.zeros(len(pairs))
-    for at, block in matcher.score(QUERIES, PASSAGES, pairs):
-        scores[at] = block
-    np.testing.assert_allclose(scores, [
+    np.testing.assert_allclose(pair_scores(matcher, QUERIES, PASSAGES, pairs), [
         (expected["query", q][1] @ expected["document", p][1].T).max(axis=1).mean() for q, p in pairs], atol=1e-5)
 
 

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import sys
 import time
 from pathlib import Path
@@ -11,7 +10,6 @@ import psutil
 import pytest
 
 from memlab.models.serving import process
-from memlab.support.errors import MemlabError
 
 
 def test_lines_of_a_log_lose_their_prefixes_and_what_steers_a_terminal(tmp_path: Path) -> None:
@@ -68,13 +66,3 @@ def test_the_family_ends_even_what_left_the_group_and_does_not_listen(tmp_path: 
     process.end(leader.pid, grace=0.3)
     assert not any(one.is_running() for one in family)
     process.end(leader.pid, grace=0.3)  # nothing is left to end
-
-
-def test_ports() -> None:
-    port = process.free_port(0)
-    assert process.free_port(port) == port
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", port))
-        taken.listen()
-        with pytest.raises(MemlabError, match=f"port {port} is not usable"):
-            process.free_port(port)

@@ -130,8 +130,6 @@ def test_what_does_not_fit_into_memory_is_refused(tmp_path: Path, monkeypatch: p
 def test_the_only_card_is_left_in_part_to_the_models_of_a_run(make: Any) -> None:
     alone = make([CARD24], "qwen2.5-14b-awq")
     assert option(alone.line(9), "--gpu-memory-utilization") == "0.76"
-    beside = make([CARD24] * 3, "qwen2.5-7b")
-    assert option(beside.line(9), "--gpu-memory-utilization") == "0.9"
     given = make([CARD24], "qwen2.5-7b", "--gpu-memory", "0.8", "--max-len", "8192", "--quantization", FP8)
     line = given.line(9)
     assert [option(line, f"--{name}") for name in ("gpu-memory-utilization", "max-model-len", "quantization")] == [
