@@ -53,14 +53,12 @@ def world(words: list[list[float]], vectors: list[list[float]], evidence: list[i
     )
 
 
-def ranking(tables: Tables, **options: object) -> pl.DataFrame:
-    stage = CrossFitWeight(**options)
-    return stage.run(tables.only(stage.reads), STORE)["ranking"]
+def ranking(tables: Tables) -> pl.DataFrame:
+    return CrossFitWeight().run(tables.only(CrossFitWeight.reads), STORE)["ranking"]
 
 
-def notes(tables: Tables, **options: object) -> list[tuple[object, ...]]:
-    stage = CrossFitWeight(**options)
-    return stage.run(tables.only(stage.reads), STORE)["notes"].rows()
+def notes(tables: Tables) -> list[tuple[object, ...]]:
+    return CrossFitWeight().run(tables.only(CrossFitWeight.reads), STORE)["notes"].rows()
 
 
 WORDS, VECTORS = [[3.0, 0.0, 0.0]] * 6, [[0.0, 0.0, 3.0]] * 6  # words want session 0, vectors session 2

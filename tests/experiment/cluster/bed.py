@@ -104,8 +104,7 @@ def command_line(module: str, *words: str, root: Path) -> list[str]:
     return [sys.executable, "-m", f"memlab.{module}", *on_lives(root, *words)]
 
 
-def memlab(module: str, *words: str, root: Path, seconds: float = 1200,
-           **variables: str) -> subprocess.CompletedProcess[str]:
+def memlab(module: str, *words: str, root: Path) -> subprocess.CompletedProcess[str]:
     """Run ``python -m memlab.<module>`` on tiny lives in ``root``, with all files below it."""
     return subprocess.run(command_line(module, *words, root=root), cwd=root, capture_output=True, text=True,
-                          timeout=seconds, env={**os.environ, "OMP_NUM_THREADS": "1", **variables})
+                          timeout=1200, env={**os.environ, "OMP_NUM_THREADS": "1"})

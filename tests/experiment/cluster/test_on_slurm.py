@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from memlab.experiment.cluster.snapshot import Snapshot, sweeps
+from memlab.experiment.cluster.snapshot import sweeps
 from memlab.store.segment import read
 from memlab.support.foreign import read_json
 from memlab.support.paths import PACKAGE
@@ -31,10 +31,6 @@ def figures(root: Path, place: str) -> dict[str, Any]:
     comparison = read_json(root / "runs" / place / "synthetic" / "comparison.json")
     arms = {name: {key: arm[key] for key in COMPARED} for name, arm in comparison["arms"].items()}
     return {**comparison, "arms": arms, "shared_seconds": None, "act": None}
-
-
-def the_sweep(root: Path) -> Snapshot:
-    return next(sweeps(root / "runs"))
 
 
 def stored(root: Path, kind: str = "vectors") -> pl.DataFrame:
@@ -58,7 +54,7 @@ def test_adaptive_k_gives_the_figures_of_one_machine_and_nothing_is_encoded_twic
     assert figures(here, "adaptive_k") == figures(there, "adaptive_k")
     keys = stored(there)
     assert keys.height == keys.unique().height == stored(here).height
-    arms = [read_json(Path(arm["folder"]) / "manifest.json") for arm in the_sweep(there).metadata()["arms"]]
+    arms = [read_json(Path(arm["folder"]) / "manifest.json") for arm in next(sweeps(there / "runs")).metadata()["arms"]]
     assert all(arm["made"].get("vectors", 0) == 0 for arm in arms)  # the preparation made them all
     status = subprocess.run([sys.executable, "-m", "memlab", "status"], cwd=there, capture_output=True, text=True)
     assert status.returncode == 0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -12,9 +10,7 @@ import pytest
 
 from memlab.experiment.cluster.schedule import Step
 from memlab.experiment.cluster.snapshot import Job, Snapshot, take_snapshot
-from memlab.experiment.harness import manifest
 from memlab.experiment.harness.arm import Arm
-from memlab.experiment.harness.staleness import source_digest
 from memlab.experiment.harness.sweep import Sweep, read
 from memlab.support.errors import MemlabError
 from tests.small import words
@@ -32,23 +28,6 @@ def arms(root: Path) -> list[Arm]:
 def small_snapshot(root: Path) -> Snapshot:
     """Two arms on tiny lives, without a model."""
     return take_snapshot(arms(root), ["rank/select=fixed,gap"], f"{root}/store", 1)
-
-
-def test_arms_come_back_as_they_were(tmp_path: Path) -> None:
-    before, snapshot = arms(tmp_path), small_snapshot(tmp_path)
-    after = [snapshot.arm(number) for number in range(len(before))]
-    assert [(arm.name, arm.digest(), arm.folder(), arm.config) for arm in after] == [
-        (arm.name, arm.digest(), arm.folder(), arm.config) for arm in before]
-
-
-def test_jobs_import_the_source_of_the_submission(tmp_path: Path) -> None:
-    snapshot = small_snapshot(tmp_path)
-    code = ("import memlab.experiment.config.instantiate as c, memlab.experiment.harness.manifest as m; "
-            "import memlab.experiment.harness.staleness as s; "
-            "print(c.CONF, s.source_digest(), m.commit()['commit'])")
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path,
-                          env={"PYTHONPATH": str(snapshot.source), "PATH": ""})
-    assert done.stdout.split() == [str(snapshot.source / "conf"), source_digest(), str(manifest.commit()["commit"])]
 
 
 def test_jobs_are_recorded_in_their_order(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from memlab.experiment.config.compose import compose
 from memlab.experiment.harness.sweep import read
+from tests.experiment.config.files import put
 
 pytestmark = pytest.mark.slow
 
@@ -89,8 +90,6 @@ def test_an_item_of_a_list_and_a_setting_are_deleted() -> None:
 
 
 def test_files_are_composed_again_once_one_has_changed(tmp_path: Path) -> None:
-    file = tmp_path / "rank" / "select" / "mine.yaml"
-    file.parent.mkdir(parents=True)
     for k in (3, 14):
-        file.write_text(f"_target_: memlab.stages.rank.select.Fixed\nk: {k}\n")
+        put(tmp_path, rank__select__mine=f"_target_: memlab.stages.rank.select.Fixed\nk: {k}\n")
         assert read([f"conf_dir={tmp_path}", "rank/select=mine", "search/dense=none"]).arms[0].pipeline.select.k == k

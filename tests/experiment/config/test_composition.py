@@ -17,6 +17,7 @@ from memlab.experiment.config.instantiate import CONF, options
 from memlab.experiment.config.overrides import parse_all
 from memlab.experiment.harness.sweep import experiment_arms
 from memlab.support.disk_cache import load_or_make
+from tests.experiment.config.files import put
 
 GAP = "rank/select=gap"
 
@@ -92,9 +93,7 @@ def test_another_file_is_another_composition(
 
 
 def test_nothing_is_kept_of_files_of_others(tmp_path: Path, composed: list[str], memlab_home: Path) -> None:
-    file = tmp_path / "mine" / "rank" / "select" / "mine.yaml"
-    file.parent.mkdir(parents=True)
-    file.write_text("_target_: memlab.stages.rank.select.Fixed\n")
+    put(tmp_path / "mine", rank__select__mine="_target_: memlab.stages.rank.select.Fixed\n")
     assert compose([f"conf_dir={tmp_path / 'mine'}", "rank/select=mine"], False)[1] == []
     assert composed == [composition.CONFIG]
     assert not (memlab_home / "cache").exists()

@@ -15,11 +15,12 @@ from memlab.commands.explain import overview
 from memlab.experiment.cluster.snapshot import Snapshot, take_snapshot
 from memlab.experiment.config import plugins
 from memlab.experiment.config.compose import compose
+from memlab.experiment.harness import manifest
 from memlab.experiment.harness.arm import Arm
 from memlab.experiment.harness.staleness import source_digest
 from memlab.experiment.harness.sweep import read
 from memlab.pipeline.stage import spec, spec_digest
-from memlab.support.errors import Faults
+from tests.experiment.config.files import faults_of, put
 from tests.small import LIVES, words
 from tests.test_structure import ROOT
 
@@ -81,19 +82,8 @@ def offer(folder: Path, point: str, module: str, monkeypatch: pytest.MonkeyPatch
     monkeypatch.syspath_prepend(str(folder))
 
 
-def faults_of(*line: str) -> list[str]:
-    with pytest.raises(Faults) as raised:
-        read(list(line))
-    assert "Traceback" not in str(raised.value)
-    assert all("\n" not in fault for fault in raised.value.faults)
-    return raised.value.faults
-
-
 def conf(folder: Path, module: str, cls: str = "Mine") -> str:
-    file = folder / "conf" / "rank" / "select" / "mine.yaml"
-    file.parent.mkdir(parents=True)
-    file.write_text(f"_target_: {module}.{cls}\n", encoding="utf-8")
-    return f"conf_dir={folder / 'conf'}"
+    return f"conf_dir={put(folder / 'conf', rank__select__mine=f'_target_: {module}.{cls}')}"
 
 
 def mine(folder: Path, module: str, *more: str) -> Arm:
@@ -205,17 +195,20 @@ def snapshot_of(arm: Arm) -> Snapshot:
     return take_snapshot([arm], list(LIVES), None, 1)
 
 
-def test_jobs_of_a_snapshot_run_the_source_at_submission(tmp_path: Path, name: str) -> None:
+def test_jobs_of_a_snapshot_run_the_source_and_the_plugins_of_the_submission(tmp_path: Path, name: str) -> None:
     arm = mine(tmp_path, name)
     snapshot = snapshot_of(arm)
     write(tmp_path, name, "raise RuntimeError('edited after submission')")
     assert (snapshot.source / "more_conf" / "rank" / "select" / "mine.yaml").is_file()
     code = ("import sys\nfrom pathlib import Path\nfrom memlab.experiment.cluster.snapshot import Snapshot\n"
+            "import memlab.experiment.config.instantiate as c, memlab.experiment.harness.manifest as m\n"
+            "print(c.CONF, m.commit()['commit'])\n"
             "one = Snapshot(Path(sys.argv[1])); one.activate_plugins(); arm = one.arm(0)\n"
             "print(arm.digest(), sys.modules[type(arm.pipeline.select).__module__].__file__, arm.plugins())")
     done = subprocess.run([sys.executable, "-c", code, str(snapshot.folder)], cwd=tmp_path, check=True, text=True,
-                          capture_output=True, env={**os.environ, "PYTHONPATH": str(snapshot.source)})
-    digest, file, described = done.stdout.split(maxsplit=2)
-    assert digest == arm.digest()
+                          capture_output=True, env={**os.environ, "PATH": "", "PYTHONPATH": str(snapshot.source)})
+    conf_folder, commit, digest, file, described = done.stdout.split(maxsplit=4)
+    assert (conf_folder, commit) == (str(snapshot.source / "conf"), str(manifest.commit()["commit"]))
+    assert digest == arm.digest()  # of the source as well
     assert Path(file) == snapshot.source / f"{name}.py"
     assert described.strip() == str(arm.plugins())

@@ -11,22 +11,16 @@ from memlab.experiment.config.choices import own_choices
 from memlab.experiment.config.instantiate import CONF, choice_settings
 from memlab.experiment.harness.sweep import preset, read
 from memlab.support.errors import Faults
-from tests.experiment.config.files import put
+from tests.experiment.config.files import faults_of, put
 
 pytestmark = pytest.mark.slow
 
 SMALL = ("search/dense=none", "track=none")
 
 
-def faults_of(*words: str) -> list[str]:
-    with pytest.raises(Faults) as raised:
-        read([*words, *SMALL])
-    return raised.value.faults
-
-
 def test_settings_of_parts_that_no_arm_has_are_refused() -> None:
     words = ["embedder=bge_small", "learn.folds=all", "chat.model=x", "judge_chat=server", "rank.select={kk: 5}"]
-    faults = faults_of(*words)
+    faults = faults_of(*words, *SMALL)
     assert faults[0].startswith("rank.select.kk: Fixed has no such setting; did you mean 'k'?")
     assert [fault.partition(": no part that these arguments choose reads")[0] for fault in faults[1:]] == words[:-1]
 
@@ -50,14 +44,12 @@ def test_a_preset_refuses_what_it_does_not_read() -> None:
     ("rank: {select: {kk: 5}}", "rank.select.kk: Fixed has no such setting; did you mean 'k'"),
     ("my: {k: 5}", "no part that these arguments choose reads my.k"),
     ("learn: {folds: all}", "no part that these arguments choose reads learn.folds"),
-    ("defaults: [{'/rank/select@rank.selct': gap}]", ""),
     ("hydra: {mode: MULTIRUN, sweeper: {params: {+rank.selct.k: '3,5'}}}", "rank has no setting 'selct'"),
     ("hydra: {mode: MULTIRUN, sweeper: {params: {embedder: 'minilm,bge_small'}}}", "no part that these arguments"),
     ("hydra: {sweeper: {params: {rank.select.k: '3,5'}}}", "hydra.sweeper.params holds values to sweep; add -m")])
 def test_a_file_that_sets_what_nothing_reads_is_refused(tmp_path: Path, text: str, fault: str) -> None:
     place = put(tmp_path, exp__mine=f"# @package _global_\n{text}\n")
-    if fault:
-        assert any(fault in one for one in faults_of(f"conf_dir={place}", "+exp=mine"))
+    assert any(fault in one for one in faults_of(f"conf_dir={place}", "+exp=mine", *SMALL))
 
 
 def test_a_helper_that_a_value_refers_to_is_accepted_and_may_be_set(tmp_path: Path) -> None:
@@ -66,7 +58,7 @@ def test_a_helper_that_a_value_refers_to_is_accepted_and_may_be_set(tmp_path: Pa
                                  "learn: {ranker: {model: m}}\n"))
     assert read([word, "+exp=mine", *SMALL]).arms[0].pipeline.select.k == 5
     assert read([word, "+exp=mine", *SMALL, "my.k=7"]).arms[0].pipeline.select.k == 7
-    assert "my has no setting 'kk'; did you mean 'k'" in faults_of(word, "+exp=mine", "+my.kk=7")[0]
+    assert "my has no setting 'kk'; did you mean 'k'" in faults_of(word, "+exp=mine", "+my.kk=7", *SMALL)[0]
 
 
 def test_shipped_presets_experiments_and_arms_set_settings_that_there_are() -> None:

@@ -32,11 +32,6 @@ FILES = {"classes.parquet", "config.yaml", "context.parquet", "ids.parquet", "ma
          "run.unjudged.trec", "shown.parquet"}
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "store")
-
-
 def test_a_run_folder_holds_the_whole_record(tmp_path: Path, store: Store) -> None:
     one = arm(tmp_path, lexical(select=Fixed(k=5)))
     folder = one.run(store)

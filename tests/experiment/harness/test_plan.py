@@ -5,7 +5,6 @@ from __future__ import annotations
 from io import StringIO
 from pathlib import Path
 
-import pytest
 from chunking.semantic import Semantic
 from omegaconf import OmegaConf
 from rich.console import Console
@@ -32,11 +31,6 @@ from tests.stages.search.world import Overlap
 from tests.store.worker import DigestEmbedder
 
 PLAIN = PromptTemplate(instructions="{history} {date} {question}")
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "store")
 
 
 def printed(root: Path, store: Store, *arms, width: int = 160) -> str:

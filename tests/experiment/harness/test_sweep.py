@@ -11,8 +11,9 @@ from huggingface_hub import constants
 from omegaconf import OmegaConf
 from rich.console import Console
 
+from memlab.experiment.config.compose import compose
 from memlab.experiment.harness.plan import print_plan
-from memlab.experiment.harness.sweep import read
+from memlab.experiment.harness.sweep import arm_name, read
 from memlab.stages.rank.select import Fixed
 from memlab.store import Store
 from memlab.support.errors import Faults
@@ -48,6 +49,19 @@ def test_arms_of_a_sweep_are_called_by_what_was_swept() -> None:
     assert names("rank.select.k=3,5", "rank/score=rrf,zscore", multirun=True) == [
         "k=3+rrf", "k=3+zscore", "k=5+rrf", "k=5+zscore"]
     assert names("seed=1,2", "rank/select=gap", multirun=True) == ["seed=1", "seed=2"]
+
+
+@pytest.mark.parametrize(("words", "name"), [
+    (["search.dense.depth=10"], "dense.depth=10"), (["search.lexical.depth=10"], "lexical.depth=10"),
+    (["write/chunk=round"], "chunk=round"), (["read/measure=round"], "measure=round"), (["system=best"], "best"),
+    (["rank.select.k=1_0"], "k=10"), (["rank/select=fixed_5", "~rank.select.k"], "fixed_5+k=10"),
+    (["rank/select=gap", "rank.select.buffer=2", "search/dense=none"], "gap+buffer=2+dense=none"),
+    (["search/dense=none", "data.limit=3", "out=x", "seed=4"], "dense=none")])
+def test_a_name_says_which_setting_and_which_value(words: list[str], name: str) -> None:
+    configs, faults = compose(words, False)
+    assert configs is not None
+    assert faults == []
+    assert arm_name(configs.base, configs.overrides, []) == name
 
 
 @pytest.mark.parametrize(("words", "multirun", "names"), [

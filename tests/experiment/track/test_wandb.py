@@ -13,18 +13,10 @@ from memlab.experiment.harness.sweep import read
 from memlab.experiment.track import wandb
 from memlab.experiment.track.record import MARKER, NoTracking
 from memlab.experiment.track.wandb import WandbTrack, run_id
+from tests.data.test_custom import QUESTIONS, SESSIONS, folder
 from tests.sealing import seal
 
 pytest.importorskip("wandb", reason="wandb is not installed: pip install -e .")
-
-
-def write(folder: Path) -> None:
-    """Write a folder of one session and one question."""
-    (folder / "sessions.jsonl").write_text(json.dumps({
-        "corpus": "ann", "session": "s1", "said_on": "2023-05-20", "turns": [
-            {"role": "user", "text": "I adopted a cat."}]}) + "\n")
-    (folder / "questions.jsonl").write_text(json.dumps({"question": "q1", "corpus": "ann", "text": "Which pet?",
-                                                        "evidence": [{"session": "s1", "turn": 0}]}) + "\n")
 
 
 def inspected(where: str, *flags: str) -> str:
@@ -91,7 +83,7 @@ def test_texts_are_left_out_unless_asked_for(gap: Path) -> None:
 
 
 def test_own_data_are_not_tracked_unless_asked(tmp_path: Path) -> None:
-    write(tmp_path)
+    folder(tmp_path, SESSIONS, QUESTIONS)
     own = ["data=custom", f"data.path={tmp_path}"]
     assert read(own).track == NoTracking()
     assert "track.record.NoTracking" in read(own).arms[0].config  # as jobs read it

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 from unittest import mock
 
@@ -48,29 +48,6 @@ def test_spread_uses_all_workers_and_keeps_job_with_result() -> None:
         return job * job
 
     assert sorted(spread(range(6), [worker, worker])) == [(i, i * i) for i in range(6)]
-
-
-def test_spread_reads_no_further_than_its_workers() -> None:
-    taken: list[int] = []
-
-    def jobs() -> Iterator[int]:
-        for i in range(100):
-            taken.append(i)
-            yield i
-
-    stream = spread(jobs(), [lambda job: job, lambda job: job])
-    next(stream)
-    assert len(taken) <= 4
-    stream.close()
-
-
-def test_spread_passes_a_failure_on() -> None:
-    def fail(job: int) -> int:
-        raise ValueError("no")
-
-    for workers in ([fail], [fail, fail]):
-        with pytest.raises(ValueError, match="no"):
-            list(spread([1, 2], workers))
 
 
 class Model:
@@ -126,9 +103,11 @@ def test_the_device_is_emptied_before_the_halves_are_tried(monkeypatch: pytest.M
     assert freed == [1]
 
 
-def test_other_errors_are_not_taken_for_a_lack_of_memory() -> None:
+@pytest.mark.parametrize("devices", [1, 2])
+def test_other_errors_are_not_taken_for_a_lack_of_memory(devices: int) -> None:
+    models = [Model(1, RuntimeError("CUDA error: an illegal memory access")) for _ in range(devices)]
     with pytest.raises(RuntimeError, match="illegal"):
-        batches_of(LONG[:4], 32, [Model(1, RuntimeError("CUDA error: an illegal memory access"))], run)
+        batches_of(LONG, 32, models, run)
 
 
 @given(st.integers(0, 70), st.integers(1, 9), st.integers(1, 9))
@@ -197,4 +176,4 @@ def test_batches_that_are_not_wanted_leave_no_thread(lanes: int) -> None:
     assert tokeniser.begun.wait(60)
     results.close()
     assert set(threading.enumerate()) == before
-    assert len(tokeniser.threads) < 20
+    assert len(tokeniser.threads) <= 4  # no window is read far ahead of its turn
