@@ -52,6 +52,8 @@ WORDS: Any = "system=best"
     (lambda memory: memory.forget("cat", 0), "turns: 0 does not fit. Fix: give a list"),
     (lambda memory: memory.forget("cat", "first"), "session 0 has no turns .*give a list"),
     (lambda memory: memory.feedback({}, "yes"), "useful: 'yes' does not fit. Fix: give True or False"),
+    (lambda memory: memory.feedback({"session": 0}, True), "expected a result, which has"),
+    (lambda memory: memory.feedback({"session": 7, "turns": [0]}, True), "there is no session 7"),
     (lambda memory: memory.search_vector("cat"), "vector: it is no vector. Fix: give a list of finite numbers"),
     (lambda memory: memory.feedback("cat", True), r"result: 'cat' does not fit.*found\[0\], or several"),
     (lambda _: Memory("a", WORDS), r"Memory, pipeline: 'system=best' does not fit. Fix: preset\("),
