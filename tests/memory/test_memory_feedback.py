@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from memlab import preset
 from memlab.memory.memory import Memory, Session
 from memlab.pipeline.pipeline import Pipeline
 from memlab.stages.rank.boost import Boost
@@ -62,10 +61,3 @@ def test_what_was_returned_counts_from_the_next_question_on(tmp_path: Path) -> N
         found = memory.search("blue", "2023-06-02", 4)
         assert found["accesses"].to_list() == pytest.approx([math.log(3), 0, 0, 0])
         assert memory.search("blue", NOW, 1)["accesses"][0] == 0  # returned on a later day
-
-
-@pytest.mark.slow
-def test_the_technique_needs_no_file(tmp_path: Path) -> None:
-    with Memory(tmp_path, preset("rank/boost=feedback", "search/dense=none")) as memory:
-        memory.add_many(SAID)
-        assert {"feedback", "accesses"} <= set(memory.search("boat", NOW).columns)

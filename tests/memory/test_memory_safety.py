@@ -35,6 +35,7 @@ WORDS: Any = "system=best"
     (lambda memory: memory.count("user"), "where: 'user' does not fit. Fix: write {"),
     (lambda _: Memory(None), "Memory, folder: None does not fit. Fix: give text, or a Path"),
     (lambda _: Memory("a", often="many"), "Memory, often: 'many' does not fit. Fix: give a whole number"),
+    (lambda _: Memory("a", timezone="tokio"), "timezone: there is no time zone 'tokio'.*did you mean Asia/Tokyo"),
     (lambda _: Memory("a", often=True), "Memory, often: True does not fit"),
     (lambda _: Memory.from_folder(5, "a"), "Memory.from_folder, chats: 5 does not fit"),
     (lambda _: Store(flush_mb=-1), "Store, flush_mb: -1 does not fit. Fix: give 0 or more"),

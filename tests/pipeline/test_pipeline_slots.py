@@ -8,11 +8,15 @@ import pytest
 from hydra.core.config_store import ConfigStore
 from omegaconf import OmegaConf
 
+from memlab.experiment.cluster.shards import LAST_WRITTEN
+from memlab.experiment.config.ablation import PARTS
 from memlab.experiment.config.choices import EMPTY, register, stamps
 from memlab.experiment.config.instantiate import CONF, construct, options
+from memlab.experiment.harness.plan import CHEAP
 from memlab.experiment.harness.sweep import PLACES
+from memlab.memory.session_tables import ENCODING
 from memlab.pipeline.pipeline import Pipeline
-from memlab.pipeline.slots import SLOTS, Slot
+from memlab.pipeline.slots import LANES, LAST_RANKED, PER_SESSION, SLOTS, Slot
 from memlab.pipeline.stage import EmptyStage
 
 
@@ -26,6 +30,17 @@ def test_config_yaml_names_the_same_slots_in_the_same_order() -> None:
     places = [slot.config.replace(".", "/") for slot in SLOTS]
     groups = [str(key) for entry in OmegaConf.load(CONF / "config.yaml").defaults if entry != "_self_" for key in entry]
     assert [group for group in groups if group in places] == places
+
+
+def test_what_the_order_of_the_slots_means_today() -> None:
+    assert PER_SESSION == ("chunk", "extract", "anchor", "context")
+    assert ("where", *PER_SESSION, "query", "classify", "decompose", "expand", "time") == CHEAP
+    assert ("relate", "prune", *LANES) == ENCODING
+    assert (LAST_WRITTEN, LAST_RANKED) == ("time", "measure")
+    assert LANES == ("dense", "lexical", "late", "iterate", "neighbours")
+    assert {name for name, places in PARTS.items() if len(places) > 1} == {"lanes", "search", "rollup", "find"}
+    assert {slot.name for slot in SLOTS} - {*PARTS} == {"where", "query", *LANES, "measure", "answer", "judge",
+                                                         "attribute"}
 
 
 @pytest.mark.parametrize("slot", SLOTS, ids=lambda slot: slot.name)
