@@ -5,6 +5,8 @@ from __future__ import annotations
 import resource
 import signal
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -26,51 +28,51 @@ def append(database: Database, *entries: Entry) -> None:
         SessionRows(database).write(*entries)
 
 
-def filled(folder: Path, count: int = 3) -> None:
-    database = Database(folder)
-    database.open()
-    for number in range(count):
-        append(database, entry(number))
-    database.close()
-
-
-def opened(folder: Path) -> list[Entry]:
+@contextmanager
+def held(folder: Path) -> Iterator[Database]:
+    """The open database of a folder."""
     database = Database(folder)
     try:
         database.open()
-        return SessionRows(database).load()
+        yield database
     finally:
         database.close()
 
 
+def filled(folder: Path) -> None:
+    with held(folder) as database:
+        for number in range(3):
+            append(database, entry(number))
+
+
+def opened(folder: Path) -> list[Entry]:
+    with held(folder) as database:
+        return SessionRows(database).load()
+
+
 def test_a_transaction_that_fails_changes_nothing(tmp_path: Path) -> None:
     filled(tmp_path)
-    database = Database(tmp_path)
-    database.open()
 
     def fail() -> None:
-        with database.transaction():
+        with held(tmp_path) as database, database.transaction():
             SessionRows(database).replace({0: None})
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
         fail()
-    database.close()
     assert len(opened(tmp_path)) == 3
 
 
 def test_forgotten_text_leaves_the_file_and_the_file_shrinks(tmp_path: Path) -> None:
     filled(tmp_path)
-    database = Database(tmp_path)
-    database.open()
-    small = (tmp_path / FILE).stat().st_size
-    for number in range(3, 60):
-        append(database, entry(number, f"zebrafish {number} " * 500))
-    assert b"zebrafish 7 " in b"".join(path.read_bytes() for path in database.folder.iterdir())
-    with database.transaction():
-        SessionRows(database).replace(dict.fromkeys(range(3, 60)))
-    database.clear()
-    database.close()
+    with held(tmp_path) as database:
+        small = (tmp_path / FILE).stat().st_size
+        for number in range(3, 60):
+            append(database, entry(number, f"zebrafish {number} " * 500))
+        assert b"zebrafish 7 " in b"".join(path.read_bytes() for path in database.folder.iterdir())
+        with database.transaction():
+            SessionRows(database).replace(dict.fromkeys(range(3, 60)))
+        database.clear()
     assert b"zebrafish" not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
     assert (tmp_path / FILE).stat().st_size <= small + 8192  # pages of 4096 bytes
     assert opened(tmp_path) == [entry(0), entry(1), entry(2)]
@@ -91,7 +93,6 @@ def test_the_database_of_another_program_or_format_is_left_alone(tmp_path: Path)
     connection.commit()
     with pytest.raises(MemlabError, match="memory.db is no live memory"):
         opened(tmp_path)
-    connection.execute(f"PRAGMA application_id = {0x6D656D6C}")
     connection.close()
 
 
@@ -119,14 +120,11 @@ def test_an_emptied_database_beside_vectors_is_no_new_memory(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("name", [FILE, f"{FILE}-wal"])
-def test_a_deleted_file_stops_commits(tmp_path: Path, name: str) -> None:
-    database = Database(tmp_path)
-    database.open()
+def test_a_deleted_file_stops_commits(database: Database, name: str) -> None:
     append(database, entry(0))
-    (tmp_path / name).unlink()
+    (database.folder / name).unlink()
     with pytest.raises(MemlabError, match=f"{name} was deleted or replaced while the memory was open"):
         append(database, entry(1))
-    database.close()
 
 
 def test_a_full_disk_is_told_and_leaves_what_was_there(tmp_path: Path) -> None:
@@ -150,16 +148,14 @@ def test_a_full_disk_is_told_and_leaves_what_was_there(tmp_path: Path) -> None:
 def test_a_backup_before_what_is_forgotten_is_erased_holds_no_vectors(tmp_path: Path) -> None:
     segment = tmp_path / "memory" / "store" / "vectors" / "a" / "b.segment"
     filled(tmp_path / "memory")
-    database = Database(tmp_path / "memory")
-    database.open()
-    segment.parent.mkdir(parents=True)
-    segment.write_bytes(bytes(32))
-    with database.transaction():
-        SessionRows(database).replace({0: None})
-    database.backup(tmp_path / "before")
-    database.clear()
-    database.backup(tmp_path / "after")
-    database.close()
+    with held(tmp_path / "memory") as database:
+        segment.parent.mkdir(parents=True)
+        segment.write_bytes(bytes(32))
+        with database.transaction():
+            SessionRows(database).replace({0: None})
+        database.backup(tmp_path / "before")
+        database.clear()
+        database.backup(tmp_path / "after")
     assert [len(list((tmp_path / name).rglob("*.segment"))) for name in ("before", "after")] == [0, 1]
     assert opened(tmp_path / "before") == opened(tmp_path / "after") == [entry(1), entry(2)]
 

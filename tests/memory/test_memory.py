@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import random
-import signal
-import subprocess
-import sys
-import threading
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -303,39 +298,6 @@ def test_a_list_of_texts_is_searched_and_pipelines_are_compared_in_a_few_lines(
 def test_a_pipeline_that_looks_at_gold_is_refused(tmp_path: Path) -> None:
     with pytest.raises(MemlabError, match=r"select: OracleSelect reads evidence.* choose a technique"):
         Memory(tmp_path, lexical(select=OracleSelect()))
-
-
-WORKER = """
-import sys
-from memlab.memory.memory import Memory, Session
-from tests.stages.search.world import WordEmbedder
-from memlab.pipeline.pipeline import Pipeline
-from memlab.stages.search.dense import Dense
-with Memory(sys.argv[1], Pipeline(dense=Dense(embedder=WordEmbedder()))) as memory:
-    start = len(memory)
-    for n in range(start, 10000):
-        print(memory.add(Session("2023-05-20", [("user", f"fact number {n:05} " + "of many words " * 50)])), flush=True)
-"""
-
-
-@pytest.mark.slow
-def test_killing_the_process_loses_no_addition(tmp_path: Path) -> None:
-    root = Path(__file__).resolve().parents[2]
-    told_of = -1
-    for seconds in (0.15, 0.4):
-        process = subprocess.Popen([sys.executable, "-c", WORKER, str(tmp_path)], stdout=subprocess.PIPE, text=True,
-                                   cwd=root, env={**os.environ, "PYTHONPATH": str(root)})
-        assert process.stdout
-        told_of = int(process.stdout.readline())
-        timer = threading.Timer(seconds, process.send_signal, [signal.SIGKILL])
-        timer.start()
-        told_of = max([told_of, *(int(line) for line in process.stdout if line.endswith("\n"))])
-        assert process.wait() == -signal.SIGKILL
-        with Memory(tmp_path, lexical()) as memory:
-            assert len(memory) in (told_of + 1, told_of + 2)  # the one in progress may be whole
-            words = memory.search(f"number {told_of:05}", "2023-06-01", 1)["text"][0]
-        assert words.startswith(f"fact number {told_of:05} ")
-    assert told_of >= 1
 
 
 def test_a_stage_that_fails_adds_nothing(tmp_path: Path) -> None:

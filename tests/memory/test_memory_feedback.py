@@ -8,12 +8,10 @@ from typing import Any
 
 import pytest
 
-from memlab import preset
 from memlab.memory.memory import Memory, Session
 from memlab.pipeline.pipeline import Pipeline
 from memlab.stages.rank.boost import Boost
 from memlab.stages.rank.signals import AccessCount, Feedback
-from memlab.support.errors import MemlabError
 from tests.small import lexical
 
 BOOST = Boost(signals=(Feedback(), AccessCount()), normaliser="minmax",
@@ -63,21 +61,3 @@ def test_what_was_returned_counts_from_the_next_question_on(tmp_path: Path) -> N
         found = memory.search("blue", "2023-06-02", 4)
         assert found["accesses"].to_list() == pytest.approx([math.log(3), 0, 0, 0])
         assert memory.search("blue", NOW, 1)["accesses"][0] == 0  # returned on a later day
-
-
-@pytest.mark.slow
-def test_the_technique_needs_no_file(tmp_path: Path) -> None:
-    with Memory(tmp_path, preset("rank/boost=feedback", "search/dense=none")) as memory:
-        memory.add_many(SAID)
-        assert {"feedback", "accesses"} <= set(memory.search("boat", NOW).columns)
-
-
-@pytest.mark.parametrize(("result", "useful", "message"), [
-    ({"session": 0}, True, "expected a result, which has"), ("red", True, "'red' does not fit"),
-    ({"session": 7, "turns": [0]}, True, "there is no session 7")])
-def test_feedback_on_nothing_is_refused(tmp_path: Path, result: Any, useful: Any, message: str) -> None:
-    with Memory(tmp_path, pipeline()) as memory:
-        memory.add_many(SAID)
-        with pytest.raises(MemlabError, match=message):
-            memory.feedback(result, useful)
-        assert set(signal(memory, "feedback").values()) == {0.5}

@@ -171,6 +171,16 @@ def test_a_backup_to_a_folder_of_any_name(tmp_path: Path, monkeypatch: pytest.Mo
         assert len(Memory(name)) == 1
 
 
+def test_an_addition_is_whole_on_the_disk_when_it_returns(tmp_path: Path) -> None:
+    """A copy holds what is left where the process is killed."""
+    with Memory(tmp_path / "memory", lexical()) as memory:
+        for number in range(3):
+            memory.add(Session("2023-05-20", [("user", f"fact number{number}")]))
+            with Memory(shutil.copytree(tmp_path / "memory", tmp_path / f"copy{number}"), lexical()) as copied:
+                assert len(copied) == number + 1
+                assert copied.search(f"number{number}", "2023-06-01", 1)["session"].to_list() == [number]
+
+
 @pytest.mark.parametrize("files", [("memory.db", "memory.db-wal"), ("memory.db-wal", "memory.db"), ("memory.db",)])
 def test_a_copy_made_while_the_memory_changes_opens_or_is_refused(tmp_path: Path, files: tuple[str, ...]) -> None:
     """Each file is copied at another moment, as ``cp -r`` may do."""

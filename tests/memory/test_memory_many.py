@@ -63,33 +63,14 @@ def test_all_or_none_are_added(tmp_path: Path, wrong: Any) -> None:
         assert memory.add_many(SESSIONS) == [*range(1, 1 + len(SESSIONS))]
 
 
-def line(name: str, text: str, corpus: str = "ann") -> str:
-    return json.dumps({"corpus": corpus, "session": name, "said_on": "2023-05-20", "turns": [
-        {"role": "user", "text": text, "speaker": "Ann"}, {"role": "assistant", "text": "Lovely!"}]}) + "\n"
-
-
-def test_a_folder_of_conversations_becomes_a_memory_and_is_read_again_after_it_has_grown(tmp_path: Path) -> None:
-    chats = tmp_path / "chats"
-    chats.mkdir()
-    (chats / "sessions.jsonl").write_text(line("cat", "I adopted a cat.") + line("boat", "I bought a boat."))
-    with Memory.from_folder(chats, tmp_path / "ann", lexical()) as memory:
-        assert memory.list()["name"].to_list() == ["cat", "boat"]
-        assert memory.get("boat") == Session(
-            "2023-05-20", [("user", "I bought a boat.", "Ann"), ("assistant", "Lovely!")], "boat")
-        assert memory.search("boat", "2023-06-01", 1)["session"].to_list() == [1]
-    with (chats / "sessions.jsonl").open("a") as file:
-        file.write(line("hen", "I have a hen."))
-    with Memory.from_folder(str(chats), tmp_path / "ann", lexical()) as memory:
-        assert memory.list()["name"].to_list() == ["cat", "boat", "hen"]
-
-
 def test_a_folder_that_makes_no_memory_is_refused_and_none_is_made(tmp_path: Path) -> None:
     with pytest.raises(MemlabError, match="no folder"):
         Memory.from_folder(tmp_path / "none", tmp_path / "ann")
     (tmp_path / "sessions.jsonl").write_text("{}\n")
     with pytest.raises(Faults, match="line 1"):
         Memory.from_folder(tmp_path, tmp_path / "ann")
-    (tmp_path / "sessions.jsonl").write_text(line("cat", "Hi") + line("cat", "Hi", "bob"))
+    said = {"session": "cat", "said_on": "2023-05-20", "turns": [{"role": "user", "text": "Hi"}]}
+    (tmp_path / "sessions.jsonl").write_text("\n".join(json.dumps({"corpus": name, **said}) for name in ("ann", "bob")))
     with pytest.raises(MemlabError, match=r"sessions.jsonl has 2 corpora \(ann, bob\)"):
         Memory.from_folder(tmp_path, tmp_path / "ann")
     assert not (tmp_path / "ann").exists()

@@ -16,6 +16,7 @@ from memlab.support.errors import MemlabError
 from tests.small import lexical
 
 CAT = Session("2023-05-20", [("user", "I adopted a cat named Tom."), ("assistant", "Lovely!")], "cat")
+MESSAGE: Any = {"role": "user", "content": "Hi"}
 WORDS: Any = "system=best"
 
 
@@ -34,6 +35,7 @@ WORDS: Any = "system=best"
     (lambda memory: memory.count("user"), "where: 'user' does not fit. Fix: write {"),
     (lambda _: Memory(None), "Memory, folder: None does not fit. Fix: give text, or a Path"),
     (lambda _: Memory("a", often="many"), "Memory, often: 'many' does not fit. Fix: give a whole number"),
+    (lambda _: Memory("a", timezone="tokio"), "timezone: there is no time zone 'tokio'.*did you mean Asia/Tokyo"),
     (lambda _: Memory("a", often=True), "Memory, often: True does not fit"),
     (lambda _: Memory.from_folder(5, "a"), "Memory.from_folder, chats: 5 does not fit"),
     (lambda _: Store(flush_mb=-1), "Store, flush_mb: -1 does not fit. Fix: give 0 or more"),
@@ -44,7 +46,12 @@ WORDS: Any = "system=best"
     (lambda _: search_texts([], "cat", k=-1), "search_texts, k: -1 does not fit"),
     (lambda _: search_texts("I adopted a cat.", "cat"), r"search_texts: expected a list of texts.*\[text, text"),
     (lambda memory: memory.add(None), "session: None does not fit. Fix: write"),
-    (lambda memory: memory.add_many([{"role": "user", "content": "Hi"}]), "session 0: expected a Session, got dict"),
+    (lambda memory: memory.add(MESSAGE), "expected a list of messages, got dict"),
+    (lambda memory: memory.add([("user", "Hi")]), "message 0: expected an object"),
+    (lambda memory: memory.add([{"role": "system", "content": "Be brief."}]), "no message of the user"),
+    (lambda memory: memory.add([{**MESSAGE, "content": 3}]), "message 0, field content"),
+    (lambda memory: memory.add([MESSAGE, {**MESSAGE, "role": "bot"}]), "message 1: there is no role 'bot'"),
+    (lambda memory: memory.add_many([MESSAGE]), "session 0: expected a Session, got dict"),
     (lambda memory: memory.add_many(CAT), r"add_many, sessions: .* does not fit. Fix: write \[Session\("),
     (lambda memory: memory.get("cats"), r"there is no session 'cats'.*did you mean '?cat"),
     (lambda memory: memory.forget(["cat"]), r"session: \['cat'\] does not fit. Fix: list\(\) returns"),
@@ -52,7 +59,8 @@ WORDS: Any = "system=best"
     (lambda memory: memory.forget("cat", 0), "turns: 0 does not fit. Fix: give a list"),
     (lambda memory: memory.forget("cat", "first"), "session 0 has no turns .*give a list"),
     (lambda memory: memory.feedback({}, "yes"), "useful: 'yes' does not fit. Fix: give True or False"),
-    (lambda memory: memory.search_vector("cat"), "vector: it is no vector. Fix: give a list of finite numbers"),
+    (lambda memory: memory.feedback({"session": 0}, True), "expected a result, which has"),
+    (lambda memory: memory.feedback({"session": 7, "turns": [0]}, True), "there is no session 7"),
     (lambda memory: memory.feedback("cat", True), r"result: 'cat' does not fit.*found\[0\], or several"),
     (lambda _: Memory("a", WORDS), r"Memory, pipeline: 'system=best' does not fit. Fix: preset\("),
     (lambda _: Memory("a", store=WORDS), r"Memory, store: 'system=best' does not fit. Fix: give memlab.Store\("),

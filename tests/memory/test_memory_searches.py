@@ -71,7 +71,7 @@ def test_a_vector_finds_texts_by_their_cosine(memory: Memory) -> None:
 
 @pytest.mark.parametrize(("vector", "message"), [
     ([1.0, 2.0], r"the vector has 2 numbers, and the vectors of this memory"), ([[1.0, 2.0]], "it is no vector"),
-    ([0.0] * 4, "at least one of them not 0"), ([float("nan"), 1.0], "finite numbers")])
+    ([0.0] * 4, "at least one of them not 0"), ([float("nan"), 1.0], "finite numbers"), ("cat", "it is no vector")])
 def test_what_is_no_vector_of_the_memory_is_refused(memory: Memory, vector: Any, message: str) -> None:
     with pytest.raises(MemlabError, match=message):
         memory.search_vector(vector, "2023-07-01")

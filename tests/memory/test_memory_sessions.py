@@ -13,17 +13,6 @@ CAT = Session("2023-05-20", [("user", "I adopted a cat named Tom."), ("assistant
 BOAT = Session("2023-04-01", [("user", "I bought a boat."), ("user", "It is blue.", "Ann")], "boat")
 
 
-def test_a_session_is_read_by_its_number_or_name_without_its_forgotten_turns(tmp_path: Path) -> None:
-    with Memory(tmp_path, lexical()) as memory:
-        number = memory.add(CAT)
-        memory.add(BOAT)
-        assert memory.get(number) == memory.get("cat") == CAT
-        memory.forget("boat", [0])
-        assert memory.get("boat") == Session("2023-04-01", BOAT.turns[1:], "boat")
-    with Memory(tmp_path, lexical()) as memory:
-        assert memory.get("cat") == CAT
-
-
 def test_sessions_are_listed_page_by_page_in_the_order_of_time(tmp_path: Path) -> None:
     with Memory(tmp_path, lexical()) as memory:
         assert memory.list().is_empty()

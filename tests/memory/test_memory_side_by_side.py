@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from polars.testing import assert_frame_equal
 
-from memlab.memory.memory import Memory, Session
+from memlab.memory.memory import Memory
 from memlab.models.protocols import Prompt
 from memlab.pipeline.pipeline import Pipeline
 from memlab.stages.read.prompt import PromptTemplate
@@ -21,9 +21,9 @@ from memlab.stages.search.late_interaction import WeightedLate
 from tests.chats import ScriptedChat
 from tests.memory.test_memory import PIPELINES
 from tests.small import content_of, lexical
+from tests.stages.search.test_late_index_live import NOUNS, session
 from tests.token_words import TokenWords
 
-NOUNS = ["tea", "cat", "rain", "Tom", "garden", "piano", "ship", "lamp"]
 ALL = {
     **{name: PIPELINES[name] for name in ("hybrid_header", "reranked", "related", "versioned", "pruned", "graph")},
     "weighted": Pipeline(late=WeightedLate(matcher=TokenWords())),  # type: ignore[arg-type]
@@ -31,12 +31,6 @@ ALL = {
 }
 THREADS = 4
 PROMPT = PromptTemplate(instructions="{history}\nToday is {date}. Q: {question}")
-
-
-def session(n: int) -> Session:
-    rng = np.random.default_rng(n)
-    day = f"2023-{1 + n % 12:02d}-{1 + n % 28:02d}"
-    return Session(day, [("user", " ".join(rng.choice(NOUNS, 3)) + f" number{n}.") for _ in range(2)], str(n))
 
 
 def questions() -> list[tuple[str, str]]:

@@ -46,17 +46,6 @@ def test_the_date_is_the_given_one_or_that_of_the_messages() -> None:
     assert session_of_messages(late, said_on="2023-05-20").said_on == date(2023, 5, 20)
 
 
-@pytest.mark.parametrize(("messages", "problem"), [
-    (MESSAGES[:1], "no message of the user"), (MESSAGES[1], "expected a list of messages, got dict"),
-    ([("user", "Hi")], "message 0: expected an object"), ([{"role": "user", "content": 3}], "message 0, field content"),
-    ([*MESSAGES, {"role": "bot", "content": "Hi"}], "message 3: there is no role 'bot'")])
-def test_what_is_no_list_of_messages_is_told_and_adds_nothing(tmp_path: Path, messages: Any, problem: str) -> None:
-    with Memory(tmp_path, lexical()) as memory:
-        with pytest.raises(MemlabError, match=problem):
-            memory.add(messages)
-        assert len(memory) == 0
-
-
 def test_an_unknown_field_is_refused_with_the_known_ones(tmp_path: Path) -> None:
     said = [{"role": "user", "content": "Hi"}]
     with Memory(tmp_path, lexical()) as memory:

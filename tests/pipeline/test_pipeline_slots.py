@@ -19,8 +19,6 @@ from memlab.pipeline.pipeline import Pipeline
 from memlab.pipeline.slots import LANES, LAST_RANKED, PER_SESSION, SLOTS, Slot
 from memlab.pipeline.stage import EmptyStage
 
-"""Slot -> a line that declares another slot before it."""
-
 
 def test_the_fields_of_the_pipeline_are_its_slots_and_the_token_counter() -> None:
     names = [slot.name for slot in SLOTS]

@@ -108,13 +108,6 @@ def test_texts_are_known_by_their_ids() -> None:
     assert len(digests) == 1
 
 
-def test_digest_changes_when_a_table_is_replaced_after_it_was_taken() -> None:
-    tables = Tables(texts=texts_frame(["x"]))
-    before = tables.digest(["texts"])
-    assert tables.updated({"texts": texts_frame(["y"])}).digest(["texts"]) != before
-    assert tables["texts"]["text"].to_list() == ["x"]
-
-
 def test_notes_are_counted_and_only_warnings_name_consequences() -> None:
     notes = Notes()
     with pytest.warns(UserWarning, match="1,000 of 2,000 replies were lost; those are none"):

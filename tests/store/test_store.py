@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -85,17 +84,6 @@ def test_roles_and_models_do_not_mix(tmp_path: Path) -> None:
     np.testing.assert_array_equal(store.vectors(DigestEmbedder("a"), texts, "query"), expected(texts, "query"))
     assert store.missing(DigestEmbedder("b"), texts, "document") == 5
     assert store.missing(DigestEmbedder("a"), texts, "document") == 0
-
-
-def test_only_the_missing_is_encoded_and_duplicates_once(tmp_path: Path) -> None:
-    texts = some_texts(10)
-    Store(tmp_path).vectors(DigestEmbedder(), texts[:6], "document")
-    doubled, embedder = pl.concat([texts, texts]), DigestEmbedder()
-    store = Store(tmp_path)
-    assert store.missing(embedder, doubled, "document") == 4
-    np.testing.assert_array_equal(store.vectors(embedder, doubled, "document"), expected(doubled))
-    assert sorted(embedder.asked) == sorted(texts["text"][6:])
-    assert store.made["vectors"] == 4
 
 
 @given(calls=st.lists(st.lists(st.integers(0, 30), max_size=40), min_size=1, max_size=4),

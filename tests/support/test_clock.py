@@ -53,16 +53,6 @@ def test_a_time_zone_that_is_suggested_is_known(name: str) -> None:
         assert time_zone(suggested.removeprefix("give a name such as "), "") is not None
 
 
-def test_a_refused_time_leaves_the_clock_as_it_was() -> None:
-    clock = Clock(ROME)
-    clock.local("2025-05-20", "a date")
-    assert not clock.tells_moments
-    clock.local("2025-05-20T10:00Z", "first")
-    with pytest.raises(MemlabError, match=r"second: 2025-05-20T10:00:00 has no UTC offset, but .*\+00:00 \(first\)"):
-        clock.local("2025-05-20T10:00", "second")
-    assert clock.local("2025-05-20T10:00Z", "third") == datetime(2025, 5, 20, 12)
-
-
 def test_the_present_is_of_the_kind_of_the_times(monkeypatch: pytest.MonkeyPatch) -> None:
     def near(clock: Clock, zone: tzinfo | None) -> bool:
         return abs(datetime.now(UTC).astimezone(zone).replace(tzinfo=None) - clock.now()) < timedelta(minutes=1)

@@ -92,6 +92,8 @@ def test_what_stands_in_the_way_is_named(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     with pytest.raises(DiskFault, match=f"^{tmp_path / 'file'}: a file is there, where a folder is needed. Fix: move"):
         atomic_write(tmp_path / "file" / "deep" / "a.json", "x")
+    with pytest.raises(DiskFault, match="a file is there, where a folder is needed"), atomic_dir(tmp_path / "file"):
+        pass
     with pytest.raises(DiskFault, match=f"^{tmp_path / 'folder'}: cannot be written: a folder is there"):
         atomic_write(tmp_path / "folder", "x")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]

@@ -57,14 +57,6 @@ def test_a_folder_is_whole_open_to_others_and_never_replaced(tmp_path: Path) -> 
     assert [path.name for path in tmp_path.rglob("*") if path.is_dir()] == ["runs", "arm", "sub"]
 
 
-def test_a_folder_that_cannot_take_its_name_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "arm").write_text("a file")
-    told = f"^{tmp_path / 'arm'}: cannot be written: a file is there, where a folder is needed.*, or give out=DIR"
-    with pytest.raises(DiskFault, match=told), atomic_dir(tmp_path / "arm", other="give out=DIR"):
-        pass
-    assert [path.name for path in tmp_path.iterdir()] == ["arm"]
-
-
 def test_kill_9_leaves_the_old_file_and_a_temporary_one_that_is_recognised(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_text("old")

@@ -20,12 +20,8 @@ def test_what_looks_like_a_key_is_blotted_out(secret: str) -> None:
 
 
 def test_values_of_variables_named_like_keys_are_blotted_out_and_others_are_not() -> None:
-    environment = {"WANDB_API_KEY": "swordfish1", "HOME": "somewhere", "MY_TOKEN": "no"}
-    assert redact("swordfish1 somewhere no", environment) == "*** somewhere no"
-
-
-def test_a_path_in_a_variable_named_like_a_key_stays() -> None:
-    assert redact("/usr/share/keys", {"KEY_FOLDER": "/usr/share/keys"}) == "/usr/share/keys"
+    environment = {"WANDB_API_KEY": "swordfish1", "HOME": "somewhere", "MY_TOKEN": "no", "KEY_FOLDER": "/usr/keys"}
+    assert redact("swordfish1 somewhere no /usr/keys", environment) == "*** somewhere no /usr/keys"
 
 
 @pytest.mark.parametrize("text", [

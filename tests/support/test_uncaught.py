@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from memlab.support.uncaught import INTERRUPTED, is_interrupt
+from memlab.support.uncaught import INTERRUPTED
 
 SENTENCE = "interrupted; finished work is kept"
 
@@ -30,14 +30,6 @@ def test_other_errors_keep_their_traceback_and_scripts_their_hook() -> None:
         done = ended(start, end)
         assert "Traceback" in done.stderr
         assert SENTENCE not in done.stderr
-
-
-def test_an_exception_that_follows_an_interrupt_is_one() -> None:
-    error = ValueError()
-    error.__context__ = KeyboardInterrupt()
-    assert is_interrupt(error)
-    assert not is_interrupt(ValueError())
-    assert not is_interrupt(None)
 
 
 @pytest.mark.slow

@@ -34,6 +34,6 @@ def test_search_ranks_words_before_parts_of_words_in_one_corpus() -> None:
     assert LOG.search("bob", "cat", 10) == ([TurnPlace(3, 0)], 1)
     assert LOG.search("bob", "东京", 10) == ([TurnPlace(3, 1)], 1)
     assert LOG.search("ann", "cat lighthouse", 1)[1] == 3
-    for text in ("", "  ", "(", "zzz", "nobody"):
-        assert LOG.search("ann", text, 10) == ([], 0) if text != "(" else True
+    for text in ("", "  ", "zzz", "nobody"):
+        assert LOG.search("ann", text, 10) == ([], 0)
     assert LOG.search("nobody", "cat", 10) == ([], 0)

@@ -20,16 +20,6 @@ def calibrated(path: Path, **judges: float) -> Path:
     return path
 
 
-def test_low_and_unknown_specificity_are_told_and_a_good_judge_is_not(tmp_path: Path) -> None:
-    path = calibrated(tmp_path / "calibration.json", f1=.863, strict=.97)
-    low, unknown = judge_warnings(["f1", "strict", "official"], path)
-    assert low.startswith("FLAGGED: the judge f1 calls .137 of") or "0.137" in low
-    assert "on locomo" in low
-    assert low.endswith("accuracies by it are not to be trusted.")
-    assert "nobody has measured" in unknown
-    assert "official" in unknown
-
-
 def test_figures_that_are_no_shares_are_as_good_as_none(tmp_path: Path) -> None:
     path = tmp_path / "calibration.json"
     for content in ('{"judges": {"f1": {"specificity": 0.9}}}',

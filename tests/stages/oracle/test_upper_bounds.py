@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from memlab.pipeline.pipeline import Pipeline
 from memlab.pipeline.question_types import OF_TYPE, VOCABULARY
-from memlab.pipeline.stage import EmptyStage
-from memlab.pipeline.tables import Tables, frame
-from memlab.stages.oracle.upper_bounds import OracleClasses, OracleRerank, OracleSelect, OracleSetSelect
+from memlab.pipeline.stage import Stage
+from memlab.pipeline.tables import GOLD, Tables, frame
+from memlab.stages.oracle.upper_bounds import OracleClasses, OracleContext, OracleRerank, OracleSelect, OracleSetSelect
 from memlab.store import Store
 from tests.small import lexical
 
@@ -39,11 +38,15 @@ def counts(stage, tables: Tables) -> list[int]:
     return made.group_by("question", maintain_order=True).agg(pl.col("selected").sum())["selected"].to_list()
 
 
-def test_oracles_are_marked_and_read_gold() -> None:
-    for stage in (OracleSelect(), OracleSetSelect(), OracleRerank()):
-        slot = "rerank" if isinstance(stage, OracleRerank) else "select"
-        assert lexical(**{slot: stage}).uses_oracle()
-        assert "evidence" in stage.reads
+@pytest.mark.parametrize(("slot", "stage", "gold"), [
+    ("select", OracleSelect(), "evidence"), ("select", OracleSetSelect(), "evidence"),
+    ("rerank", OracleRerank(), "evidence"), ("pack", OracleContext(), "evidence"),
+    ("classify", OracleClasses(), "gold")])
+def test_oracles_are_marked_and_read_gold(slot: str, stage: Stage, gold: str) -> None:
+    arm = lexical(**{slot: stage})
+    assert arm.uses_oracle()
+    assert arm.looks_at_gold() == [slot]
+    assert GOLD & set(stage.reads) == {gold}
 
 
 def test_select_takes_the_smallest_complete_k_and_is_charged_for_what_is_never_complete() -> None:
@@ -110,8 +113,3 @@ def test_a_class_must_be_in_the_vocabulary() -> None:
     with pytest.raises(ValidationError, match="'conting', given for 'recipes', is no class.*counting"):
         OracleClasses(classes={"recipes": "conting"})
     assert {*OF_TYPE.values()} <= set(VOCABULARY)
-
-
-def test_an_arm_that_is_told_the_types_is_an_upper_bound() -> None:
-    assert Pipeline(dense=EmptyStage(writes=("hits",)), classify=OracleClasses()).uses_oracle()
-    assert not Pipeline(dense=EmptyStage(writes=("hits",))).uses_oracle()

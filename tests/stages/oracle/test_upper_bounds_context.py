@@ -5,11 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 
 from memlab.pipeline.pipeline import Pipeline
-from memlab.pipeline.tables import GOLD, Tables, frame
+from memlab.pipeline.tables import Tables, frame
 from memlab.stages.oracle.upper_bounds import OracleContext, ShownIds
 from memlab.stages.read.pack import ByRank
 from memlab.store import Store
-from tests.small import lexical
 from tests.stages.read.world import shown, tokens, world
 from tests.stages.write.conversations import DAY
 
@@ -28,13 +27,6 @@ def given_gold(tables: Tables, evidence: list[tuple[int, int | None]]) -> Tables
 
 def packed(stage: OracleContext, tables: Tables) -> list[str]:
     return shown(tables.updated(stage.run(tables.only(stage.reads), STORE)))
-
-
-def test_it_says_that_it_looks_at_gold() -> None:
-    assert GOLD & set(OracleContext.reads) == {"evidence"}
-    arm = lexical(pack=OracleContext())
-    assert arm.uses_oracle()
-    assert arm.looks_at_gold() == ["pack"]
 
 
 def test_turns_are_the_evidence_alone_in_the_order_of_time() -> None:

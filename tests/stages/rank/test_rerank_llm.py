@@ -47,11 +47,6 @@ def one(scores: dict[str, object]) -> ScriptedChat:
     return ScriptedChat(rule)
 
 
-@pytest.fixture
-def store(tmp_path) -> Store:
-    return Store(tmp_path)
-
-
 def test_one_by_one_only_the_pool_is_reordered_and_ties_keep_their_order(store: Store) -> None:
     chat = one({body(0, 1, 0): 9, body(0, 0, 1): 4, body(0, 2, 0): 10})
     after = run(LlmRerank(chat=chat, pool=4, typed=False), ranking([.9, .8, .7, .6, .5, .1]), store)

@@ -74,20 +74,14 @@ def test_chain_of_note_is_for_complex_questions_alone() -> None:
     assert agents.template("", direct) is agents.template("factual", direct) is direct
 
 
-def test_memorystack_refuses_only_where_nothing_related_is_there_and_lists_what_it_counts() -> None:
-    made = prompt("memorystack")
-    assert made.history == "numbered"
-    for rule in ("these memories alone", "name each item that counts", "names, dates, amounts, brands, scales",
-                 "the memory with the latest date is right", "only where not a single memory has to do with"):
-        assert rule in made.instructions
-
-
 @pytest.mark.parametrize(("name", "rules"), [
     ("v1_reasoned", ("from today's date", "both dates", "the latest day holds", "likes, habits")),
     ("v1_enumerated", ("never estimate", "go through all that you remember", "list every item with its date")),
     ("rag_v1", ("from today's date", "never estimate", "the latest day holds", "likes, habits",
-                "follow relationships from one to the next"))])
-def test_the_prompts_of_v1_have_its_rules(name: str, rules: tuple[str, ...]) -> None:
+                "follow relationships from one to the next")),
+    ("memorystack", ("these memories alone", "name each item that counts", "names, dates, amounts, brands, scales",
+                     "the memory with the latest date is right", "only where not a single memory has to do with"))])
+def test_the_prompts_of_a_system_have_its_rules(name: str, rules: tuple[str, ...]) -> None:
     text = " ".join(prompt(name).instructions.split())
     assert [rule for rule in rules if rule not in text] == []
 

@@ -31,6 +31,7 @@ def packed(pack, tables: Tables, question: int = 0) -> list[str]:
 def test_by_date_is_the_order_of_the_talk() -> None:
     tables = world(TALK, [5, 0, 3, 2], selected=3)
     assert packed(ByRank(), tables) == [D2 + "assistant: c1", D0 + "user: a0", D1 + "user: b0"]
+    assert packed(ByRank(), tables.updated({"ranking": tables["ranking"].reverse()})) == packed(ByRank(), tables)
     assert packed(ByDate(), tables) == [D0 + "user: a0", D1 + "user: b0", D2 + "assistant: c1"]
     assert ByDate().run(tables, STORE)["context"]["unit"].to_list() == [5, 0, 3]  # rows: best first
 

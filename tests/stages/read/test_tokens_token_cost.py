@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from memlab.pipeline.tables import Tables, frame
 from memlab.pipeline.token_counter import TOKEN, count_tokens
-from memlab.stages.read.pack import ByRank, fit_costs
+from memlab.stages.read.pack import fit_costs
 from memlab.stages.read.prompt import render_units
 from memlab.stages.read.tokens import TokenCost
 from memlab.stages.write.chunk import TurnChunker
@@ -67,18 +67,6 @@ def test_measure_counts_the_shown_text_down_to_a_depth():
     assert out.drop("tokens").equals(tables["ranking"])
     again = TokenCost().run(tables.updated({"ranking": out}), Store())["ranking"]
     assert again["tokens"].null_count() == 0
-
-
-def test_pack_shows_selected_units_in_rank_order_and_each_text_once():
-    tables = ranked("turn", [(0, 3, True), (0, 0, True), (0, 2, False), (0, 1, True), (1, 1, True)])
-    tables = tables.updated({"ranking": tables["ranking"].reverse()})
-    out = tables.updated(ByRank().run(tables, Store()))
-    assert out["context"].select("question", "position", "unit").rows() == [(0, 1, 3), (0, 2, 0), (0, 3, 1), (1, 1, 1)]
-    texts = dict(out["texts"].iter_rows())
-    assert texts[out["context"]["text_id"][1]] == ONE
-    assert out["context"]["tokens"][1] == len(re.findall(TOKEN, ONE))
-    whole = ByRank(value="session").run(tables, Store())["context"]
-    assert whole.select("question", "unit").rows() == [(0, 3), (0, 0), (1, 1)]
 
 
 @given(st.lists(st.integers(0, 30), max_size=12), st.integers(1, 60))

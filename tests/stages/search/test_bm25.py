@@ -51,21 +51,6 @@ def test_equals_bm25s(stop: str, stemmer: str) -> None:
         assert mine == pytest.approx(index.get_scores(tokens).tolist(), abs=1e-6)
 
 
-def test_lucene_by_hand() -> None:
-    """Two texts, three words each, one match: ln(1 + 1.5/1.5) x 2 / (2 + 1.5)."""
-    ((first, second),) = scores_by_corpus(BM25(stemmer="none", stop_words="none"), [["aa aa bb", "cc cc dd"]], ["aa"])
-    assert first == pytest.approx(np.log(2) * 2 / 3.5, abs=1e-6)
-    assert second == 0
-
-
-def test_statistics_are_a_corpus_own_and_shared_texts_count_in_each() -> None:
-    texts = [["cat sea", "cat cat", "sea"], ["cat sea", "walks", "walks", "walks"]]
-    together = scores_by_corpus(BM25(), texts, ["cat", "cat"])
-    apart = [scores_by_corpus(BM25(), [some], ["cat"])[0] for some in texts]
-    assert together == apart
-    assert together[0][0] != together[1][0]
-
-
 def test_zero_scores_are_no_hits_and_depth_cuts() -> None:
     tables = world([(0, "nothing", None), (0, "", None), (0, "cat", None), (0, "cat sea", None)],
                    [(0, "cats", day(0)), (0, "unheard", None)])

@@ -44,16 +44,3 @@ def test_after_additions_and_forgetting_it_ranks_as_exact_search(tmp_path: Path)
             if n % 5 == 0:
                 question = " ".join(np.random.default_rng(n).choice(NOUNS, 2))
                 assert some.search(question, "2024-01-01").equals(every.search(question, "2024-01-01"))
-
-
-def test_an_addition_assigns_its_own_tokens_alone(tmp_path: Path) -> None:
-    with Memory(tmp_path, indexed()) as memory:
-        for n in range(10):
-            memory.add(session(n))
-        memory.search("tea", "2024-01-01")
-        lists = token_lists(memory)
-        assigned = lists.assigned
-        memory.add(session(10))
-        memory.search("tea", "2024-01-01")
-        assert token_lists(memory) is lists
-        assert lists.assigned - assigned == sum(len(turn.text.split()) for turn in session(10).turns)

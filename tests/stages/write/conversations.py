@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+import polars as pl
+
 from memlab.pipeline.tables import Tables, frame, text_hash, texts_frame
 
 DAY = datetime(2023, 5, 20, 9, 30)
@@ -21,6 +23,14 @@ def talk(*sessions: list[tuple[str, str] | tuple[str, str, str]]) -> Tables:
                               "speaker": [r[4] if len(r) > 4 else None for r in rows],
                               "text_id": [text_hash(r[3]) for r in rows]}),
     )
+
+
+def in_two_corpora(tables: Tables) -> Tables:
+    """The same turns in a second corpus too, whose sessions have no dates."""
+    again = {name: tables[name].with_columns(pl.lit(1, pl.Int32).alias("corpus")) for name in ("turns", "sessions")}
+    undated = again["sessions"].with_columns(pl.lit(None, pl.Datetime("us")).alias("said_on"))
+    return tables.updated({"turns": pl.concat([tables["turns"], again["turns"]]),
+                           "sessions": pl.concat([tables["sessions"], undated])})
 
 
 def written(tables: Tables, column: str = "key") -> list[str]:

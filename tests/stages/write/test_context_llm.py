@@ -1,16 +1,15 @@
 from __future__ import annotations
 
-import polars as pl
 import pytest
 
-from memlab.pipeline.tables import Tables, frame
+from memlab.pipeline.tables import Tables
 from memlab.pipeline.transcript import NOTE, render_turns
 from memlab.stages.write.chunk import SessionChunker, TurnChunker
 from memlab.stages.write.context import INSTRUCTION, Header, LLMContext, clean_reply
 from memlab.store import Store
 from tests.chats import ScriptedChat
 from tests.fences import inside
-from tests.stages.write.conversations import talk, written
+from tests.stages.write.conversations import in_two_corpora, talk, written
 
 CHAT = talk([("user", "I moved to Vancouver"), ("assistant", "Lovely."), ("user", "It rains"), ("assistant", "Yes.")])
 DATE = Header(date=True, speaker=False, first_user_turn=False, previous_turn=False)
@@ -22,11 +21,6 @@ def passage(prompt) -> str:
 
 def noted(prompt) -> str:
     return f"About {passage(prompt)!r}."
-
-
-@pytest.fixture
-def store(tmp_path) -> Store:
-    return Store(tmp_path)
 
 
 def after(stage, store: Store, tables: Tables = CHAT, chunk=None) -> Tables:
@@ -56,10 +50,7 @@ def test_the_session_comes_first_and_is_one_prefix_for_all_its_passages(store: S
 
 
 def test_a_passage_is_asked_about_once_in_however_many_haystacks(store: Store) -> None:
-    again = CHAT["turns"].with_columns(pl.lit(1, pl.Int32).alias("corpus"))
-    later = frame("sessions", {"corpus": [1], "session": [0], "said_on": [None]})
-    two = CHAT.updated({"turns": pl.concat([CHAT["turns"], again]), "sessions": pl.concat([CHAT["sessions"], later])})
-    chat = ScriptedChat(noted)
+    two, chat = in_two_corpora(CHAT), ScriptedChat(noted)
     out = after(LLMContext(chat=chat), store, two)
     assert len(chat.asked) == 4
     assert written(out)[:4] == written(out)[4:]

@@ -8,17 +8,16 @@ import pytest
 
 from memlab.models.chat.openai import OpenAIChat
 from memlab.models.protocols import Prompt
-from memlab.pipeline.tables import Tables, frame
+from memlab.pipeline.tables import Tables
 from memlab.pipeline.transcript import NOTE
 from memlab.stages.write.chunk import TurnChunker
-from memlab.stages.write.extract import Chunked
 from memlab.stages.write.extract_llm import INSTRUCTION, SCHEMA, LLMExtract
 from memlab.store import Store
 from memlab.support.errors import MemlabError
 from tests.chats import ScriptedChat
 from tests.fences import inside
 from tests.models.chatserver import serving
-from tests.stages.write.conversations import talk, written
+from tests.stages.write.conversations import in_two_corpora, talk, written
 
 CHAT = talk([("user", "I moved to Vancouver"), ("assistant", "Try the sea bus."), ("user", "It rains")])
 
@@ -38,11 +37,6 @@ def numbered(prompt: Prompt) -> list[tuple[int, str]]:
 
 def echoed(prompt: Prompt) -> str:
     return said(*(fact(f"The user said {line[:20]}.", n) for n, line in numbered(prompt)))
-
-
-@pytest.fixture
-def store(tmp_path) -> Store:
-    return Store(tmp_path)
 
 
 def after(stage: LLMExtract, store: Store, tables: Tables = CHAT, chunk: object = None) -> Tables:
@@ -90,10 +84,7 @@ def test_requests_at_a_time_are_bounded_for_extraction(store: Store) -> None:
 
 
 def test_a_session_is_asked_about_once_in_however_many_haystacks(store: Store) -> None:
-    again = CHAT["turns"].with_columns(pl.lit(1, pl.Int32).alias("corpus"))
-    undated = frame("sessions", {"corpus": [1], "session": [0], "said_on": [None]})
-    two = CHAT.updated({"turns": pl.concat([CHAT["turns"], again]), "sessions": pl.concat([CHAT["sessions"], undated])})
-    chat = ScriptedChat(echoed)
+    two, chat = in_two_corpora(CHAT), ScriptedChat(echoed)
     out = after(LLMExtract(chat=chat, into="replace"), store, two)
     assert len(chat.asked) == 1
     assert written(out)[0] == "[2023-05-20] The user said I moved to Vancouver."
@@ -170,15 +161,3 @@ def test_a_part_that_cannot_be_read_keeps_its_turns(store: Store) -> None:
 def test_a_window_without_room_is_told(store: Store) -> None:
     with pytest.raises(MemlabError, match="max_tokens"):
         after(LLMExtract(chat=ScriptedChat(echoed), max_tokens=2000), store)
-
-
-def test_chunks_of_facts_as_v1_stores_them(store: Store) -> None:
-    facts = [fact(f"The user did thing {n}.", n % 2 + 1) for n in range(100)]
-    out = extract(said(*facts), store, chunked=Chunked())
-    texts = written(out)
-    assert texts == written(out, "value")
-    assert len(texts) > 2
-    assert all(t.startswith("# Memories from 2023-05-20\n") and len(t) <= 1600 + 27 for t in texts)
-    assert texts[0].splitlines()[1] == "[2023-05-20] The user did thing 0."
-    assert texts[0].splitlines()[-1] in texts[1]  # the overlap
-    assert out["memories"].select("turns", "source").unique().rows() == [([0, 1], "conversation")]

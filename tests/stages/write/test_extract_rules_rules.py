@@ -1,14 +1,13 @@
 from __future__ import annotations
 
-import polars as pl
 import pytest
 
-from memlab.pipeline.tables import Tables, frame
+from memlab.pipeline.tables import Tables
 from memlab.stages.write.chunk import Levels, SessionChunker, TurnChunker
 from memlab.stages.write.extract import Chunked
 from memlab.stages.write.extract_rules import RulesExtract, category, entities, links, names, sentences, spans
 from memlab.support.errors import MemlabError
-from tests.stages.write.conversations import talk, written
+from tests.stages.write.conversations import in_two_corpora, talk, written
 
 CHAT = talk([("user", "Hi! I moved to Oslo. I love tea, and it rains. Nice?"),
              ("assistant", "I love tea as well. A pot costs $12."),
@@ -62,10 +61,7 @@ def test_facts_are_appended_to_the_keys_of_all_memories_that_hold_their_turns() 
 
 
 def test_a_session_in_two_haystacks_gives_each_its_own_day() -> None:
-    again = CHAT["turns"].with_columns(pl.lit(1, pl.Int32).alias("corpus"))
-    undated = frame("sessions", {"corpus": [1, 1], "session": [0, 1], "said_on": [None, None]})
-    two = CHAT.updated({"turns": pl.concat([CHAT["turns"], again]), "sessions": pl.concat([CHAT["sessions"], undated])})
-    out = after(RulesExtract(into="replace"), two)
+    out = after(RulesExtract(into="replace"), in_two_corpora(CHAT))
     keys = written(out)
     assert keys[0] == "[2023-05-20] user: I moved to Oslo."
     assert keys[4] == "user: I moved to Oslo."
@@ -95,6 +91,8 @@ def test_chunks_of_facts_replace_the_memories() -> None:
                             f"# Memories from 2023-05-20\n{day}assistant: A pot costs $12.", "Hm."]
     assert written(out, "value") == [*written(out)[:3], "user: Hm."]
     assert out["memories"].select("turns", "source").rows()[:3] == [([0], "user"), ([0], "user"), ([1], "assistant")]
+    one = after(RulesExtract(into="replace", chunked=Chunked()))["memories"]
+    assert one.select("turns", "source").row(0) == ([0, 1], "conversation")  # of both
 
 
 def test_chunks_need_facts_that_stand_alone() -> None:

@@ -7,13 +7,7 @@ import pytest
 
 from memlab.pipeline.tables import frame
 from memlab.stages.write.prune import Age, Deprecated, RuleImportance, removable
-from memlab.store import Store
 from tests.stages.write.relations.worlds import DAY, done, told
-
-
-@pytest.fixture
-def store(tmp_path):
-    return Store(tmp_path)
 
 
 def kept(tables):

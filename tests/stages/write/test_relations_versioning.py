@@ -5,13 +5,7 @@ from datetime import timedelta
 import pytest
 
 from memlab.stages.write.relations import Versions
-from memlab.store import Store
 from tests.stages.write.relations.worlds import DAY, Angles, done, edges, told
-
-
-@pytest.fixture
-def store(tmp_path):
-    return Store(tmp_path)
 
 
 def versioned(store, *rows, degrees=None, **settings):

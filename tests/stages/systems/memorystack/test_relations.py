@@ -10,15 +10,9 @@ import pytest
 from memlab.stages.systems.memorystack.relations import MemoryStack
 from memlab.stages.write.contradiction import Claim, claims
 from memlab.stages.write.relations import confidence, nearest
-from memlab.store import Store
 from tests.stages.write.relations.worlds import Angles, done, edges, told
 
 KINDS = ("FOLLOWS", "RELATED_TO", "SAME_TOPIC", "ELABORATES", "CONTRADICTS", "SUPERSEDES")
-
-
-@pytest.fixture
-def store(tmp_path):
-    return Store(tmp_path)
 
 
 def related(store, *rows, degrees=None, **settings):

@@ -24,11 +24,6 @@ def replying(text: str) -> ScriptedChat:
     return ScriptedChat(lambda _: text)
 
 
-@pytest.fixture
-def store(tmp_path) -> Store:
-    return Store(tmp_path)
-
-
 def test_one_prompt_for_the_whole_pool_and_scores_in_its_order(store: Store) -> None:
     chat = replying("[0.1, 0.9, 0.1, 1.0]")
     after = run(ArrayRerank(chat=chat, pool=4), ranking([.9, .8, .7, .6, .5]), store)

@@ -35,11 +35,6 @@ def rows():
         return list(csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))
 
 
-def test_the_list_is_as_long_and_as_split_as_it_says():
-    parts = [row["part"] for row in rows()]
-    assert (len(parts), parts.count("tune"), parts.count("held out")) == (200, 120, 80)
-
-
 def test_rules_resolve_what_is_labelled():
     told = [(row, forms(row["sentence"], datetime.fromisoformat(row["said_on"]))) for row in rows()]
     wrong = [row["sentence"] for row, told_forms in told if "; ".join(told_forms) != row["expected"]]
