@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
@@ -67,14 +66,6 @@ def test_a_question_that_may_have_been_learnt_is_refused(folds: list[Path], tiny
     everything = model(tmp_path / "all", tiny_reranker, lives(), "all")
     with pytest.raises(MemlabError, match="32 of 32 questions"):
         run(CrossFitRerank(paths=[everything]))
-
-
-def test_a_model_of_other_data_scores_all_questions(tiny_reranker: Path, tmp_path: Path) -> None:
-    folder = model(tmp_path / "all", tiny_reranker, lives(), "all")
-    record = json.loads((folder / "training.json").read_text())
-    (folder / "training.json").write_text(json.dumps(record | {"learnt": ["another question's hash"]}))
-    got = run(CrossFitRerank(paths=[folder], pool=4))
-    assert got.equals(run(Rerank(scorer=CrossEncoderScorer(path=folder), pool=4, name="cross_encoder")))
 
 
 def test_a_wrong_question_is_routed_by_the_right_one(folds: list[Path]) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from memlab.experiment.config.choices import own_choices
 from memlab.experiment.config.instantiate import CONF, choice_settings, find_class
-from memlab.learn.folds import first_holders, folds, in_folds, smallest_k
+from memlab.learn.folds import folds, in_folds, smallest_k
 from memlab.pipeline.tables import frame
 from memlab.support.errors import MemlabError
 from tests.shared_evidence import world
@@ -92,11 +92,3 @@ def test_evidence_out_of_reach_is_never_complete() -> None:
     assert smallest_k(ranking.head(3), units, evidence, "session").rows() == [(5, None, 2)]
     assert smallest_k(ranking.head(1), units, evidence, "session").rows() == [(5, None, None)]
     assert smallest_k(ranking, units, evidence.head(0), "session").is_empty()
-
-
-def test_first_holders_name_the_first_unit_of_each_item() -> None:
-    ranking, units, evidence = ranked_turns([0, 0])
-    assert first_holders(ranking, units, evidence, "turn").select("session", "unit", "rank").rows() == [
-        (0, 0, 3), (1, 2, 4)]
-    assert first_holders(ranking.head(3), units, evidence, "session").select("session", "unit", "rank").rows() == [
-        (0, 1, 2), (1, None, None)]

@@ -63,14 +63,6 @@ def check_waits(waits: list[float], expected: list[float], jitter: float) -> Non
     assert all(least <= wait < least + jitter for wait, least in zip(waits, expected, strict=True))
 
 
-@pytest.mark.parametrize(("first", "expected"), [(1.0, [1, 2, 4, 8, 16]), (2.0, [2, 4, 8, 16, 32])])
-def test_waits_double_from_the_first_one_plus_a_jitter(first: float, expected: list[float], service: Service,
-                                                       waits: list[float]) -> None:
-    service.faults = [refusal(500)] * 5
-    ask(first_wait=first, retries=5)
-    check_waits(waits, expected, first)
-
-
 def test_waits_grow_by_the_first_one_where_they_are_linear(service: Service, waits: list[float]) -> None:
     service.faults = [refusal(500)] * 4
     ask(first_wait=2.0, waits="linear", retries=4)

@@ -20,6 +20,7 @@ from memlab.stages.rank.select import Gap
 from memlab.stages.search.dense import Dense
 from memlab.support.errors import Faults, MemlabError
 from tests.experiment.cluster.test_snapshot import arms, small_snapshot
+from tests.experiment.config.files import faults_of
 from tests.small import arm, lexical, words
 from tests.stages.search.world import WordEmbedder
 
@@ -35,24 +36,22 @@ def test_every_profile_is_a_launcher_with_the_settings_of_its_class(profile: str
 
 @pytest.mark.slow
 def test_a_misspelt_setting_is_reported_with_the_others_before_anything_is_submitted(tmp_path: Path) -> None:
-    with pytest.raises(Faults) as error:
-        read(words(tmp_path, "hydra/launcher=slurm", "+hydra.launcher.cpu_per_task=2", "rank.select.k=0"))
-    assert any("did you mean 'cpus_per_task'?" in fault for fault in error.value.faults)
-    assert any("rank.select.k" in fault for fault in error.value.faults)
+    faults = faults_of(*words(tmp_path, "hydra/launcher=slurm", "+hydra.launcher.cpu_per_task=2", "rank.select.k=0"))
+    assert any("did you mean 'cpus_per_task'?" in fault for fault in faults)
+    assert any("rank.select.k" in fault for fault in faults)
     with pytest.raises(Faults, match="hydra.launcher has no setting 'mem'; did you mean 'mem_gb'?"):
         read(words(tmp_path, "hydra/launcher=slurm", "hydra.launcher.mem=3"))
 
 
-def test_a_launcher_changes_no_arm(tmp_path: Path) -> None:
-    plain, launched = (read(words(tmp_path, *more)).arms[0] for more in ((), ("hydra/launcher=slurm_gpu",)))
-    assert plain.folder() == launched.folder()
+def test_neither_a_launcher_nor_shards_change_an_arm(tmp_path: Path) -> None:
+    plain, launched, parted = (read(words(tmp_path, *more)).arms[0] for more in (
+        (), ("hydra/launcher=slurm_gpu",), ("shards=8",)))
+    assert plain.folder() == launched.folder() == parted.folder()
     assert plain.config == launched.config
 
 
 @pytest.mark.slow
-def test_shards_are_no_part_of_an_arm_and_unfit_arms_are_reported(tmp_path: Path) -> None:
-    one, parted = (read(words(tmp_path, f"shards={n}")).arms[0] for n in (1, 8))
-    assert one.folder() == parted.folder()
+def test_no_parts_and_arms_that_are_unfit_for_shards_are_reported(tmp_path: Path) -> None:
     with pytest.raises(Faults, match="shards: 0 parts"):
         read(words(tmp_path, "shards=0"))
     with pytest.raises(Faults, match="shards: score: CrossFitWeight learns from all questions"):

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memlab.experiment.cluster.schedule import Step
-from memlab.experiment.cluster.snapshot import Job, Snapshot, take_snapshot
+from memlab.experiment.cluster.snapshot import Snapshot, take_snapshot
 from memlab.experiment.harness.arm import Arm
 from memlab.experiment.harness.sweep import Sweep, read
 from memlab.support.errors import MemlabError
@@ -28,15 +27,6 @@ def arms(root: Path) -> list[Arm]:
 def small_snapshot(root: Path) -> Snapshot:
     """Two arms on tiny lives, without a model."""
     return take_snapshot(arms(root), ["rank/select=fixed,gap"], f"{root}/store", 1)
-
-
-def test_jobs_are_recorded_in_their_order(tmp_path: Path) -> None:
-    snapshot = small_snapshot(tmp_path)
-    jobs = [Job("12", Step("prepare", (0, 1))), Job("13_0", Step("arms", (0,))), Job("13_1", Step("arms", (1,)))]
-    snapshot.add_jobs(jobs[:1])
-    snapshot.add_jobs(jobs[1:], server="11")
-    assert snapshot.jobs() == jobs
-    assert snapshot.metadata()["server"] == "11"
 
 
 def test_a_damaged_record_is_named(tmp_path: Path) -> None:

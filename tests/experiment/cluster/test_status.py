@@ -23,7 +23,9 @@ def status(snapshot: Snapshot, number: int = 0, **known: JobState) -> ArmStatus:
 @pytest.fixture
 def snapshot(tmp_path: Path) -> Snapshot:
     made = small_snapshot(tmp_path)
-    made.add_jobs([PREPARE, ARMS])
+    made.add_jobs([PREPARE])
+    made.add_jobs([ARMS], server="11")
+    assert made.metadata()["server"] == "11"
     return made
 
 

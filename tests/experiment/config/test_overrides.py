@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memlab.experiment.config.overrides import groups, parse_all, read_overrides, valid_overrides
+from memlab.experiment.config.overrides import parse_all, read_overrides, valid_overrides
 
 FAULTY = {
     "rank/select=gapp": "there is no 'gapp' here; did you mean 'gap'?",
@@ -41,8 +41,3 @@ def test_settings_of_a_bad_slot_are_not_judged() -> None:
     words = parse_all(["rank/select=budgt", "rank.select.tokens=5", "rank.score.level=turn"])
     assert [*valid_overrides(words, [("rank/select=budgt", "unknown")])] == ["rank.score.level=turn"]
     assert valid_overrides(words, []) == words
-
-
-def test_groups_are_the_folders_that_hold_files() -> None:
-    assert {"data", "rank/select", "search/dense", "exp", "track"} <= groups()
-    assert "rank" not in groups()

@@ -24,6 +24,8 @@ from memlab.stages.search.dense import Dense
 from memlab.stages.write.chunk import SessionChunker
 from memlab.store import Store
 from memlab.support.foreign import read_json
+from tests.data.test_custom import QUESTIONS, SESSIONS
+from tests.data.test_custom import folder as data_folder
 from tests.small import arm, lexical, lives
 from tests.store.worker import DigestEmbedder
 
@@ -136,12 +138,8 @@ def test_an_arm_that_finds_nothing_ends_without_a_twin(tmp_path: Path, store: St
 
 @pytest.mark.parametrize("name", ["é" * 120, "a[1]"])
 def test_a_data_set_of_any_name_has_its_runs_and_its_report(tmp_path: Path, name: str) -> None:
-    folder = tmp_path / name
-    folder.mkdir()
-    line = {"corpus": "ann", "session": "s1", "said_on": "2023-05-20", "turns": [{"role": "user", "text": "A cat."}]}
-    (folder / "sessions.jsonl").write_text(json.dumps(line))
-    (folder / "questions.jsonl").write_text(json.dumps(
-        {"question": "q", "corpus": "ann", "text": "Which cat?", "evidence": [{"session": "s1"}]}))
-    made = arm(tmp_path, data=Custom(path=folder)).run(Store(tmp_path / "store"))
+    (tmp_path / name).mkdir()
+    data = Custom(path=data_folder(tmp_path / name, SESSIONS, QUESTIONS))
+    made = arm(tmp_path, data=data).run(Store(tmp_path / "store"))
     assert len(os.fsencode(made.parent.name)) <= 150
     assert build(made.parent).html.is_file()

@@ -78,12 +78,6 @@ def test_a_search_that_misses_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
     assert agreement.exact("cpu", 16, 2_000).state == "off"
 
 
-def test_token_vectors_lie_in_texts_and_have_unit_length() -> None:
-    stored = speed.random_token_vectors(0, 1_000, 8, "cpu")
-    assert stored.lengths.sum() == 1_000
-    assert np.allclose(np.linalg.norm(stored.blocks[0].vectors.astype(np.float32), axis=1), 1, atol=1e-2)
-
-
 def test_only_full_sizes_are_judged_by_another_library() -> None:
     def row(sizes: speed.Sizes, rate: float) -> Row:
         return speed._speed_row(sizes, "a", rate, "texts/s", (0.5, "the product"), 100.0, "another", "do this")

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from math import log
 
 import pytest
 from hypothesis import given
@@ -35,13 +34,8 @@ def ask(text: str, talk=TALK, order=(0, 1, 2), **more) -> Tables:
 
 def test_the_best_sentences_are_shown_in_their_order_with_day_and_speaker() -> None:
     tables = ask("What did the sister adopt, a cat?")
-    # idf over three units: cat in two, sister and adopt in one; the first unit's sentences hold none, all three, cat,
-    # and none
-    cat, one = log(1 + 1.5 / 2.5), log(1 + 2.5 / 1.5)
-    own = [0, 2 * one + cat, cat, 0]
-    beside = [own[1], own[0] + own[2], own[1] + own[3], own[2]]
-    scores = [a + b / 2 for a, b in zip(own, beside)]
-    assert sorted(range(4), key=lambda i: -scores[i]) == [1, 2, 0, 3]
+    # idf over three units: cat .47, in two of them; sister and adopt .98, in one; the first unit's sentences hold none,
+    # all three, cat, and none: 0, 2.43, .47, 0, and with half of what stands beside them 1.22, 2.67, 1.69, .24
     assert tokens("My sister adopted a grey cat.") == 7 < .5 * (6 + 7 + 6 + 5) <= 7 + 6
     first = D0 + "user: My sister adopted a grey cat. The cat sleeps all day."
     assert packed(PrunedByRank(share=.5), tables)[0] == first

@@ -5,16 +5,11 @@ from pathlib import Path
 import pytest
 
 from memlab import run
-from memlab.learn.ranker.__main__ import main, split
+from memlab.learn.ranker.__main__ import main
 from memlab.learn.ranker.model import load
 from tests.small import words
 
 SMALL = ("rank/score=learned", "rank.score.recipe.trees=4", "rank.score.recipe.smallest_leaf=5", "rank.score.depth=20")
-
-
-def test_words_belong_to_the_data_set_before_them() -> None:
-    assert split(["a=1", "data.lives=2"]) == [["a=1", "data.lives=2"]]
-    assert split(["a=1"]) == [["a=1"]]
 
 
 @pytest.mark.slow

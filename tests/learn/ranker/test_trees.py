@@ -71,15 +71,6 @@ def mean(tree: Tree, node: int) -> float:
     return (mean(tree, tree.left_child[node]) + mean(tree, tree.right_child[node])) / 2
 
 
-def test_a_row_falls_into_its_leaf_and_missing_values_go_their_way() -> None:
-    rows = np.array([[0.0, 0.5], [2.0, 0.6], [2.1, 0.6], [np.nan, 0.6]], np.float32)
-    trees = boosted_trees((Tree(**TREE), Tree(**{**TREE, "leaf_value": (0.25, 0.5, 0.75)})))
-    assert trees.scores(rows).tolist() == [1.25, 10.5, 100.75, 100.75]
-    assert trees.scores(rows[:0]).shape == (0,)
-    assert boosted_trees(()).scores(rows).tolist() == [0.0] * 4
-    assert not boosted_trees(()).contributions(rows).any()
-
-
 @pytest.mark.parametrize("leaves", [2, 15, 300])
 @pytest.mark.parametrize("missing", [{}, {"use_missing": False}, {"zero_as_missing": True}])
 def test_scores_are_those_of_lightgbm_bit_for_bit(leaves: int, missing: dict[str, bool],
@@ -97,6 +88,8 @@ def test_scores_are_those_of_lightgbm_bit_for_bit(leaves: int, missing: dict[str
     assert {len(tree.leaf_value) for tree in trees} == {leaves}
     monkeypatch.setattr(module, "ROWS", 700)  # pieces come back in their order
     assert boosted_trees(trees).scores(x).tolist() == fitted.predict(x, num_threads=1).tolist()
+    assert boosted_trees(trees).scores(x[:0]).shape == (0,)
+    assert not boosted_trees(()).scores(x).any()
 
 
 @given(st.integers(0, 2**32), st.integers(1, 20))

@@ -12,6 +12,7 @@ from memlab.models.local.backend import free_bytes, resolve
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.models.local.late_interaction import LateInteraction
 from memlab.models.protocols import on_gpu
+from memlab.stages.search.hits import digits_of
 from memlab.support.errors import MemlabError
 
 
@@ -62,14 +63,19 @@ def test_a_model_says_whether_it_runs_on_a_gpu(gpus: dict[str, Any]) -> None:
     assert not on_gpu(object())
 
 
-@pytest.mark.parametrize(("fields", "place"), [
-    ({}, ("cuda:0", "fp16")), ({"device": "cuda:1"}, ("cuda:1", "fp16")), ({"dtype": "fp32"}, ("cuda:0", "fp32")),
-    ({"device": "cpu"}, ("cpu", "fp32"))])
-def test_stored_token_vectors_are_matched_where_the_encoder_runs(
-    fields: dict[str, Any], place: tuple[str, str], gpus: dict[str, Any]
+@pytest.mark.parametrize(("fields", "place", "digits"), [
+    ({}, ("cuda:0", "fp16"), 3), ({"device": "cuda:1"}, ("cuda:1", "fp16"), 3),
+    ({"dtype": "bf16"}, ("cuda:0", "fp16"), 2), ({"dtype": "fp32"}, ("cuda:0", "fp32"), 6),
+    ({"device": "cpu"}, ("cpu", "fp32"), 6), ({"device": "cpu", "dtype": "bf16"}, ("cpu", "fp32"), 2)])
+def test_token_vectors_are_matched_where_the_encoder_runs_in_half_where_it_does_so_on_a_gpu(
+    fields: dict[str, Any], place: tuple[str, str], digits: int, gpus: dict[str, Any]
 ) -> None:
-    embedder = SentenceEmbedder(**fields)
-    assert LateInteraction(embedder=embedder).matches_on() == place
+    """The identity says so, and scores are rounded as coarsely as the coarser of the two formats."""
+    late = LateInteraction(embedder=SentenceEmbedder(**fields))
+    assert late.matches_on() == place
+    assert late.identity()["embedder"] == late.embedder.identity()
+    assert late.identity().get("products", "fp32") == place[1]
+    assert digits_of(late) == digits
 
 
 def test_memory_of_tensors_that_are_gone_is_free(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,11 +45,6 @@ def test_a_disk_without_room_for_a_model_is_named(tmp_path: Path, monkeypatch: p
         SentenceEmbedder(path="some/model", name="x").dim()
 
 
-def test_a_branch_is_no_code_revision(tmp_path: Path) -> None:
-    with pytest.raises(MissingFiles, match="code_revision is 'main'"):
-        trusted_code(model(tmp_path, "other/code--modeling.Net"), "main", "embedder.path")
-
-
 @pytest.mark.parametrize("name", ["gte_base", "nomic", "nomic_v2", "voyage_4_nano"])
 def test_every_embedder_with_code_of_its_own_asks_for_a_commit(name: str) -> None:
     fields = {k: v for k, v in choice_settings(f"embedder/{name}").items() if k != "_target_"}
@@ -68,6 +63,8 @@ def test_code_of_another_repository_is_refused_unless_pinned(tmp_path: Path) -> 
     folder = model(tmp_path, "modeling.Net", "other/code--modeling.Net")
     with pytest.raises(MemlabError, match=r"runs code of other/code.*embedder\.code_revision=COMMIT"):
         trusted_code(folder, None, "embedder.path")
+    with pytest.raises(MissingFiles, match="code_revision is 'main'"):
+        trusted_code(folder, "main", "embedder.path")
     assert trusted_code(folder, COMMIT, "embedder.path") == COMMIT
     (tmp_path / "config.json").write_text("{")  # a damaged file names no code
     assert trusted_code(tmp_path, None, "embedder.path") == ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.models.local.late_interaction import CELLS, LateInteraction, Room
 from memlab.models.protocols import PairScorer
-from memlab.stages.search.hits import digits_of
 from tests.examples import fewer
 from tests.models.scores import pair_scores
 
@@ -106,15 +104,3 @@ def test_products_that_do_not_fit_are_computed_in_smaller_steps(
     assert max(sizes) > 1600
     np.testing.assert_allclose(scores(late), whole, atol=1e-6)
     assert max(sizes[first:]) <= 1600  # remembered
-
-
-@pytest.mark.parametrize(("fields", "products"), [({}, "fp16"), ({"dtype": "bf16"}, "fp16"), ({"dtype": "fp32"}, None),
-                                                  ({"device": "cpu"}, None)])
-def test_on_a_gpu_products_are_in_half_where_the_encoder_is(
-    fields: dict[str, Any], products: str | None, gpus: dict[str, Any]
-) -> None:
-    """The identity says so, and scores are rounded as coarsely as the coarser of the two formats."""
-    late = LateInteraction(embedder=SentenceEmbedder(**fields))
-    assert late.identity()["embedder"] == late.embedder.identity()
-    assert late.identity().get("products") == products
-    assert digits_of(late) == (6 if products is None else 2 if "dtype" in fields else 3)

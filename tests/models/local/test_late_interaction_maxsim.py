@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from memlab.models.local import late_interaction
-from memlab.models.local.late_interaction import best_products, choose_products, mean_matches, query_vectors
+from memlab.models.local.late_interaction import best_products, mean_matches, query_vectors
 from memlab.support.errors import MemlabError
 
 
@@ -70,8 +70,3 @@ def test_where_not_one_token_fits_is_an_error_with_a_remedy(monkeypatch: pytest.
     rng = np.random.default_rng(0)
     with pytest.raises(MemlabError, match=r"(?s)2 passages of 3 tokens do not fit.*token_budget"):
         best_products(unit(rng, 4, 8), unit(rng, 2, 3, 8), torch.ones(2, 3, dtype=torch.bool), "fp32")
-
-
-def test_half_precision_is_for_encoders_that_run_in_it_on_a_gpu() -> None:
-    assert choose_products(True, "fp16") == choose_products(True, "bf16") == "fp16"
-    assert choose_products(True, "fp32") == choose_products(False, "fp32") == choose_products(False, "bf16") == "fp32"

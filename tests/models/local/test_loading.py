@@ -19,9 +19,9 @@ class Loads:
         self.flash = flash
         self.asked: list[dict[str, Any]] = []
 
-    def __call__(self, path: str, *, device: str, trust_remote_code: bool, model_kwargs: dict[str, Any]) -> Loads:
-        self.asked.append(model_kwargs)
-        if model_kwargs.get("attn_implementation") == "flash_attention_2" and not self.flash:
+    def __call__(self, path: str, **options: Any) -> Loads:
+        self.asked.append(options)
+        if options["model_kwargs"].get("attn_implementation") == "flash_attention_2" and not self.flash:
             raise ValueError("BertModel does not support Flash Attention 2.0 yet.")
         return self
 
@@ -47,7 +47,7 @@ def test_flash_attention_where_it_is_installed_and_the_model_has_it(
     monkeypatch.setattr(loading, "_has_flash_attention", lambda device: installed)
     load_on_devices.cache_clear()
     list(load_on_devices("SentenceTransformer", tmp_path, resolve(device, dtype, "torch", tmp_path), None))
-    assert [asked.get("attn_implementation") for asked in loads.asked] == expected
+    assert [options["model_kwargs"].get("attn_implementation") for options in loads.asked] == expected
     load_on_devices.cache_clear()
 
 
@@ -70,17 +70,12 @@ def test_code_of_a_commit_is_pinned_for_the_model_and_its_configuration(
 ) -> None:
     import sentence_transformers
 
-    asked: list[dict[str, Any]] = []
-
-    def load(path: str, **options: Any) -> Loads:
-        asked.append(options)
-        return Loads(flash=False)
-
-    monkeypatch.setattr(sentence_transformers, "SentenceTransformer", load)
+    loads = Loads(flash=False)
+    monkeypatch.setattr(sentence_transformers, "SentenceTransformer", loads)
     load_on_devices.cache_clear()
     for code in ("c0ffee", "", None):
         list(load_on_devices("SentenceTransformer", tmp_path, resolve("cpu", "auto", "torch", tmp_path), code))
     load_on_devices.cache_clear()
-    assert [options["trust_remote_code"] for options in asked] == [True, True, False]
-    assert [options["model_kwargs"].get("code_revision") for options in asked] == ["c0ffee", None, None]
-    assert [options.get("config_kwargs") for options in asked] == [{"code_revision": "c0ffee"}, None, None]
+    assert [options["trust_remote_code"] for options in loads.asked] == [True, True, False]
+    assert [options["model_kwargs"].get("code_revision") for options in loads.asked] == ["c0ffee", None, None]
+    assert [options.get("config_kwargs") for options in loads.asked] == [{"code_revision": "c0ffee"}, None, None]
