@@ -39,13 +39,13 @@ def nothing_there(tables: Tables) -> pl.DataFrame:
     """Return (question, certainty, ...): how well certainty tells questions without evidence from answerable ones.
 
     ``nothing/auroc`` (``auroc_parts``: its mean is the figure), and ``nothing/refused@5``: 1 for a question without
-    evidence that is refused where 5 % of the answerable ones are.
+    evidence that is refused where 5 % of the answerable ones are. Absent where all questions have one certainty.
     """
     gold = tables["questions"].select("question").join(tables["gold"], on="question", how="left", maintain_order="left")
     answerable = gold.select(pl.col("scored") & ~pl.col("abstain")).to_series().to_numpy()
     absent = gold.select(pl.col("abstain") & (pl.col("category") != ADVERSARIAL).fill_null(True)).to_series().to_numpy()
     columns = {CERTAINTY: certainty(tables).to_numpy()}
-    if absent.any() and answerable.any():
+    if absent.any() and answerable.any() and np.unique(columns[CERTAINTY]).size > 1:  # a list of ranks has no score
         columns |= figures(columns[CERTAINTY], answerable, absent)
     return as_columns(gold["question"], columns)
 

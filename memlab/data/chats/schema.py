@@ -29,7 +29,7 @@ class _Entry(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
-class Turn(_Entry):
+class EntryTurn(_Entry):
     """One of several turns that an entry holds; ``missing``: what is counted where it has no text."""
 
     role: Literal["user", "assistant"]
@@ -37,7 +37,7 @@ class Turn(_Entry):
     missing: str = ""
 
 
-class Tree(_Entry):
+class MessageTree(_Entry):
     """The fields by which messages name themselves and their parents, and the path of the last one's name."""
 
     key: Paths
@@ -88,10 +88,10 @@ class Format(_Entry):
     messages: Paths = ()
     once: str = ""
     children: str = ""
-    tree: Tree | None = None
+    tree: MessageTree | None = None
     pick: tuple[str, str] | None = None
     code: str = ""
-    turns: tuple[Turn, ...] = ()
+    turns: tuple[EntryTurn, ...] = ()
     role: Paths = ()
     roles: dict[str, str] = {}
     bots: Paths = ()

@@ -17,7 +17,7 @@ from memlab.data.chats.branches import shown_branch
 from memlab.data.chats.content import attachment, flatten, last_step, placeholder
 from memlab.data.chats.conversation import ChatMessage, Conversation, Tally, merge_assistant
 from memlab.data.chats.markup import to_text
-from memlab.data.chats.schema import Format, Paths, Turn
+from memlab.data.chats.schema import EntryTurn, Format, Paths
 from memlab.data.chats.source import ExportFile
 from memlab.data.chats.times import Time, UnreadTime, read_time, said_on
 from memlab.data.chats.values import first_at, name_of, objects_of, text_of, walk
@@ -202,10 +202,10 @@ class TableFormat:
             if said_by or any(_texts(entry)):
                 tally.add(role or "messages of other roles left out", kind="" if role else said_by)
             return []
-        message = self._turn(entry, Turn(role=role, text=table.text), speaker, time, tally)
+        message = self._turn(entry, EntryTurn(role=role, text=table.text), speaker, time, tally)
         return [message] if message else []
 
-    def _turn(self, entry: dict[str, Any], turn: Turn, speaker: str | None, time: Time,
+    def _turn(self, entry: dict[str, Any], turn: EntryTurn, speaker: str | None, time: Time,
               tally: Tally) -> ChatMessage | None:
         parts, more = self._text(entry, self.table.parts, tally), self._text(entry, self.table.more, tally)
         is_whole = any(text_of(text) for path in self.table.parts for text in walk(entry, f"{path}.*.text"))

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from memlab.data.chats.whatsapp_patterns import DateOrder, Stamp
-from memlab.data.chats.whatsapp_words import Clock, words
+from memlab.data.chats.whatsapp_words import DateWords, words
 
 _FIELDS = {DateOrder.DAY_FIRST: "dMy", DateOrder.MONTH_FIRST: "Mdy", DateOrder.YEAR_FIRST: "yMd",
            DateOrder.YEAR_DAY_FIRST: "ydM"}
@@ -88,7 +88,7 @@ def _days(moments: Sequence[datetime | None]) -> int:
 
 
 def _meanings(stamps: Sequence[Stamp], word: Callable[[Stamp], str],
-              meanings: Callable[[Clock], dict[str, Any]]) -> dict[str, Any]:
+              meanings: Callable[[DateWords], dict[str, Any]]) -> dict[str, Any]:
     """Return what each word of a chat means to most of the languages that have all its words, or most of them."""
     used = {word(stamp) for stamp in stamps} - {""}
     known = [meanings(clock) for clock in words().clocks]

@@ -25,7 +25,7 @@ _GENERATED = re.compile(r"[A-Z]{3}-\d{8}-WA\d{4}\.")
 _QUOTES = (("“", "”"), ("„", "“"), ("«", "»"), ("「", "」"))
 
 
-class Clock(NamedTuple):
+class DateWords(NamedTuple):
     """Words of dates in a language: for a part of the day the hours of 24 for those of 12; numbers of months."""
 
     hours: dict[str, tuple[int, ...]]
@@ -38,7 +38,7 @@ class AppWords(NamedTuple):
     kinds: dict[str, str]
     notices: tuple[str, ...]
     titles: tuple[str, ...]
-    clocks: tuple[Clock, ...]
+    clocks: tuple[DateWords, ...]
     joiners: frozenset[str]
 
 
@@ -53,10 +53,10 @@ def words() -> AppWords:
                     frozenset(map(clock_key, content["joiners"])))
 
 
-def _clock(language: dict[str, Any]) -> Clock:
+def _clock(language: dict[str, Any]) -> DateWords:
     late = {**dict.fromkeys(language.get("am", ()), (12, 11)), **dict.fromkeys(language.get("pm", ()), (0, 11)),
             **language.get("parts", {})}  # the hours of 12 that are after noon
-    return Clock({word: tuple(hour + 12 * (first <= hour <= last) for hour in range(12))
+    return DateWords({word: tuple(hour + 12 * (first <= hour <= last) for hour in range(12))
                   for word, (first, last) in late.items()},
                  {name: number for number, names in enumerate(language["months"], start=1) for name in names.split()})
 
