@@ -93,7 +93,9 @@ def test_a_retriever_runs_beside_bm25_and_has_the_same_figures_from_its_ranking_
     assert "mild" in run(tmp_path, single, *LIVES, "track=none", "plan=true")
     run(tmp_path, score, *LIVES)
     (scored,) = tmp_path.glob("runs/score/synthetic/run-*")
-    assert record(scored, "metrics.json") == record(trigram, "metrics.json")
+    whole, ranks = ({name: figure for name, figure in record(folder, "metrics.json").items() if "nothing/" not in name}
+                    for folder in (trigram, scored))
+    assert ranks == whole
     assert (tmp_path / "runs" / "score" / "synthetic" / "report.html").is_file()
 
 

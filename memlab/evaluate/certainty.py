@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from memlab.evaluate.retrieval import as_columns
 from memlab.evaluate.statistics import Values, auroc_parts
+from memlab.pipeline.slots import LANES
 from memlab.pipeline.tables import Tables
 
 CERTAINTY = "certainty"
@@ -25,11 +26,9 @@ ADVERSARIAL = "adversarial"
 def certainty(tables: Tables) -> pl.Series:
     """Return the number of each question, in their order; the lowest there is for a question without a hit."""
     ranking = tables["ranking"]
-    rows = ranking.select("question", pl.col("probability" if "probability" in ranking.columns else "score"))
-    if "probability" not in ranking.columns and "hits" in tables and tables["hits"].height:
-        search = pl.col("lane").str.split(":").list.first()
-        first = tables["hits"].filter(search == search.first())
-        rows = first.join(tables["queries"].select("query", "question"), on="query").select("question", "score")
+    lanes = [[name for name in ranking.columns if name.partition(":")[0] == search] for search in LANES]
+    first = next(filter(None, [["probability"] if "probability" in ranking.columns else [], *lanes]), ["score"])
+    rows = ranking.select("question", pl.max_horizontal(first))
     best = rows.group_by("question").agg(pl.nth(1).max().alias(CERTAINTY))
     found = tables["questions"].select("question").join(best, on="question", how="left", maintain_order="left")
     return found[CERTAINTY].fill_null(strategy="min").fill_null(0.0)

@@ -9,7 +9,7 @@ import scipy
 
 from memlab.evaluate.certainty import certainty, nothing_there
 from memlab.evaluate.statistics import auroc_parts
-from memlab.pipeline.tables import Tables, empty, frame
+from memlab.pipeline.tables import Tables, empty
 
 
 def test_the_area_is_that_of_mann_whitney_and_its_spread_that_of_new_samples() -> None:
@@ -42,8 +42,6 @@ def test_adversarial_questions_count_on_neither_side(world: Tables) -> None:
 def test_certainty_is_the_largest_probability_else_the_best_raw_score_of_the_first_search(world: Tables) -> None:
     likely = world["ranking"].with_columns(probability=pl.Series([.3, .6, *[None] * 10], dtype=pl.Float64))
     assert certainty(world.updated({"ranking": likely})).to_list() == [.6] * 6  # unknown ones are as low as the lowest
-    queries = frame("queries", {"query": range(6), "question": range(6)})
-    hits = frame("hits", {"query": [0, 0, 0], "lane": ["dense:turn", "dense:round", "lexical:turn"],
-                          "score": [.2, .3, 9.0]})
-    assert certainty(world.updated({"hits": hits, "queries": queries}))[0] == .3
+    raw = world["ranking"].with_columns(pl.lit(9.0).alias("lexical:turn"), pl.lit(.2).alias("dense:turn"))
+    assert certainty(world.updated({"ranking": raw}))[0] == .2
     assert nothing_there(world.updated({"ranking": empty("ranking")}))["certainty"].to_list() == [0] * 6
