@@ -30,8 +30,8 @@ def draw(comparisons: list[dict[str, Any]]) -> str:
         'font-family="system-ui,-apple-system,Segoe UI,Roboto,DejaVu Sans,sans-serif" font-size="14">',
         f'<rect width="{width}" height="{bottom + 56}" rx="10" fill="#ffffff"/>',
         text(20, 32, "Questions whose evidence turns are all shown to the reader", INK, weight=600, size=17),
-        text(20, 53, "each system may show 1,000 tokens (ElizaOS adds its recent history, OltraMem a whole session); "
-                     "bars are 95 % intervals", PALE, size=13),
+        text(20, 50, "each system may show 1,000 tokens (ElizaOS adds its recent history,", PALE, size=13),
+        text(20, 66, "OltraMem a whole session); bars are 95 % intervals", PALE, size=13),
     ]
     for row, name in enumerate(names):
         y = TOP + STEP * row + 16
