@@ -27,7 +27,7 @@ from memlab.pipeline.tables import SESSION, Tables
 from memlab.store import store_at
 
 
-def exchanged(tables: Tables, seed: int = 0) -> Tables:
+def exchange(tables: Tables, seed: int = 0) -> Tables:
     """Return each answerable question twice, each with a corpus of its own: 2 n with its evidence, 2 n + 1 without."""
     asked = tables["questions"].join(tables["gold"].filter("scored", ~pl.col("abstain")), on="question", how="semi")
     contents = session_texts(tables["turns"])
@@ -62,7 +62,7 @@ def main(words: Sequence[str]) -> None:
     at = next((float(word[3:]) for word in words if word.startswith("at=")), None)
     arm, settings = read_one([word for word in words if not word.startswith("at=")], OF_RUNS)
     tables = load(arm.dataset)
-    ran = arm.pipeline.without_judges().run(exchanged(tables), store_at(settings.store))
+    ran = arm.pipeline.without_judges().run(exchange(tables), store_at(settings.store))
     scores, answerable = certainty(ran).to_numpy(), np.arange(ran["questions"].height) % 2 == 0
     of = groups(tables["questions"], tables["evidence"], tables["turns"], arm.dataset.grouping()).join(
         tables["gold"].filter("scored", ~pl.col("abstain")), on="question", how="semi")["group"].to_numpy().repeat(2)

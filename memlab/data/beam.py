@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Literal, get_args
 from memlab.data import readers
 from memlab.data.benchmarks import Builder, data_folder
 from memlab.data.chats.refusal import instead
+from memlab.data.fields import ROLES
 from memlab.data.subset import Subset, known_types
 from memlab.pipeline.stage import LocalPath, stage
 from memlab.pipeline.tables import Tables
@@ -160,9 +161,7 @@ def _sessions(build: Builder, corpus: int, path: Path) -> tuple[Places, datetime
 
 def _turn(build: Builder, corpus: int, session: int, turn: int, message: dict[str, Any], where: str,
           places: Places) -> None:
-    role = readers.need(message, "role", str, where)
-    if role not in ("user", "assistant"):
-        raise MemlabError(f"expected user or assistant, got '{role}'", where=f"{where}, field role")
+    role = readers.choice(message, "role", ROLES, where)
     name = str(readers.need(message, "id", (int, str), where))
     places[name].append((session, turn))
     text = _PLAN.sub("", readers.need(message, "content", str, where))

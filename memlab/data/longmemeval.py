@@ -14,6 +14,7 @@ from typing import Any, Literal
 from memlab.data import benchmarks, readers
 from memlab.data.benchmarks import Builder
 from memlab.data.dataset import GroupBy
+from memlab.data.fields import ROLES
 from memlab.data.subset import Subset, known_types
 from memlab.pipeline.stage import LocalPath, stage
 from memlab.pipeline.tables import Tables
@@ -26,8 +27,6 @@ PAST = re.compile(r"\b(previous(ly)?|before|former(ly)?|initial(ly)?|original(ly
 """Words of a question about the past, whose answer a later session does not make outdated."""
 
 _DAY_NAME = re.compile(r" \(\w+\)")
-_ROLES = ("user", "assistant")
-
 
 @stage
 class LongMemEval(Subset):
@@ -157,9 +156,7 @@ def _add_turns(build: Builder, corpus: int, session: int, turns: list[Any], name
     answering: list[int | None] = []
     for turn, item in enumerate(turns):
         spot = f"{where}[{turn}]"
-        role = readers.need(item, "role", str, spot)
-        if role not in _ROLES:
-            raise MemlabError(f"expected user or assistant, got '{role}'", where=f"{spot}, field role")
+        role = readers.choice(item, "role", ROLES, spot)
         build.turn(corpus=corpus, session=session, turn=turn, role=role, speaker=None,
                    text=readers.need(item, "content", str, spot), name=f"{name}_{turn + 1}")
         if "has_answer" in item and readers.need(item, "has_answer", bool, spot):

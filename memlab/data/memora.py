@@ -21,7 +21,6 @@ from memlab.data.benchmarks import Builder
 from memlab.data.several import SeveralFiles
 from memlab.pipeline.stage import LocalPath, stage
 from memlab.pipeline.tables import Tables
-from memlab.support.errors import MemlabError
 
 _ROLES = {"user_agent": "user", "ai_agent": "assistant"}
 
@@ -72,17 +71,15 @@ def _sessions(build: Builder, corpus: int, person: str, folder: Path) -> _Sessio
         telling: list[int | None] = []
         for at, turn in enumerate(readers.need(record, "conversation", list, where)):
             there = f"{where}, field conversation[{at}]"
-            speaker = readers.need(turn, "speaker", str, there)
-            if speaker not in _ROLES:
-                raise MemlabError(f"expected user_agent or ai_agent, got '{speaker}'", where=f"{there}, field speaker")
-            build.turn(corpus=corpus, session=number, turn=at, role=_ROLES[speaker], speaker=None,
+            role = _ROLES[readers.choice(turn, "speaker", _ROLES, there)]
+            build.turn(corpus=corpus, session=number, turn=at, role=role, speaker=None,
                        text=readers.need(turn, "message", str, there), name=f"{person}:{path.stem}:{at}")
             telling += [at] if turn.get("share_memory") is True else []
         sessions[readers.need(record, "session_id", int, where)] = number, record, telling
     return sessions
 
 
-def _cited(value: Any) -> Iterator[int]:
+def _session_ids(value: Any) -> Iterator[int]:
     """Yield the sessions that nested evidence names: ``session_id`` of each item, and lists ``session_history``."""
     pending = [value]
     while pending:
@@ -96,8 +93,8 @@ def _cited(value: Any) -> Iterator[int]:
 
 def _question(build: Builder, number: int, corpus: int, kind: str, item: Any, sessions: _Sessions, told: bool,
               where: str) -> None:
-    cited = set(_cited(readers.need(item, "memory_evidence", dict, where)))
-    needed, past = cited & sessions.keys(), set(_cited(item.get("forgetting_evidence"))) & sessions.keys()
+    cited = set(_session_ids(readers.need(item, "memory_evidence", dict, where)))
+    needed, past = cited & sessions.keys(), set(_session_ids(item.get("forgetting_evidence"))) & sessions.keys()
     day = readers.need(item, "question_date", str, where)
     asked_on: datetime = readers.moment(day, "%Y-%m-%d", f"{where}, field question_date", "2025-06-07")
     build.question(question=number, corpus=corpus, text=readers.need(item, "question", str, where), asked_on=asked_on,

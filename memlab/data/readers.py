@@ -8,7 +8,7 @@ import hashlib
 import io
 import lzma
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from functools import lru_cache
@@ -151,6 +151,20 @@ def need(holder: object, key: str, kinds: type | tuple[type, ...], where: str) -
         raise MemlabError(f"is missing, expected {names} (fields here: {fields})", where=f"{where}, field {key}")
     raise MemlabError(f"expected {names}, got {_KINDS.get(type(value), 'something else')}",
                       where=f"{where}, field {key}")
+
+
+def choice(holder: object, key: str, among: Collection[str], where: str) -> str:
+    """Return ``holder[key]``, a text among these; raise MemlabError that names them.
+
+    >>> choice({"role": "tool"}, "role", ("user", "assistant"), "f.json, record 0")
+    Traceback (most recent call last):
+    ...
+    memlab.support.errors.MemlabError: f.json, record 0, field role: expected user or assistant, got 'tool'
+    """
+    value: str = need(holder, key, str, where)
+    if value not in among:
+        raise MemlabError(f"expected {' or '.join(among)}, got '{value}'", where=f"{where}, field {key}")
+    return value
 
 
 def text_of(value: object, where: str) -> str:

@@ -86,10 +86,8 @@ def _sessions(build: Builder, corpus: int, dialogues: list[Any], where: str) -> 
         build.session(corpus=corpus, session=number, said_on=day, name=uuid)
         for at, turn in enumerate(turns):
             there = f"{spot}, field dialogue_turns[{at}]"
-            speaker = readers.need(turn, "speaker", str, there)
-            if speaker not in _ROLES:
-                raise MemlabError(f"expected User or Assistant, got '{speaker}'", where=f"{there}, field speaker")
-            build.turn(corpus=corpus, session=number, turn=at, role=_ROLES[speaker], speaker=None,
+            role = _ROLES[readers.choice(turn, "speaker", _ROLES, there)]
+            build.turn(corpus=corpus, session=number, turn=at, role=role, speaker=None,
                        text=readers.need(turn, "content", str, there), name=f"{uuid}:{at}")
         sessions.append(_Session(number, uuid, day, turns, [*_memories(item.get("extracted_memory"))], spot))
     return sessions

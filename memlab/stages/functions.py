@@ -127,32 +127,33 @@ class FusionFunction(FromFunction):
 
 def retriever(function: Callable[..., Any]) -> Any:
     """Make a search of ``function(question, texts)``, which returns a score for each text, or NaN for no hit."""
-    return _stage_of(function, SearchFunction, function.__name__)
+    return _stage_of(function, SearchFunction)
 
 
 def reranker(function: Callable[..., Any]) -> Any:
     """Make a reranker of ``function(question, texts)``, which returns a score for each text."""
-    return _stage_of(function, RerankFunction, function.__name__)
+    return _stage_of(function, RerankFunction)
 
 
 def fusion(function: Callable[..., Any]) -> Any:
     """Make a first ranking of ``function(lanes)``: name -> scores (units,), NaN without a hit; it returns (units,)."""
-    return _stage_of(function, FusionFunction, function.__name__)
+    return _stage_of(function, FusionFunction)
 
 
-def _stage_of(function: Callable[..., Any], base: type, name: str) -> Any:
+def _stage_of(function: Callable[..., Any], base: type) -> Any:
     """Return the stage's class; raise MemlabError for a setting without a type."""
     hints = get_type_hints(function, include_extras=True)
     settings = {key: value for key, value in inspect.signature(function).parameters.items()
                 if value.kind is inspect.Parameter.KEYWORD_ONLY}
     for key in settings:
         if key not in hints:
-            raise MemlabError(f"the setting {key} has no type", where=name, fix=f"write *, {key}: float = 0.5")
+            raise MemlabError(f"the setting {key} has no type", where=function.__name__,
+                              fix=f"write *, {key}: float = 0.5")
     body = {"function": staticmethod(function), "settings": tuple(settings), "__doc__": function.__doc__,
             "__module__": function.__module__, "__qualname__": function.__qualname__,
             "__annotations__": {key: hints[key] for key in settings},
             **{key: value.default for key, value in settings.items() if value.default is not value.empty}}
-    return stage(type(name, (base,), body))
+    return stage(type(function.__name__, (base,), body))
 
 
 def _digest(function: Callable[..., Any]) -> str:

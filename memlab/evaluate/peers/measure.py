@@ -81,7 +81,7 @@ class TurnMap:
 
     def __init__(self, turns: Mapping[str, str]) -> None:
         self._by_id = {turn: place for place, turn in enumerate(turns)}
-        self._texts = [normalised(text) for text in turns.values()]
+        self._texts = [normalise(text) for text in turns.values()]
         self._by_text: dict[str, list[int]] = defaultdict(list)
         for place, text in enumerate(self._texts):
             self._by_text[text].append(place)
@@ -96,7 +96,7 @@ class TurnMap:
         found: dict[int, None] = {}
         unmapped = 0
         for item in returned:
-            same = self._by_text.get(normalised(item), [])
+            same = self._by_text.get(normalise(item), [])
             free = [place for place in same if place not in found]
             meant = [self._by_id[item]] if item in self._by_id else (free or same)[:1] or self._by_part(item)
             found |= dict.fromkeys(meant)
@@ -105,15 +105,15 @@ class TurnMap:
 
     def _containing(self, item: str) -> list[int]:
         """Return the turns inside a text, in order; if there is none, the first turn that the text is a part of."""
-        text = normalised(item)
+        text = normalise(item)
         part_of = [place for place, turn in enumerate(self._texts) if text in turn and len(text) >= SHORTEST]
         return [place for place, turn in enumerate(self._texts) if turn and turn in text] or part_of[:1]
 
 
-def normalised(text: str) -> str:
+def normalise(text: str) -> str:
     """Return a text in small letters with single spaces.
 
-    >>> normalised(" Ann:  Hello\\n")
+    >>> normalise(" Ann:  Hello\\n")
     'ann: hello'
     """
     return " ".join(text.casefold().split())

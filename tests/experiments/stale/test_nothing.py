@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from stale.nothing import exchanged, main
+from stale.nothing import exchange, main
 
 from tests.small import LIVES, lives
 
@@ -16,7 +16,7 @@ def test_each_question_has_a_twin_of_equal_size_without_its_evidence(alone: bool
     tables = lives().load()
     if alone:  # in its haystack, with another one to take sessions from
         tables = tables.updated({"gold": tables["gold"].with_columns(scored=pl.col("question") == 0)})
-    made = exchanged(tables)
+    made = exchange(tables)
     asked = tables["gold"].filter("scored").height
     assert made["questions"].height == 2 * asked == made["questions"]["corpus"].n_unique()
     sizes = made["sessions"].group_by("corpus").len().sort("corpus")["len"].to_list()
@@ -25,7 +25,7 @@ def test_each_question_has_a_twin_of_equal_size_without_its_evidence(alone: bool
     said = tables["turns"].filter(corpus=0).join(evidence, on=["session", "turn"], how="semi")
     here = [made["turns"].filter(corpus=n)["text_id"].is_in(said["text_id"].implode()).sum() for n in (0, 1)]
     assert here[0] > here[1] == 0
-    assert exchanged(tables)["turns"].equals(made["turns"])
+    assert exchange(tables)["turns"].equals(made["turns"])
 
 
 def test_the_script_prints_the_error_of_a_threshold(capsys: pytest.CaptureFixture[str]) -> None:
