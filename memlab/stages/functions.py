@@ -77,9 +77,7 @@ class SearchFunction(FromFunction):
             for query, visible in zip(pool.queries, pool.visible):
                 seen = pool.memories[:visible]
                 scores = self.scores(len(seen), queries[query], memories[seen].tolist())
-                found = ~np.isnan(scores)
-                hits.add(f"{self.name}:{pool.kind}", query_ids[query], memory_ids[seen[found]], scores[found],
-                         self.depth)
+                hits.add(f"{self.name}:{pool.kind}", query_ids[query], memory_ids[seen], scores, self.depth)
         return Tables(hits=hits.frame())
 
 
