@@ -99,6 +99,8 @@ class Pools:
             batch = self._queue.get()
             try:
                 self._found.update(zip(batch, pool(self._sessions, batch, self._pipelines, self._store, self.depth)))
+            except KeyboardInterrupt:  # polars raises it in the thread that it works in; the main one ends the command
+                return
             except Exception as error:  # of a model: the page goes on without it, and shows why
                 self.fault = error_message(error)
             self.waiting -= 1

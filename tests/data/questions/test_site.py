@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from memlab.data.jsonl import QUESTIONS, read
 from memlab.data.questions.log import Log
 from memlab.data.questions.marking import Marking
-from memlab.data.questions.pool import Pools
+from memlab.data.questions.pool import Asked, Pools
 from memlab.data.questions.propose import propose
 from memlab.data.questions.site import PageReply, Site
 from memlab.store import Store
@@ -113,6 +114,24 @@ def test_own_questions_get_the_pool_of_the_systems(site: Site) -> None:
     shown = json.loads(ask(site, f"question?name={added['name']}").content)
     assert "It rains." in [turn["text"] for turn in shown["candidates"]]
     assert [one.text for one in read(site.marking.folder).questions] == ["Does it rain?"]
+
+
+def test_an_interrupt_ends_the_search_for_pools_without_a_traceback(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupted:
+        def run(self, *_: object) -> None:
+            raise KeyboardInterrupt  # polars does so in the thread that it works in
+
+    hooked: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", hooked.append)
+    before = set(threading.enumerate())
+    write(tmp_path, {"sessions.jsonl": json_lines(*LINES)})
+    pools = Pools(read(tmp_path).sessions, {"words": Interrupted()}, Store(), 2)  # type: ignore[dict-item]
+    pools.ask([Asked("ann", "Does it rain?")])
+    for thread in set(threading.enumerate()) - before:
+        thread.join(30)
+    assert hooked == []
+    assert pools.waiting == 1  # so the command ends the process at once
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"\xff", b'{"name": "q1"}', b"[" * 100_000,
