@@ -12,11 +12,11 @@ import signal
 import sys
 from collections.abc import Sequence
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args
 
 from memlab.models.serving import environment, start
 from memlab.models.serving.servers import Server, answers, running_servers
-from memlab.models.serving.settings import SHARES, served_names
+from memlab.models.serving.settings import Quantization, served_names
 from memlab.models.serving.vllm_command import AUTO, make_plan
 from memlab.support.errors import MemlabError, did_you_mean
 from memlab.support.help_text import Parser
@@ -164,8 +164,8 @@ def _parser() -> argparse.ArgumentParser:
                                                                   "`auto`: as many as the GPUs hold")
     add("--gpu-memory", type=float, metavar="SHARE", help="share of each GPU's memory, 0 to 1; default: 0.9, "
                                                          "less where a run needs the same GPUs")
-    add("--quantization", choices=sorted(SHARES), metavar="NAME",
-        help=f"on a GPU, 8 bits made of 16-bit weights while they load: {', '.join(sorted(SHARES))}")
+    add("--quantization", choices=get_args(Quantization), metavar="NAME",
+        help=f"on a GPU, 8 bits made of 16-bit weights while they load: {', '.join(get_args(Quantization))}")
     add("--kv-cache", type=int, metavar="GIB", help="attention cache on a CPU")
     add("--revision", metavar="COMMIT", help="of a hub model")
     add("--timeout", type=float, default=1800.0, metavar="S", help="until ready, downloads included; default: 1800")

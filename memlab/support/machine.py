@@ -53,7 +53,8 @@ def release_freed_memory() -> bool:
         return False
 
 
-OF_A_RUN = "take fewer questions (data.limit=100), or rank the corpora in parts (shards=8)"
+OF_A_RUN = ("take fewer questions (data.limit=100), or rank the corpora in parts (shards=8); of a GPU, end what "
+            "holds it (nvidia-smi), or start its server with less (memlab serve MODEL --gpu-memory SHARE)")
 """What makes a run smaller."""
 
 _TORCH = re.compile(r"DefaultCPUAllocator: can't allocate memory|backend out of memory|STATUS_ALLOC_FAILED")

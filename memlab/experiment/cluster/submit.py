@@ -20,15 +20,14 @@ from memlab.experiment.cluster.snapshot import Job, Snapshot, sweeps, take_snaps
 from memlab.experiment.cluster.status import ARM_TASKS, arm_statuses, count_states, job_states
 from memlab.experiment.cluster.worker import run_arm
 from memlab.experiment.harness.arm import Arm, load
-from memlab.experiment.harness.gpu_memory import check_memory
-from memlab.experiment.harness.plan import Cost, cost, in_all, print_left_out, print_plan, print_whole, remaining_costs
+from memlab.experiment.harness.plan import Cost, in_all, print_left_out, print_plan, print_whole, remaining_costs
 from memlab.experiment.harness.results import failure_file
 from memlab.experiment.harness.sweep import Sweep, read
 from memlab.pipeline.stage import spec_digest
 from memlab.report.build import publish, show
 from memlab.store import store_at
 from memlab.support.console import Console
-from memlab.support.errors import Faults, MemlabError
+from memlab.support.errors import MemlabError
 from memlab.support.machine import OF_A_RUN, enough_memory
 from memlab.support.progress import Pace, clock
 from memlab.support.text.display import plural
@@ -176,11 +175,9 @@ def _run(sweep: Sweep, arguments: list[str], out: Console, waits: bool) -> int:
               f"{'; an arm is one configuration' * several}")
     print_left_out(sweep, out)
     settings = sweep.settings
-    if ready < len(sweep.arms):
-        _check_memory(sweep)
-        if sweep.launcher is None:
-            _check_data(sweep)
-            print_whole(sweep.arms, out)
+    if ready < len(sweep.arms) and sweep.launcher is None:
+        _check_data(sweep)
+        print_whole(sweep.arms, out)
     inputs = (sweep.arms, arguments, settings.store, settings.shards, out)
     if isinstance(sweep.launcher, Slurm):
         snapshot = submit(sweep.launcher, *inputs)
@@ -232,17 +229,6 @@ def _check_data(sweep: Sweep) -> None:
         raise MemlabError("there are no questions, so nothing can be measured", where=dataset.name,
                           fix="write questions.jsonl (memlab questions FOLDER proposes some), or use memlab ask, which "
                               "needs none")
-
-
-def _check_memory(sweep: Sweep) -> None:
-    """Raise Faults if what the arms still have to make needs models that do not fit on this machine's GPUs."""
-    todo = [arm for arm in sweep.arms if not arm.is_finished()]
-    try:
-        check_memory(todo)
-    except Faults:
-        store = store_at(sweep.settings.store)
-        if any(cost(arm, store, set()) != Cost() for arm in todo):  # else no model is loaded
-            raise
 
 
 def _report(sweep: Sweep, out: Console) -> None:

@@ -22,7 +22,6 @@ from memlab.evaluate.summary import COSTS, view
 from memlab.evaluate.verbalise import grouping_in_words
 from memlab.evaluate.whole import fits, whole
 from memlab.experiment.harness.arm import Arm, haystack, load
-from memlab.experiment.harness.gpu_memory import print_memory
 from memlab.experiment.harness.sweep import Sweep
 from memlab.models.protocols import Chat, PairScorer, Role, embedders_in, models_in
 from memlab.pipeline.pipeline import apply
@@ -239,8 +238,6 @@ def print_plan(sweep: Sweep, store: Store, out: Console) -> None:
     if sweep.unready:
         out.print("not counted below: the arms whose models are not here")
     out.print(in_all([total]) or "all arms: nothing to make")
-    todo = [arm for arm in sweep.arms if arm.name in sweep.unready or not arm.is_finished()]
-    print_memory(sweep.settings, todo, out)
     if sweep.contrasts:
         for dataset in {arm.dataset.name: arm.dataset for arm in sweep.arms}.values():
             print_contrasts(sweep.contrasts, dataset, out)

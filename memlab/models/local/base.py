@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import re
 from collections.abc import Callable
 from contextlib import suppress
@@ -145,20 +144,6 @@ def _settings(file: Path) -> dict[str, Any]:
     return {}
 
 
-def weight_count(folder: Path) -> int | None:
-    """Return the number of weights of a folder's models, from the heads of their files; None without such files."""
-    total = 0
-    for file in sorted(set(folder.rglob("*.safetensors")) - {folder / name for name in _RECORDS}):
-        try:
-            with file.open("rb") as handle:
-                size = int.from_bytes(handle.read(8), "little")
-                head = json.loads(handle.read(min(size, file.stat().st_size)))
-            total += sum(math.prod(tensor["shape"]) for name, tensor in head.items() if name != "__metadata__")
-        except (OSError, ValueError, TypeError, AttributeError, KeyError):  # loading it says what is wrong
-            return None
-    return total or None
-
-
 @lru_cache(maxsize=32)
 def files_digest(folder: Path) -> str:
     """Return a digest of a model folder's weights, tokenizer and configuration (BLAKE2b, 128 bits, hexadecimal).
@@ -262,14 +247,6 @@ class ModelFiles:
     def token_width(self) -> int | None:
         """Return the numbers of a token's vector; None if the model's own configuration does not say."""
         return token_width(self._folder())
-
-    def size(self) -> tuple[int | None, int | None]:
-        """Return the number of weights, and the numbers of a token's vector, as far as the files say.
-
-        Raises MissingFiles if they are not on this machine.
-        """
-        folder = self._folder()
-        return weight_count(folder), token_width(folder)
 
     def _runtime(self) -> Runtime:
         return resolve(self.device, self.dtype, "torch", self._folder())

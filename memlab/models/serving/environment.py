@@ -101,16 +101,17 @@ def create(folder: Path, device: Device, echo: Callable[[str], None]) -> None:
 
 
 def gpus() -> list[int]:
-    """Return the memory in MiB of each NVIDIA GPU that a server would see; empty if there is none.
+    """Return the memory in MiB of each NVIDIA GPU that a server would see, in its order; empty if there is none.
 
     The driver's own command counts them, since memlab's torch may be a CPU build.
     """
-    return _of_gpus("memory.total")
-
-
-def free_memory() -> list[int]:
-    """Return the memory in MiB of each of the ``gpus`` that no process holds."""
-    return _of_gpus("memory.free")
+    numbers = [int(value) for value in driver_values("memory.total") if value.isdigit()]
+    names = _names_given()
+    if names is None:
+        return numbers
+    if all(one.isdigit() and int(one) < len(numbers) for one in names):
+        return [numbers[int(one)] for one in names]
+    return numbers[: len(names)]  # by their long names
 
 
 def _names_given() -> list[str] | None:
@@ -129,17 +130,6 @@ def driver_values(field: str) -> list[str]:
         return subprocess.run(query, capture_output=True, text=True, timeout=30, check=True).stdout.split()  # noqa: S603
     except (OSError, subprocess.SubprocessError):
         return []
-
-
-def _of_gpus(field: str) -> list[int]:
-    """Return a number of each visible GPU, in the order in which a process sees them."""
-    numbers = [int(value) for value in driver_values(field) if value.isdigit()]
-    names = _names_given()
-    if names is None:
-        return numbers
-    if all(one.isdigit() and int(one) < len(numbers) for one in names):
-        return [numbers[int(one)] for one in names]
-    return numbers[: len(names)]  # by their long names
 
 
 def _packages(folder: Path, pattern: str) -> list[Path]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Annotated, Literal
 
 import yaml  # type: ignore[import-untyped]
@@ -29,19 +28,12 @@ LEFT_GB = 6.0
 """GB that a server leaves on a card that a run needs too: the models of ``+profile=gpu`` and their largest batches, 5.9
 GB."""
 
-OWN_GB = 1.5
-"""GB that vLLM takes on each card beside weights and attention cache: CUDA, its graphs, one batch. Estimated."""
-
-EIGHT_BITS: Quantization = "fp8_per_tensor"
-"""What a plan proposes for 16-bit weights that do not fit."""
-
-SHARES: dict[str, float] = {"fp8_per_tensor": 0.57, "fp8_per_block": 0.57, "fp8_per_channel": 0.57}
+QUANTISED_SHARE = 0.57
 """Share of 16-bit weights that remains after vLLM has quantised them; embeddings stay in 16 bits (8B .57, 72B .52)."""
 
 FOLDER = shipped_path("conf") / "serve"
 """The folder of the files of settings."""
 
-_IN_FEW_BITS = re.compile("awq|gptq|int[48]|fp[48]|gpt-oss", re.IGNORECASE)
 _HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w.-]+")
 
 
@@ -59,13 +51,9 @@ class Settings:
         data_parallel: Copies of the weights, each on ``tensor_parallel`` GPUs, that share the requests.
         gpu_memory: Share of each GPU's memory that the server takes; None: nearly all, less where a run needs the same
             cards (``share``).
-        gpu_gb: Memory of the GPUs that these settings are made for.
         quantization: What vLLM makes of 16-bit weights while it loads them, on a GPU; None: nothing. Weights that are
             published in 8 or 4 bits need no setting.
         weights_gb: Size of the published weights, to check before loading whether they fit; None: unknown.
-        cache_gb: Attention cache of one prompt of ``max_len`` tokens: layers x key-value heads x numbers of a head x 4
-            bytes for each token; None: unknown, or a model that needs none.
-        width: Numbers of a token's vector in an encoder or a cross-encoder.
         kv_cache: GiB for the attention cache on a CPU.
         options: Further options of vLLM's own.
     """
@@ -78,43 +66,14 @@ class Settings:
     tensor_parallel: Annotated[int, Field(ge=1)] = 1
     data_parallel: Annotated[int, Field(ge=1)] = 1
     gpu_memory: Annotated[float, Field(gt=0, le=1)] | None = None
-    gpu_gb: Annotated[float, Field(gt=0, strict=False)] = 80.0
     quantization: Quantization | None = None
     weights_gb: float | None = None
-    cache_gb: float | None = None
-    width: int | None = None
     kv_cache: Annotated[int, Field(ge=1)] = 2
     options: Annotated[tuple[str, ...], Field(strict=False)] = ()
 
     def loaded_gb(self) -> float:
         """Return the GB of weights in the GPUs' memory; 0 if unknown."""
-        return (self.weights_gb or 0.0) * SHARES.get(self.quantization or "", 1.0)
-
-    def can_be_quantised(self) -> bool:
-        """Return whether the weights are published in 16 bits, so that vLLM can load them in 8.
-
-        >>> settings("qwen2.5-7b").can_be_quantised(), settings("qwen2.5-72b-awq").can_be_quantised()
-        (True, False)
-        """
-        return self.quantization is None and not _IN_FEW_BITS.search(self.model)
-
-    def needed_gb(self) -> float:
-        """Return the GB of one copy on all its GPUs: weights, the cache of a full window, vLLM's own; 0 if unknown."""
-        if self.weights_gb is None:
-            return 0.0
-        return self.loaded_gb() + (self.cache_gb or 0.0) + OWN_GB * self.tensor_parallel
-
-    def with_window(self, tokens: int) -> Settings:
-        """Return the settings for prompts of so many tokens, whose cache is smaller in proportion.
-
-        >>> Settings(model="m", max_len=1000, cache_gb=3.0).with_window(500).cache_gb
-        1.5
-        """
-        return replace(self, max_len=tokens, cache_gb=self.cache_of(tokens))
-
-    def cache_of(self, tokens: int) -> float | None:
-        """Return the GB of the attention cache of so many tokens; None if unknown."""
-        return self.cache_gb * tokens / self.max_len if self.cache_gb and self.max_len else None
+        return (self.weights_gb or 0.0) * (QUANTISED_SHARE if self.quantization else 1.0)
 
     def share(self, gpus: Sequence[int]) -> float:
         """Return the share of each GPU's memory to take on a machine with these GPUs (MiB each).
@@ -150,15 +109,6 @@ def smaller_forms(model: str) -> dict[str, Settings]:
     names = served_names()
     stems = [name for name in names if _read(name).model == model]
     return {name: _read(name) for name in names if any(name.startswith(f"{stem}-") for stem in stems)}
-
-
-def short_name(model: str) -> str:
-    """Return the name of a model's file of settings; without one its own name.
-
-    >>> short_name("Qwen/Qwen2.5-7B-Instruct"), short_name("someone/a-model")
-    ('qwen2.5-7b', 'someone/a-model')
-    """
-    return next((name for name in served_names() if _read(name).model == model), model)
 
 
 def settings(name: str) -> Settings:

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from memlab.models.serving import environment
 from memlab.models.serving.environment import Device
 from memlab.models.serving.servers import Address, address_of, file_name
-from memlab.models.serving.settings import EIGHT_BITS, OWN_GB, Settings, served_names, settings, smaller_forms
+from memlab.models.serving.settings import Settings, served_names, settings, smaller_forms
 from memlab.support.errors import Faults, MemlabError
 from memlab.support.machine import usable_cores
 from memlab.support.paths import bundled_encoder
@@ -101,10 +101,8 @@ def make_plan(args: argparse.Namespace, env: Path, extra: Sequence[str], echo: C
     gpus = environment.gpus()
     device = choose_device(args.device, environment.build_of(env), gpus)
     if device == "cpu" and model_settings.max_len:
-        model_settings = model_settings.with_window(min(model_settings.max_len, CPU_WINDOW))
+        model_settings = replace(model_settings, max_len=min(model_settings.max_len, CPU_WINDOW))
     overrides = {name: value for name in _OVERRIDES if (value := getattr(args, name)) is not None}
-    if args.max_len is not None:
-        overrides["cache_gb"] = model_settings.cache_of(args.max_len)
     if args.data_parallel == AUTO:
         del overrides["data_parallel"]
     try:
@@ -177,12 +175,10 @@ def check_room(settings: Settings, device: Device, gpus: Sequence[int]) -> None:
             fewer = f"--tensor-parallel {len(gpus)}" if settings.data_parallel == 1 else "--data-parallel auto"
             raise MemlabError(f"this model is set to share {wanted} GPUs; this machine shows {len(gpus)}",
                               fix=f"{fewer}, or {_smaller(settings, gpus)}")
-        if settings.needed_gb() > (room := _room(settings, gpus)):
-            cache = (f"the attention cache of {settings.max_len or 0:,} tokens {settings.cache_gb:.1f} GB, "
-                     if settings.cache_gb else "")
-            raise MemlabError(f"the weights take {settings.loaded_gb():.1f} GB, {cache}vLLM itself "
-                              f"{OWN_GB * settings.tensor_parallel:.1f} GB; {settings.tensor_parallel} GPU(s) give "
-                              f"{room:.1f} GB", fix="--tensor-parallel N, --max-len N, --gpu-memory SHARE, or "
+        if settings.loaded_gb() > (room := _room(settings, gpus)):
+            raise MemlabError(f"the weights take {settings.loaded_gb():.1f} GB; {settings.tensor_parallel} GPU(s) give "
+                              f"{room:.1f} GB", fix="--tensor-parallel N, --gpu-memory SHARE, --quantization "
+                                                    "fp8_per_tensor (half of 16-bit weights), or "
                                                     f"{_smaller(settings, gpus)}")
         return
     weights = _folder_gb(Path(settings.model)) if is_folder(settings.model) else 2 * (settings.weights_gb or 0)
@@ -202,9 +198,7 @@ def _room(settings: Settings, gpus: Sequence[int]) -> float:
 def _smaller(settings: Settings, gpus: Sequence[int]) -> str:
     """Return the forms of a model that these GPUs hold, as words for a message."""
     ways = [f"memlab serve {name}" for name, form in smaller_forms(settings.model).items()
-            if form.tensor_parallel <= len(gpus) and form.needed_gb() <= _room(form, gpus)]
-    if settings.can_be_quantised() and replace(settings, quantization=EIGHT_BITS).needed_gb() <= _room(settings, gpus):
-        ways.append(f"--quantization {EIGHT_BITS} (half the size)")
+            if form.tensor_parallel <= len(gpus) and form.loaded_gb() <= _room(form, gpus)]
     return ", or ".join([*ways, "a smaller model"])
 
 
