@@ -79,10 +79,6 @@ SCHEMAS: dict[str, Schema] = {
     "attribution": {"question": _INT, "view": _STR, "reached": _STR, "right": _BOOL, "sampled": _BOOL, "cause": _STR},
     # what the fits of a learned ranking use: the gain of all splits by a feature, summed over the fits
     "importances": {"feature": _STR, "gain": _REAL},
-    # why learned fusion ranks one turn first and another second: what a feature adds to the lead of the first, and its
-    # values; the row without a feature adds up all others
-    "reasons": {"question": _INT, "session": _INT, "turn": _INT, "other_session": _INT, "other_turn": _INT,
-                "feature": _STR, "value": _REAL, "other_value": _REAL, "contribution": _REAL},
     # how many of how many went wrong (replies that could not be read, texts that were cut); a stage may return notes
     # beside the tables that it declares, and the pipeline appends them
     "notes": {"what": _STR, "number": _LONG, "of": _LONG},

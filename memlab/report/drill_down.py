@@ -13,7 +13,6 @@ from typing import Any
 import polars as pl
 
 from memlab.experiment.harness.results import ArmRun
-from memlab.report.sections import packed_reasons
 from memlab.support.text.display import is_number, safe_line, safe_text
 
 SHOWN, SIGNALS, CHARACTERS = 20, 8, 320
@@ -29,18 +28,15 @@ def drill_down(arms: Sequence[ArmRun], metrics: Sequence[str], most: int | None 
     """Collect the questions with every arm's ranking, evidence, selection and cut, at most so many of them.
 
     Rankings are shared between arms: an arm's entry has the number of one, and its own selection as a string with a 0
-    or 1 for each row. A row is [unit, session, date, tokens, score, gold, text number, signals...]. With learned fusion
-    an entry has the reasons of ``memlab.report.sections.packed_reasons``.
+    or 1 for each row. A row is [unit, session, date, tokens, score, gold, text number, signals...].
     """
     signals = list(dict.fromkeys(c for arm in arms for c in arm.ranking.columns if c not in _FIXED))[:SIGNALS]
     units, heads = [_units(arm, signals) for arm in arms], _heads(arms, metrics)
-    features, reasons = packed_reasons(arms)
     texts: dict[str, int] = {}
     kept = sorted(heads, key=lambda head: (not head["differs"], head["q"]))[:most]
-    entries = [_entry(head, units, texts) | ({"reasons": reasons[head["q"]]} if head["q"] in reasons else {})
-               for head in kept]
+    entries = [_entry(head, units, texts) for head in kept]
     return {"arms": [{"name": safe_line(a.name), "oracle": a.oracle} for a in arms], "metrics": list(metrics),
-            "signals": [safe_line(s) for s in signals], "texts": list(texts), "features": features,
+            "signals": [safe_line(s) for s in signals], "texts": list(texts),
             "questions": sorted(entries, key=lambda entry: entry["q"]), "left_out": len(heads) - len(entries)}
 
 

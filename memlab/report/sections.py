@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
 
@@ -185,40 +184,3 @@ def importance_tables(arms: Sequence[ArmRun]) -> list[PlainTable]:
         if rows:
             names.setdefault(rows, []).append(safe_line(arm.name))
     return [PlainTable(", ".join(having), ("feature", "share of the gain"), rows) for rows, having in names.items()]
-
-
-def packed_reasons(arms: Sequence[ArmRun]) -> tuple[list[str], dict[int, dict[str, Any]]]:
-    """Return the names of features, and for each question its distinct reasons and the number of each arm's own.
-
-    A reason says why the first turn of a question is ahead of the second in learned fusion: [session, turn, session
-    and turn of the other, [number of the feature, value, other value, contribution] for each, contribution of all
-    others]. An arm without one has null.
-    """
-    features: dict[str, int] = {}
-    out: dict[int, dict[str, Any]] = {}
-    for i, arm in enumerate(arms):
-        for question, reason in _reasons(arm, features).items():
-            entry = out.setdefault(question, {"list": [], "which": [None] * len(arms)})
-            if reason not in entry["list"]:
-                entry["list"].append(reason)
-            entry["which"][i] = entry["list"].index(reason)
-    return list(features), out
-
-
-def _reasons(arm: ArmRun, features: dict[str, int]) -> dict[int, list[Any]]:
-    """Return the reason of each question; empty without learned fusion. New features get the next number."""
-    found: dict[int, list[Any]] = {}
-    for question, *places, feature, value, other, contribution in [] if arm.reasons is None else arm.reasons.select(
-            "question", "session", "turn", "other_session", "other_turn", "feature", "value", "other_value",
-            "contribution").iter_rows():
-        reason = found.setdefault(question, [*places, [], 0.0])
-        if feature is None:
-            reason[5] = _short(contribution)
-        else:
-            number = features.setdefault(safe_line(feature), len(features))
-            reason[4].append([number, *map(_short, (value, other, contribution))])
-    return found
-
-
-def _short(value: float | None) -> float | None:
-    return None if value is None else round(value, 3)

@@ -140,7 +140,7 @@ def test_every_slot_runs_once_in_order_and_every_table_is_there(store: Store) ->
                     "decompose", "expand", "time", "dense", "lexical", "late", "iterate", "neighbours", "score",
                     "boost", "rerank", "fuse", "window", "rollup", "measure", "select", "pack", "graph", "answer",
                     "judge", "attribute"]
-    assert set(SCHEMAS) - set(tables) == {"attribution", "fields", "importances", "outdated", "reasons"}  # unasked
+    assert set(SCHEMAS) - set(tables) == {"attribution", "fields", "importances", "outdated"}  # unasked
     assert tables["answers"].is_empty()
     assert tables["verdicts"].is_empty()
     assert tables["ranking"]["question"].n_unique() == tables["context"]["question"].n_unique() == 16

@@ -45,7 +45,7 @@ CONTRASTS = (("gap", "fixed_10", "selected/session/recall_all"),
              ("by_type", "fixed_5", "selected/session/recall_all"))
 UNITS = 30
 LEARNED = ("gap", "by_type")
-"""Arms that show importances and reasons as learned fusion leaves them."""
+"""Arms that show importances as learned fusion leaves them."""
 
 FEATURES = ("z dense", "z lexical", "<img src=x onerror='window.broken = 2'> a|b \u202e")
 
@@ -179,22 +179,7 @@ def _write(path: Path, arm: str, ranking: list[dict[str, Any]], shown: list[dict
     if arm in LEARNED:
         manifest["importances"] = [{"feature": name, "gain": gain, "share": gain / 20}
                                    for name, gain in zip(FEATURES, (10.0, 5.0, 1.0))]
-        _reasons(ranking).write_parquet(path / "reasons.parquet")
     seal(path, **manifest)
-
-
-def _reasons(ranking: list[dict[str, Any]]) -> pl.DataFrame:
-    """Why the first unit of each question is before the second: its two signals, and a third that is foreign text."""
-    rows = []
-    for one, two in zip((r for r in ranking if r["rank"] == 1), (r for r in ranking if r["rank"] == 2)):
-        about = one["question"], one["session"], 0, two["session"], 0
-        for feature, signal in zip(FEATURES, ("dense:turn", "lexical:session", "tokens")):
-            rows.append((*about, feature, one[signal], None if signal == "tokens" else two[signal],
-                         round(one[signal] - two[signal], 6)))
-        rows.append((*about, None, None, None, 0.25))
-    names = ("question", "session", "turn", "other_session", "other_turn")
-    return pl.DataFrame(rows, schema={**dict.fromkeys(names, pl.Int32), "feature": pl.String, **dict.fromkeys(
-        ("value", "other_value", "contribution"), pl.Float64)}, orient="row")
 
 
 def means(table: pl.DataFrame) -> dict[str, float]:

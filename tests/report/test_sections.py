@@ -12,7 +12,6 @@ from memlab.experiment.harness.results import ArmRun, finished_arms, read_arm
 from memlab.pipeline.tables import frame
 from memlab.report import sections
 from memlab.report.build import ReportFiles, build
-from memlab.report.drill_down import drill_down
 from memlab.report.html import page
 from memlab.report.markdown import document
 from memlab.report.sections import DECLINE, attribution_tables, turn_metrics, type_tables, types
@@ -70,22 +69,6 @@ def test_arms_with_the_same_importances_share_a_table(arms: tuple[ArmRun, ...]) 
     assert "\u202e" not in table.rows[2][0]
     other = replace(of(arms, "gap"), name="other", manifest={"importances": [{"feature": "a", "share": 1.0}]})
     assert [t.caption for t in sections.importance_tables([of(arms, "by_type"), other])] == ["by_type", "other"]
-
-
-def test_the_questions_view_has_each_reason_once_for_all_arms_that_share_it(arms: tuple[ArmRun, ...]) -> None:
-    data = drill_down(arms, ["selected/session/recall_all"])
-    which = [0 if arm.name in ("gap", "by_type") else None for arm in arms]
-    assert len(data["features"]) == 3
-    for entry in data["questions"]:
-        assert entry["reasons"]["which"] == which
-        ((session, _, other, _, rows, others),) = entry["reasons"]["list"]
-        first = entry["rankings"][entry["which"][which.index(0)][0]]
-        assert (session, other, others) == (first[0][1], first[1][1], .25)
-        signals = arms[which.index(0)].ranking.filter(question=entry["q"]).sort("rank")["dense:turn"]
-        assert rows[0][1:] == [round(signals[0], 3), round(signals[1], 3), round(signals[0] - signals[1], 3)]
-        assert [data["features"][row[0]] for row in rows[:2]] == ["z dense", "z lexical"]
-    without = drill_down([of(arms, "fixed_10")], ["selected/session/recall_all"])
-    assert (without["features"], [e for e in without["questions"] if "reasons" in e]) == ([], [])
 
 
 def test_a_hostile_type_stays_text(runs: Path, report: ReportFiles) -> None:

@@ -134,14 +134,14 @@ def score(arms: Sequence[Arm], store: Store, part: int = 0, of: int = 1) -> None
 MERGED_TABLES = ("memories", "queries", "units", "ranking", "classes", *OPTIONAL)
 """Tables of a part that later slots and the run folder need, beside the texts that stages wrote."""
 
-WRITTEN_BY_SOME = ("importances", "reasons", "sessions", "turns", "questions")
+WRITTEN_BY_SOME = ("importances", "sessions", "turns", "questions")
 """Further tables of a part, where a stage writes them: a saved fit, or a filter of what is searched."""
 
 ID_TABLES = {"memory": "memories", "query": "queries"}
 """Id columns, and the tables whose rows they number."""
 
 SORT_KEYS = {"memories": ["memory"], "queries": ["query"], "units": ["unit"], "ranking": ["question", "rank"],
-             "classes": ["question"], "reasons": ["question"], "questions": ["question"]}
+             "classes": ["question"], "questions": ["question"]}
 
 UNIT_TABLES = {"turn": "turns", "session": "sessions", "memory": "memories"}
 """The table whose rows number the units of each level (memlab.stages.rank.units)."""

@@ -233,7 +233,8 @@ class Arm:
         write_answers(tables, folder)
         frames = {"ranking": kept, "context": tables["context"], "questions": questions, "ids": tables["ids"],
                   "shown": snippets(kept, tables), "classes": tables["classes"]}
-        frames |= {name: tables[name] for name in ("attribution", "reasons") if name in tables and tables[name].height}
+        if "attribution" in tables and tables["attribution"].height:
+            frames["attribution"] = tables["attribution"]
         for name, frame in frames.items():
             write_parquet(frame, folder / f"{name}.parquet")
         write_trec(tables, folder, name=self.name)

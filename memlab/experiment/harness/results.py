@@ -73,11 +73,6 @@ class ArmRun:
         return self._table("attribution") if (self.folder / "attribution.parquet").is_file() else None
 
     @cached_property
-    def reasons(self) -> pl.DataFrame | None:
-        """Return why learned fusion ranks the first turn of each question before the second; None without it."""
-        return self._table("reasons") if (self.folder / "reasons.parquet").is_file() else None
-
-    @cached_property
     def verdicts(self) -> pl.DataFrame | None:
         """Return the judges' verdicts (question, judge, correct, score, reply); None without a judge."""
         path = self.folder / "verdicts.jsonl"

@@ -20,7 +20,7 @@ from memlab.experiment.harness.arm import load as load_data
 from memlab.learn.command import read_arm, split
 from memlab.learn.fits import evidence_keys, save
 from memlab.learn.ranker.cross_fit import together
-from memlab.learn.ranker.explain import describe_importances
+from memlab.learn.ranker.importances import describe_importances
 from memlab.learn.ranker.model import load
 from memlab.learn.ranker.stage import SHIPPED, LearnedScore
 from memlab.learn.recipe import train_command

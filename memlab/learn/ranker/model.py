@@ -149,12 +149,6 @@ def apply(model: RankModel, frame: pl.DataFrame) -> Scores:
     return boosted_trees(model.trees).scores(inputs(model, frame))
 
 
-def leads(model: RankModel, ahead: pl.DataFrame, behind: pl.DataFrame) -> NDArray[np.float64]:
-    """Return what each feature adds to the lead of each row over the one behind it, (n, features)."""
-    trees = boosted_trees(model.trees)
-    return trees.contributions(inputs(model, ahead)) - trees.contributions(inputs(model, behind))
-
-
 def load(path: Path) -> RankModel:
     """Read a fit; raise MemlabError if the file is missing, damaged, or of another version."""
     return fits.load(path, RankModel, "a ranking model", "fit one with memlab train ranker")

@@ -24,8 +24,8 @@ from memlab.data.numbering import question_digests
 from memlab.learn.fits import fit_digest, number_learned
 from memlab.learn.folds import FoldCount, evidence_units, fold_numbers, folds, in_folds, scored_evidence
 from memlab.learn.ranker.cross_fit import Fits, Learnable, apply_fits
-from memlab.learn.ranker.explain import importances, reasons
 from memlab.learn.ranker.features import NEEDED, PAIR, features
+from memlab.learn.ranker.importances import importances
 from memlab.learn.ranker.model import RankModel, Recipe, load
 from memlab.learn.ranker.rescore import leading_turns, mix, rescore, session_numbers
 from memlab.learn.ranker.signals import FUSED
@@ -56,7 +56,7 @@ class LearnedScore(Score):
     encoder than those of the shipped fit the ranking by weights stays, and a note says so.
     """
 
-    writes: ClassVar = ("units", "ranking", "importances", "reasons")
+    writes: ClassVar = ("units", "ranking", "importances")
     training: ClassVar = ("ranker out=RANKER.json", "rank.score.model=RANKER.json")
 
     # a file of `memlab train ranker`; shipped: memlab's own; null: cross-fitted on this data's gold
@@ -112,10 +112,7 @@ class LearnedScore(Score):
         return 0 if self.saved is None else number_learned(tables, self.saved.learnt)
 
     def run(self, tables: Tables, store: Store) -> Tables:
-        """Return ``units`` (all turns), ``ranking`` with the signal ``linear``, ``importances`` and ``reasons``.
-
-        A live memory shows no reasons, so there are none.
-        """
+        """Return ``units`` (all turns), ``ranking`` with the signal ``linear``, and ``importances``."""
         first, notes = self.first(tables, store), Notes()
         other = None if self.saved is None else self._difference(self.saved, first)
         if other is not None and self.model != "shipped":
@@ -126,8 +123,7 @@ class LearnedScore(Score):
             notes.add(tables["questions"].height, tables["questions"].height, what)
             note(what)
         if other is not None or not first["ranking"].height:
-            return first.updated({**{name: empty(name) for name in ("importances", "reasons")},
-                                  "notes": notes.table()})
+            return first.updated({"importances": empty("importances"), "notes": notes.table()})
         frame, fits, depth = self._fits(tables.updated(first))
         notes.warn(sum(not model.trees for _, model in fits), len(fits),
                    "fits have nothing to rank evidence against; their questions stay in the order by weights")
@@ -135,9 +131,7 @@ class LearnedScore(Score):
         scores = mix(frame, apply_fits(fits, frame), home)
         leads = leading_turns(frame, session_numbers(frame, first["units"]), scores, home)
         ranking = rescore(first["ranking"], frame, scores, depth, leads)
-        why = reasons(ranking, first["units"], frame, fits) if store.shares_results else empty("reasons")
-        return first.updated({"ranking": ranking, "importances": importances(fits), "reasons": why,
-                              "notes": notes.table()})
+        return first.updated({"ranking": ranking, "importances": importances(fits), "notes": notes.table()})
 
     def _difference(self, saved: RankModel, first: Tables) -> str | None:
         """Return in what this ranking differs from that of the saved fit, if it does."""

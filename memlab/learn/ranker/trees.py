@@ -8,7 +8,6 @@ LightGBM bit for bit.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -97,8 +96,8 @@ def trees_of(text: str) -> tuple[Tree, ...]:
 class BoostedTrees:
     """The nodes of all trees as one list, (nodes,) each: splits, and leaves, which lead to themselves.
 
-    ``value`` is that of a leaf, and of a split the mean of its two children's. ``split`` is a node's place among the
-    distinct ones: trees often split one feature at one threshold, which is decided once for each row.
+    ``value`` is that of a leaf. ``split`` is a node's place among the distinct ones: trees often split one feature at
+    one threshold, which is decided once for each row.
     """
 
     def __init__(self, trees: tuple[Tree, ...]) -> None:
@@ -113,8 +112,6 @@ class BoostedTrees:
             for children, side in ((tree.left_child, left), (tree.right_child, right)):
                 side += [*(first + child if child >= 0 else leaves[-1 - child] for child in children), *leaves]
             values += [*(0.0 for _ in range(splits)), *tree.leaf_value]
-        for node in reversed(range(len(values))):  # a child stands behind its parent
-            values[node] = (values[left[node]] + values[right[node]]) / 2
         levels = [0] * len(values)
         for node, (one, other) in enumerate(zip(left, right)):
             if one > node:
@@ -139,26 +136,10 @@ class BoostedTrees:
             total[start:start + ROWS] = self._leaf_values(matrix[start:start + ROWS]).sum(axis=0)
         return total
 
-    def contributions(self, matrix: Matrix) -> NDArray[np.float64]:
-        """Return what each feature adds to the score of each row, (rows, features), beyond the values of the roots.
-
-        It is the sum, over the splits by the feature on the row's ways down, of the change of ``value`` (Saabas,
-        treeinterpreter, 2014, there with means over the training rows). The differences between two rows add up to
-        the difference of their scores.
-        """
-        total, rows = np.zeros(matrix.T.shape), np.arange(len(matrix))
-        above = None
-        for node in self._walk(matrix):
-            if above is not None:
-                np.add.at(total, (self.feature[above], rows), self.value[node] - self.value[above])
-            above = node
-        return total.T
-
     def _leaf_values(self, matrix: Matrix) -> NDArray[np.float64]:
         """Return the value of the leaf of each row in each tree, (trees, rows)."""
         if self.table is None:
-            *_, leaf = self._walk(matrix)
-            return self.value[leaf]
+            return self.value[self._leaves(matrix)]
         right, code = self._goes_right(matrix).view(np.uint8), np.zeros((len(self.roots), len(matrix)), np.uint8)
         for bit, nodes in enumerate(self.splits):
             code |= right[self.split[nodes]] << bit
@@ -171,14 +152,13 @@ class BoostedTrees:
             node = self.children[2 * node + (code >> (node - self.roots[:, None]) & 1)]
         return self.value[node]
 
-    def _walk(self, matrix: Matrix) -> Iterator[NDArray[np.int64]]:
-        """Yield the node of each row in each tree, (trees, rows), from the roots down to the leaves."""
+    def _leaves(self, matrix: Matrix) -> NDArray[np.int64]:
+        """Return the leaf of each row in each tree, (trees, rows)."""
         right, rows = self._goes_right(matrix), np.arange(len(matrix))
         node = np.repeat(self.roots[:, None], len(matrix), axis=1)
-        yield node
         for _ in range(self.depth):
             node = self.children.take(2 * node + right[self.split.take(node), rows])
-            yield node
+        return node
 
     def _goes_right(self, matrix: Matrix) -> NDArray[np.bool_]:
         """Return whether each row goes right at each distinct split, (splits, rows)."""

@@ -94,37 +94,6 @@
     return item;
   }
 
-  function reason(question, arm) {
-    const own = question.reasons?.list[question.reasons.which[arm]];
-    if (!own) return null;
-    const [session, turn, otherSession, otherTurn, rows, others] = own;
-    const signed = (value) => (value < 0 ? "−" : "+") + Math.abs(value).toFixed(2);
-    const lead = rows.reduce((sum, row) => sum + row[3], others);
-    const most = Math.max(...rows.map((row) => Math.abs(row[3])), Math.abs(others), 1e-9);
-    const box = el("details", "reason");
-    box.append(el("summary", "", `Why session ${session}, turn ${turn} is ahead of session ${otherSession}, turn ${otherTurn} in learned fusion: lead ${signed(lead)}`));
-    const table = el("table", "small");
-    const head = table.createTHead().insertRow();
-    for (const [name, kind] of [["feature", ""], ["first", "num"], ["second", "num"], ["adds", "num"], ["", "bars"]]) {
-      head.append(el("th", kind, name));
-    }
-    const body = table.createTBody();
-    for (const [feature, one, two, adds] of [...rows, [null, null, null, others]]) {
-      const row = body.insertRow();
-      row.append(el("th", "", feature === null ? "all others" : drill.features[feature]));
-      for (const value of [one, two]) row.append(el("td", "num", feature === null ? "" : show(value)));
-      const bar = el("i", adds < 0 ? "down" : "");
-      bar.style.width = `${100 * Math.abs(adds) / most}%`;
-      const cell = el("td", "bars");
-      cell.append(bar);
-      row.append(el("td", "num", signed(adds)), cell);
-    }
-    const scroll = el("div", "scroll");
-    scroll.append(table);
-    box.append(scroll);
-    return box;
-  }
-
   function side(question, arm, role) {
     const box = el("div");
     const head = el("p", `side-head ${role}`, names[arm]);
@@ -144,8 +113,6 @@
       box.append(el("p", "hint", "No ranking of this question is stored for this arm."));
       return box;
     }
-    const why = reason(question, arm);
-    if (why) box.append(why);
     const [ranking, chosen] = [question.rankings[which[0]], which[1]];
     const list = el("ol", "units");
     const last = chosen.lastIndexOf("1");

@@ -4,8 +4,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from memlab.learn.ranker import trees as module
@@ -64,13 +62,6 @@ def walk(tree: Tree, row: np.ndarray) -> list[int]:
     return nodes
 
 
-def mean(tree: Tree, node: int) -> float:
-    """Return the value of a leaf, or the mean of those of a split's two children."""
-    if node < 0:
-        return tree.leaf_value[-1 - node]
-    return (mean(tree, tree.left_child[node]) + mean(tree, tree.right_child[node])) / 2
-
-
 @pytest.mark.parametrize("leaves", [2, 15, 300])
 @pytest.mark.parametrize("missing", [{}, {"use_missing": False}, {"zero_as_missing": True}])
 def test_scores_are_those_of_lightgbm_bit_for_bit(leaves: int, missing: dict[str, bool],
@@ -90,20 +81,3 @@ def test_scores_are_those_of_lightgbm_bit_for_bit(leaves: int, missing: dict[str
     assert boosted_trees(trees).scores(x).tolist() == fitted.predict(x, num_threads=1).tolist()
     assert boosted_trees(trees).scores(x[:0]).shape == (0,)
     assert not boosted_trees(()).scores(x).any()
-
-
-@given(st.integers(0, 2**32), st.integers(1, 20))
-def test_a_feature_contributes_the_changes_at_its_splits_and_leads_add_up(seed: int, splits: int) -> None:
-    rng = np.random.default_rng(seed)
-    trees = tuple(random_tree(rng, splits, 4) for _ in range(2))
-    rows = random_rows(rng, 5, 4)
-    expected = np.zeros((5, 4))
-    for number, row in enumerate(rows):
-        for tree in trees:
-            nodes = walk(tree, row)
-            for node, child in zip(nodes, nodes[1:]):
-                expected[number, tree.split_feature[node]] += mean(tree, child) - mean(tree, node)
-    made = boosted_trees(trees).contributions(rows)
-    np.testing.assert_allclose(made, expected, atol=1e-12)
-    scores = boosted_trees(trees).scores(rows)
-    assert (made[1:] - made[0]).sum(axis=1) == pytest.approx(scores[1:] - scores[0])
