@@ -109,14 +109,13 @@ class Comparison(TypedDict):
     verdict: Recommendation | None
     metric: str | None
     whole: Whole | None
-    shared_seconds: float
     act: list[list[str]]
 
 
 def compare(experiment: str, data: str, arms: Mapping[str, ArmResult], contrasts: Sequence[Contrast], *,
             notes: Sequence[str] = (), missing: Sequence[str] = (), broken: Sequence[str] = (),
             constant_k: Mapping[str, Mapping[str, list[CurvePoint]]] | None = None, budget: int = BUDGET,
-            whole: Whole | None = None, shared_seconds: float = 0.0, seed: int = 0) -> Comparison:
+            whole: Whole | None = None, seed: int = 0) -> Comparison:
     """Compare finished arms; return the content of comparison.json.
 
     ``missing`` names arms of the experiment without a finished run, ``broken`` says why run folders cannot be read.
@@ -156,7 +155,7 @@ def compare(experiment: str, data: str, arms: Mapping[str, ArmResult], contrasts
         "rule_curves": {name: mean_points(arm.curve) for name, arm in arms.items() if arm.curve is not None},
         "missing": sorted({*missing, *named} - set(arms)), "broken": list(broken),
         "verdict": verdict(systems, families, metric, budget), "metric": metric, "whole": whole,
-        "shared_seconds": shared_seconds, "act": [],
+        "act": [],
     })
     return comparison
 

@@ -226,7 +226,7 @@ class _Run:
 
 
 class StageCost(NamedTuple):
-    """The seconds that a stage took, without those of cached results, and the replies that it was given."""
+    """The processor seconds that a stage took, without those of cached results, and the replies that it was given."""
 
     seconds: float
     replies: Totals
@@ -259,10 +259,10 @@ def _result_and_cost(stage: Stage, tables: Tables, store: Store) -> tuple[Tables
 
 
 def _run_stage(stage: Stage, tables: Tables, store: Store) -> tuple[Tables, StageCost]:
-    start, cached = time.perf_counter(), store.caching_seconds
+    start, cached = time.process_time(), store.caching_seconds
     store.replies.clear()
     result = stage.run(tables.only(stage.reads), store)
-    cost = StageCost(time.perf_counter() - start - (store.caching_seconds - cached), totals(store.replies))
+    cost = StageCost(time.process_time() - start - (store.caching_seconds - cached), totals(store.replies))
     store.replies.clear()
     if set(result) - {"notes"} != set(stage.writes):
         raise MemlabError(f"{type(stage).__name__} returned {sorted(result)}, declared {sorted(stage.writes)}")

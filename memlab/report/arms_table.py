@@ -120,7 +120,7 @@ def marks(comparison: Comparison, arm: str, metric: str) -> tuple[tuple[str, str
 
 GOLD, TAINTED = "looks at gold: no system", "tainted: has seen these ids or labels"
 
-COSTS = (("tokens", "context tokens"), ("K", "units shown"), ("time", "time"))
+COSTS = (("tokens", "context tokens"), ("K", "units shown"), ("time", "processor time"))
 """(Name, words) of the last columns of the arms table."""
 
 

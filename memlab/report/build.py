@@ -199,8 +199,7 @@ def comparison_of(folder: Path, arms: Sequence[ArmRun], contrasts: Sequence[Cont
         missing=[name for name in expected if name not in results], broken=broken, seed=seed,
         constant_k={arm.name: arm.manifest["constant_k"] for arm in arms},
         budget=budget(arm.manifest["pipeline"] for arm in systems) or BUDGET,
-        whole=whole([arm.manifest["pipeline"].get("select") for arm in systems], first["haystack"]),
-        shared_seconds=sum(arm.shared_seconds for arm in arms))
+        whole=whole([arm.manifest["pipeline"].get("select") for arm in systems], first["haystack"]))
     best = recommended_arm(comparison)
     comparison["act"] = [list(pair) for pair in commands_to_offer(comparison, arms, best)]
     return comparison

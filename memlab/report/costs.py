@@ -54,8 +54,8 @@ def latencies(arms: Sequence[ArmRun]) -> PlainTable:
     return PlainTable(
         "Latency of a question by stage, mean milliseconds", ("arm", *stages), tuple(rows),
         "Stages run over all questions at once, so that their times are means and have no quantiles; encodings and "
-        "indexes that the store keeps are not in them. Waits for replies are, one after another. Times are of the "
-        "machine and its load.")
+        "indexes that the store keeps are not in them. Waits for replies are, one after another. All else is the "
+        "processor's time, of all cores.")
 
 
 def replies(arms: Sequence[ArmRun], prices: dict[str, Price]) -> PlainTable:

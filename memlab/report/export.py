@@ -17,7 +17,8 @@ _TEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciic
 def csv(view: ReportView) -> str:
     """Return one row per arm in the report's order: for each metric the value and the ends of its 95 % interval.
 
-    Shares lie between 0 and 1, time is in seconds. A name that a spreadsheet would run as a formula gets an apostrophe.
+    Shares lie between 0 and 1, processor time is in seconds. A name that a spreadsheet would run as a formula gets an
+    apostrophe.
     """
     rows = []
     for row in view.rows:

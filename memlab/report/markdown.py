@@ -106,10 +106,8 @@ def document(view: ReportView) -> str:
 
 def summary(view: ReportView, arm: str | None = None) -> str:
     """Return what a terminal shows below the verdict: the arms, or one arm's figures, the contrasts and the notes."""
-    seconds = view.comparison["shared_seconds"]
     return join(
         _data(view), _figures(view, arm) if arm else _few_columns(view),
-        f"Data, models and indexes, made once for all arms: {display.format_duration(seconds)}" if seconds >= 1 else "",
         bullets(escape(row.words) for row in view.declared), _notices(view),
         bullets(map(escape, view.comparison["notes"])))
 
@@ -161,13 +159,13 @@ def _arms(view: ReportView) -> str:
                              + (f" ({c.detail})" if c.detail else "") for c in row.cells)])
     legend = ("In brackets the 95 % interval. ▲ ▼ higher or lower in a declared contrast (corrected p &lt; .05), "
               "△ ▽ in another, before any correction: a hint alone. "
-              "Tokens and K are means per question; time is that of the arm's own stages.")
+              "Tokens and K are means per question; time is the processor's in the arm's own stages.")
     head = ["arm", *(code(name) if "/" in name else name for name, _ in view.table.heads)]
     return "\n".join([table(head, rows), *([escape(view.table.same) + "\n"] if view.table.same else []), legend])
 
 
 def _few_columns(view: ReportView) -> str:
-    """Return the arms with the verdict's metric, tokens, K and time: what fits beside the names on a terminal."""
+    """Return the arms with the verdict's metric, tokens, K and processor time: what fits on a terminal."""
     first, rows = view.columns[:1], []
     for row in view.rows:
         shown = row.cells[:len(first)] + row.cells[len(view.columns):]
@@ -176,7 +174,7 @@ def _few_columns(view: ReportView) -> str:
                      *(cell.text + (f" ({cell.detail})" if cell.detail else "") for cell in shown)])
     named = [f"{escape(units.label(metric))} ({code(metric)})" for metric in first]
     others = f"{display.plural(len(view.columns) - 1, 'more metric')} in the report" if len(view.columns) > 1 else ""
-    return join(table(["arm", *map(units.label, first), "tokens", "K", "time"], rows),
+    return join(table(["arm", *map(units.label, first), "tokens", "K", "processor time"], rows),
                 "; ".join([*named, *filter(None, [others])]) + ("." if named or others else ""))
 
 
@@ -191,7 +189,7 @@ def _figures(view: ReportView, name: str) -> str:
             write = display.format_count if metric.endswith("_mean") else display.format_number
             interval = display.format_interval(estimate["low"], estimate["high"], write)
             rows.append([code(metric), write(estimate["value"]), interval])
-    rows.append(["time", display.format_duration(arm["seconds"]), ""])
+    rows.append(["processor time", display.format_duration(arm["seconds"]), ""])
     others = len(view.comparison["arms"]) - 1
     return join(table([escape(name), "", "95 % interval"], rows), bullets(map(escape, verdict_badges(arm))),
                 f"Beside it in the report: {display.plural(others, 'other arm')}." if others else "")

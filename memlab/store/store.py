@@ -83,7 +83,7 @@ class Store:
             "completions").
         found: Rows that had been stored before, by kind.
         replies: (Chat model, completion) of what the running stage was given, stored ones too.
-        caching_seconds: Time spent on results cached for later: calls to models, and indexes (``caching``).
+        caching_seconds: Processor seconds of results cached for later: calls to models, and indexes (``caching``).
         shares_results: Whether arms on this store share results of stages in the memory of the process. Live memories
             do not: they have one arm, each question is new, and what was forgotten should be nowhere.
         caches_indexes: Whether indexes are cached between questions, as live memories do.
@@ -106,12 +106,12 @@ class Store:
 
     @contextmanager
     def caching(self) -> Iterator[None]:
-        """Add the time spent inside to ``caching_seconds``; it must not be nested."""
-        start = time.perf_counter()
+        """Add the processor seconds spent inside to ``caching_seconds``; it must not be nested."""
+        start = time.process_time()
         try:
             yield
         finally:
-            self.caching_seconds += time.perf_counter() - start
+            self.caching_seconds += time.process_time() - start
 
     def vectors(self, embedder: Embedder, texts: pl.DataFrame, role: Role) -> Floats:
         """Return the vectors (n, dim) of a ``texts`` table, in its order; only what is missing is encoded."""

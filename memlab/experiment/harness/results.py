@@ -19,7 +19,6 @@ import polars as pl
 from memlab.experiment.harness.run_files import ANSWERS, VERDICTS, plain_yaml, read_run, readable
 from memlab.support.errors import MemlabError, natural_order
 from memlab.support.files import open_plain
-from memlab.support.text.display import is_number
 
 
 @dataclass(frozen=True)
@@ -99,16 +98,8 @@ class ArmRun:
 
     @property
     def seconds(self) -> float:
-        """Return the seconds that the arm's own stages took, without what arms share: the data, models and indexes."""
+        """Return the processor seconds of the arm's own stages, without what arms share: data, models and indexes."""
         return float(sum(self.manifest["costs"].values()) or self.manifest["total_seconds"])
-
-    @property
-    def shared_seconds(self) -> float:
-        """Return the seconds in which this run read the data, asked models and built indexes, for all arms to use."""
-        spent, own = self.manifest.get("seconds"), self.manifest["costs"]
-        if not own or not isinstance(spent, dict) or not all(is_number(value) for value in spent.values()):
-            return 0.0
-        return float(sum(max(0.0, spent[slot] - own.get(slot, 0.0)) for slot in spent if slot != "evaluate"))
 
     @property
     def tainted(self) -> bool:

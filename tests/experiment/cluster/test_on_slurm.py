@@ -30,7 +30,7 @@ def figures(root: Path, place: str) -> dict[str, Any]:
     """Return a comparison without times, folders and the commands that hold them."""
     comparison = read_json(root / "runs" / place / "synthetic" / "comparison.json")
     arms = {name: {key: arm[key] for key in COMPARED} for name, arm in comparison["arms"].items()}
-    return {**comparison, "arms": arms, "shared_seconds": None, "act": None}
+    return {**comparison, "arms": arms, "act": None}
 
 
 def stored(root: Path, kind: str = "vectors") -> pl.DataFrame:
