@@ -12,7 +12,7 @@ from memlab.evaluate.contrast import ContrastResult
 from memlab.evaluate.evidence import PREFIX
 from memlab.evaluate.verbalise import finding, interval, opponent, p_value
 from memlab.experiment.config.choices import all_choices
-from memlab.experiment.config.comments import first_sentence
+from memlab.experiment.config.comments import comment, first_sentence
 from memlab.experiment.config.instantiate import CONF
 from memlab.report import units
 from memlab.support.text.display import plural
@@ -55,7 +55,8 @@ def opening(comparison: Comparison) -> Opening:
         other = next((name for name in others if name in comparison["arms"]), None)
     elif best and (found := comparison["verdict"]):
         other = found["ranking"][1]["arm"]
-    return Opening(_question(comparison["experiment"]), _data(comparison), sentence, tuple(sure),
+    sure += [*_about(best), *(note for note in comparison["notes"] if "demonstration, not evidence" in note)]
+    return Opening(_purpose(f"exp/{comparison['experiment']}"), _data(comparison), sentence, tuple(sure),
                    tuple((label, text) for label, text in comparison["act"]), best, other, comparison["metric"])
 
 
@@ -308,13 +309,25 @@ def _data(comparison: Comparison) -> str:
     return f"{comparison['data']}: {plural(questions, 'question')}{counted}{grouped}"
 
 
-def _question(experiment: str) -> str:
-    """Return the first sentence of an experiment's file after its command lines; "" for an experiment without a file.
+def _about(arm: str | None) -> list[str]:
+    """Return what an arm with the name of a system or a technique is, in a sentence.
 
-    >>> _question("adaptive_k")
+    >>> _about("gap")
+    ['gap: Adaptive-k (Taguchi et al., EMNLP 2025): cut at the largest drop between consecutive scores.']
+    >>> _about("my own arm")
+    []
+    """
+    found = [name for name in all_choices(CONF) if name.rpartition("/")[2] == arm
+             and not name.startswith(("arm/", "data/", "exp/"))]
+    found = [name for name in found if name.startswith("system/")] or found
+    return [f"{arm}: {text}" for text in map(_purpose, found) if text] if len(found) == 1 else []
+
+
+def _purpose(choice: str) -> str:
+    """Return the first sentence about an experiment, a system or a technique; "" where nothing is written.
+
+    >>> _purpose("exp/adaptive_k")
     'Does choosing K by question beat one K for all, at the same mean context tokens?'
     """
-    if (choice := all_choices(CONF).get(f"exp/{experiment}")) is None:
-        return ""
-    lines = [line[2:] for line in choice.path.read_text(encoding="utf-8").splitlines() if line.startswith("# ")]
-    return first_sentence([line for line in lines if not line.startswith("@package")])
+    found = all_choices(CONF).get(choice)
+    return first_sentence([line for line in comment(choice, found) if not line.startswith("@package")]) if found else ""

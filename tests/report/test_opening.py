@@ -153,6 +153,12 @@ def test_the_metric_and_the_question_are_those_of_the_verdict() -> None:
         "Is it better to show parts of many turns than few turns whole?")
 
 
+def test_the_card_says_what_the_winner_is_and_that_embedded_data_is_a_demonstration() -> None:
+    found = opening({**COMPARISONS["a rule"], "notes": ["Lives are a demonstration, not evidence.", "Another note."]})
+    assert [line for line in found.sure if line.startswith(f"{found.winner}: ")]
+    assert found.sure[-1] == "Lives are a demonstration, not evidence."
+
+
 def test_the_question_of_an_experiment_is_not_its_command() -> None:
     for path in (CONF / "exp").glob("*.yaml"):
         question = opening({**COMPARISONS["a rule"], "experiment": path.stem}).question
