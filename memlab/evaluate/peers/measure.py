@@ -150,7 +150,8 @@ def run_peer(peer: Peer, asked: Sequence[PeerMemory], models: PeerModels, kept: 
 
     ``chat`` tells it, by the variable MEMLAB_CHAT, that it may ask a chat model.
     """
-    models.prepare(turn["text"] for memory in asked for session in memory.sessions for turn in session)
+    if peer.declared["ENCODER"]:
+        models.prepare(turn["text"] for memory in asked for session in memory.sessions for turn in session)
     result = PeerResult(bool(isolation()))
     variables = peer.declared["VARIABLES"] | ({"MEMLAB_CHAT": "1"} if chat else {})
     result.add(packages=peer.record["bytes"])

@@ -40,8 +40,6 @@ class PeerModels:
         A text that was not prepared is encoded and not stored.
         """
         texts = [body["input"]] if isinstance(body["input"], str) else list(body["input"])
-        if not all(isinstance(text, str) for text in texts):
-            raise ValueError("texts are expected, and these are numbers of tokens")
         role: Role = "query" if body.get("model") == "query" else "document"
         with self._lock:
             missing = list(dict.fromkeys(text for text in texts if (role, text) not in self._vectors))

@@ -1,9 +1,9 @@
 """A peer: the folder of a package, with its pinned requirements, its adapter, and the environment that it runs in.
 
-``adapter.py`` has one class (docs/peers.md) and may declare LICENCE, SENDS (what the package sends home) and VARIABLES
-(environment variables, such as those that turn telemetry off). They are read without running the file. There is one
-virtual environment for each list of requirements; the record of what pip installed lies beside it, is written last, and
-stays when the environment is removed.
+``adapter.py`` has one class (docs/peers.md) and may declare LICENCE, SENDS (what the package sends home), ENCODER
+(False: it asks for no vectors) and VARIABLES (for its environment, such as those that turn telemetry off). They are
+read without running the file. There is one virtual environment for each list of requirements; the record of what pip
+installed lies beside it, is written last, and stays when the environment is removed.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ class Peer:
     @cached_property
     def declared(self) -> dict[str, Any]:
         """Name -> value of the constants of the adapter, and ``ABOUT``, the first line of its docstring."""
-        found: dict[str, Any] = {"LICENCE": "unknown", "SENDS": "unknown", "VARIABLES": {}}
+        found: dict[str, Any] = {"LICENCE": "unknown", "SENDS": "unknown", "ENCODER": True, "VARIABLES": {}}
         try:
             tree = ast.parse(self.text("adapter.py"))
             found |= {ast.unparse(node.targets[0]): ast.literal_eval(node.value) for node in tree.body
                       if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in found}
         except (SyntaxError, ValueError, RecursionError) as error:
             raise MemlabError(f"cannot be read ({error})", where=str(self.folder / "adapter.py"),
-                              fix=f"{', '.join(found)} are plain texts, or a mapping of them") from error
+                              fix=f"it is a Python file in which {', '.join(found)} are constants") from error
         return {"ABOUT": (ast.get_docstring(tree) or "").partition("\n")[0], **found}
 
     @property
@@ -105,7 +105,7 @@ class Peer:
             except (OSError, subprocess.CalledProcessError) as error:
                 said = str(getattr(error, "stderr", None) or error).strip()[-TAIL:]
                 raise MemlabError(f"{' '.join(step[1:4])} failed: {said}", where=str(self.folder / "requirements.txt"),
-                                  fix="check the network, or name another interpreter with --python") from error
+                                  fix="check version and network, or name another interpreter with --python") from error
         write_json(folder.with_suffix(".json"), {"versions": sorted(said.splitlines()), "bytes": folder_size(folder)})
 
     def text(self, file: str) -> str:
@@ -126,7 +126,7 @@ def find_peer(word: str) -> Peer:
     """Return the peer of a name, or of a folder; raise MemlabError if there is none, or it cannot be read."""
     known = shipped_peers()
     if word not in known and not Path(word).is_dir():
-        what = did_you_mean(word, known) if known else f"give the path of a folder: {NO_CHECKOUT}"
+        what = f"{did_you_mean(word, known)}, or the path of a folder" if known else f"give a folder: {NO_CHECKOUT}"
         raise MemlabError(f"there is no peer '{word}'; {what}")
     peer = known.get(word) or Peer(Path(word).resolve())
     _ = peer.requirements, peer.declared

@@ -50,12 +50,15 @@ def forward(path: str) -> str:
 
 
 def adapter_class(path: str) -> Any:
-    """Return the class of a file that has a method ``search``."""
+    """Return the class of a file that has the methods ``add`` and ``search``."""
     spec: Any = importlib.util.spec_from_file_location("adapter", path)
     module = sys.modules["adapter"] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return next(value for value in vars(module).values() if hasattr(value, "search") and isinstance(value, type)
-                and value.__module__ == "adapter")
+    found = [value for value in vars(module).values() if isinstance(value, type) and value.__module__ == "adapter"
+             and hasattr(value, "add") and hasattr(value, "search")]
+    if not found:
+        raise TypeError("there is no class with the methods add(self, turns) and search(self, query, k, now)")
+    return found[0]
 
 
 def main(path: str, models: str) -> None:
@@ -77,12 +80,13 @@ def main(path: str, models: str) -> None:
                 memory = adapter(*given, url)
             elif do == "search":
                 value = [list(memory.search(query, given[1], now)) for query, now in given[0]]
-            else:
+            elif hasattr(memory, do):  # ready and close are for those who need them
                 getattr(memory, do)(*given)
             reply = {"value": value}
         except BaseException as error:  # a library may try to end the process
-            *_, last = traceback.extract_tb(error.__traceback__)
-            reply = {"error": f"{type(error).__name__}: {error} ({last.filename}, line {last.lineno})"}
+            frames = traceback.extract_tb(error.__traceback__)
+            at = next((frame for frame in reversed(frames) if frame.filename == path), frames[-1])
+            reply = {"error": f"{type(error).__name__}: {error} ({at.filename}, line {at.lineno})"}
         answers.write(json.dumps(reply, default=str) + "\n")
         answers.flush()
     os._exit(0)  # threads of a library must not keep the process

@@ -77,6 +77,20 @@ def test_a_peer_that_never_answers_is_ended(data: Tables, tmp_path: Path) -> Non
         ranked("hangs", data, tmp_path, limit=5)
 
 
+@pytest.mark.parametrize(("methods", "why"), [
+    ("", r"load raised TypeError: there is no class with the methods add.*search"),
+    ("def search(self, query, k, now): return int('x')", r"adapter\.py, line 5\)"),
+    ("def search(self, query, k, now): return [3]", r"search returned \[3\], where ids or texts")])
+def test_a_fault_of_an_adapter_is_named_with_its_line(methods: str, why: str, data: Tables, tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").touch()
+    (tmp_path / "adapter.py").write_text(f"ENCODER = False\nclass One:\n    def __init__(self, folder, url): pass\n"
+                                         f"    def add(self, turns): pass\n    {methods}\n")
+    asked, store = list(memories(data)), Store(tmp_path)
+    with pytest.raises(PeerFailure, match=why):
+        run_peer(find_peer(str(tmp_path)), asked, PeerModels(store, WORDS), tmp_path / "kept.json", False, 10, 60)
+    assert store.made["vectors"] == 0
+
+
 def test_texts_that_nobody_said_are_counted(data: Tables, tmp_path: Path) -> None:
     result = ranked("invents", data, tmp_path)
     assert result.figures["unmapped"] == result.figures["returned"] == 3 * len(result.ranked)

@@ -15,7 +15,8 @@ def test_what_a_peer_declares_is_read_without_running_it(tmp_path: Path) -> None
     (tmp_path / "adapter.py").write_text('"""About it\n\nMore."""\nLICENCE = "MIT"\nraise SystemExit\n')
     peer = find_peer(str(tmp_path))
     assert (peer.version, peer.requirements) == ("one 1.2", ("one==1.2", "two==3"))
-    assert peer.declared == {"ABOUT": "About it", "LICENCE": "MIT", "SENDS": "unknown", "VARIABLES": {}}
+    assert peer.declared == {"ABOUT": "About it", "LICENCE": "MIT", "SENDS": "unknown", "ENCODER": True,
+                             "VARIABLES": {}}
     assert not peer.installed
     assert peer.python != sys.executable == find_peer(str(FAKES / "vectors")).python
 
@@ -24,7 +25,7 @@ def test_what_a_peer_declares_is_read_without_running_it(tmp_path: Path) -> None
     ({}, "requirements.txt: cannot be read"),
     ({"requirements.txt": "numpy\n"}, "'numpy' has no exact version. Fix: write PACKAGE==VERSION"),
     ({"requirements.txt": "", "adapter.py": "LICENCE = 1 +"}, "adapter.py: cannot be read"),
-    ({"requirements.txt": "", "adapter.py": "LICENCE = open('x')"}, "LICENCE, SENDS, VARIABLES are plain texts")])
+    ({"requirements.txt": "", "adapter.py": "LICENCE = open('x')"}, "SENDS, ENCODER, VARIABLES are constants")])
 def test_a_folder_that_is_no_peer_is_told(tmp_path: Path, files: dict[str, str], why: str) -> None:
     for name, text in files.items():
         (tmp_path / name).write_text(text)

@@ -30,6 +30,3 @@ class Vectors:
 
     def search(self, query, k, now):
         return [turn["id"] for turn in self.best(query, k)]
-
-    def close(self):
-        pass
