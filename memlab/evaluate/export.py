@@ -20,7 +20,7 @@ import polars as pl
 
 from memlab.evaluate.contrast import KEPT_RANKS
 from memlab.evaluate.retrieval import grain, holders, scored_evidence
-from memlab.evaluate.stale import graded
+from memlab.evaluate.stale import evidence_grades
 from memlab.pipeline.tables import SCHEMAS, SESSION, Tables, with_text
 
 NOTHING = "(nothing)"
@@ -121,7 +121,7 @@ def write_qrels(tables: Tables, path: Path) -> None:
 
 def write_stale_qrels(tables: Tables, path: Path) -> None:
     """Write ``topic 0 document grade`` for the questions with both grades: 1 for valid evidence, -1 for outdated."""
-    pieces = graded(tables)
+    pieces = evidence_grades(tables)
     if pieces.height:
         held = holders(tables["units"], pieces.drop("outdated")).join(
             pieces, on=["question", "session", "turn"], nulls_equal=True)

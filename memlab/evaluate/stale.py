@@ -27,7 +27,7 @@ def stale(tables: Tables, budget: int) -> pl.DataFrame:
       also where none of them is in the ranking.
     """
     questions = tables["questions"]["question"]
-    pieces = graded(tables)
+    pieces = evidence_grades(tables)
     if pieces.is_empty():
         return as_columns(questions, {})
     ranking = tables["ranking"].sort("question", "rank")
@@ -52,7 +52,7 @@ def stale(tables: Tables, budget: int) -> pl.DataFrame:
     return questions.to_frame().join(as_columns(counted["question"], columns), on="question", how="left")
 
 
-def graded(tables: Tables) -> pl.DataFrame:
+def evidence_grades(tables: Tables) -> pl.DataFrame:
     """Return (question, corpus, session, turn, outdated): the pieces of the questions that have both grades."""
     if "outdated" not in tables:
         return pl.DataFrame(schema=dict.fromkeys(PIECE, pl.Int32))

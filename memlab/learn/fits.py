@@ -172,7 +172,7 @@ def stack(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
     return pl.concat(part.with_columns(pl.col("question").cast(pl.Int64) + (i << 32)) for i, part in enumerate(parts))
 
 
-def number_learned(tables: Tables, keys: Collection[str]) -> int:
+def count_learnt(tables: Tables, keys: Collection[str]) -> int:
     """Return the number of questions that a fit with these keys has learned."""
     return int(evidence_keys(tables)["key"].is_in(keys).sum()) if keys else 0
 
@@ -199,7 +199,7 @@ class SavedFit:
 
     def number_seen(self, tables: Tables) -> int:
         """Return the number of questions on whose labels one of the fits was fitted."""
-        return number_learned(tables, {key for fit in self.fits() for key in fit.learnt})
+        return count_learnt(tables, {key for fit in self.fits() for key in fit.learnt})
 
     def files(self) -> list[Path]:
         """Return the file, or those of the folder."""

@@ -14,12 +14,19 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cache
 from typing import TextIO
 
 from memlab.support.errors import Faults
 from memlab.support.pipe import end_output
 from memlab.support.redaction import redact
 from memlab.support.text.display import safe_text
+
+
+@cache
+def log_once(text: str) -> None:
+    """Log a remark, once per process."""
+    logging.getLogger("memlab").warning(text)
 
 
 def as_flags(words: Iterable[str], flags: Mapping[str, str]) -> list[str]:

@@ -21,7 +21,7 @@ from pydantic import Field, field_validator, model_validator
 
 from memlab.data.dataset import GroupBy
 from memlab.data.numbering import question_digests
-from memlab.learn.fits import fit_digest, number_learned
+from memlab.learn.fits import count_learnt, fit_digest
 from memlab.learn.folds import FoldCount, evidence_units, fold_numbers, folds, in_folds, scored_evidence
 from memlab.learn.ranker.cross_fit import Fits, Learnable, apply_fits
 from memlab.learn.ranker.features import NEEDED, PAIR, features
@@ -35,9 +35,9 @@ from memlab.pipeline.tables import SESSION, Notes, Tables, empty
 from memlab.stages.rank.rerank import Rerank
 from memlab.stages.rank.score import Score
 from memlab.stages.rank.units import signals_of
-from memlab.stages.search.exact import note
 from memlab.store import Store
 from memlab.support.errors import MemlabError
+from memlab.support.terminal import log_once
 
 SHIPPED = Path(__file__).with_name("shipped.json")
 """The fit that memlab ships (docs/ranking_fit.md)."""
@@ -109,7 +109,7 @@ class LearnedScore(Score):
 
     def number_seen(self, tables: Tables) -> int:
         """Return the number of questions on whose labels the saved fit was fitted."""
-        return 0 if self.saved is None else number_learned(tables, self.saved.learnt)
+        return 0 if self.saved is None else count_learnt(tables, self.saved.learnt)
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return ``units`` (all turns), ``ranking`` with the signal ``linear``, and ``importances``."""
@@ -121,7 +121,7 @@ class LearnedScore(Score):
         if other is not None:
             what = f"questions are ranked by weights: the shipped fit is of another {other}"
             notes.add(tables["questions"].height, tables["questions"].height, what)
-            note(what)
+            log_once(what)
         if other is not None or not first["ranking"].height:
             return first.updated({"importances": empty("importances"), "notes": notes.table()})
         frame, fits, depth = self._fits(tables.updated(first))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
@@ -16,6 +15,7 @@ from memlab.models.local.batching import attempt
 from memlab.models.protocols import Floats, Ints
 from memlab.pipeline.stage import stage
 from memlab.stages.search.hits import Scores, topk_candidates
+from memlab.support.terminal import log_once
 
 GPU_PAYS = 1e9
 """Multiply-adds from which a search in vectors that are on the GPU is faster there. Measured, 16 cores and an H200: 1e9
@@ -81,12 +81,6 @@ def gpu_pays(products: float, sent: int) -> bool:
     True
     """
     return products >= GPU_PAYS + SENT * sent
-
-
-@cache
-def note(text: str) -> None:
-    """Log a remark about a search, once per process."""
-    logging.getLogger("memlab").warning(text)
 
 
 @dataclass(frozen=True)
@@ -227,7 +221,7 @@ class _FlatSearcher:
             neighbours = attempt(partial(self._on_gpu.search, queries, visible, depth))
             if neighbours is not None:
                 return neighbours
-            note("exact search runs on the CPU: the GPU ran out of memory")
+            log_once("exact search runs on the CPU: the GPU ran out of memory")
         return Exact(self.vectors, self.block).search(queries, visible, depth)
 
     def _pays(self, products: float, dim: int) -> bool:
@@ -236,8 +230,8 @@ class _FlatSearcher:
             return False
         sent = 0 if "_on_gpu" in vars(self) and self._on_gpu.holds_all() else len(self.vectors) * dim
         pays = gpu_pays(products, sent)
-        note(f"exact search {'runs on the GPU' if pays else 'stays on the CPU'} where a search has "
-             f"{'at least' if pays else 'fewer than'} {GPU_PAYS:.0e} multiply-adds and {SENT} more per number sent")
+        log_once(f"exact search {'runs on the GPU' if pays else 'stays on the CPU'} where a search has "
+                 f"{'at least' if pays else 'fewer than'} {GPU_PAYS:.0e} multiply-adds and {SENT} more per number sent")
         return pays
 
     @cached_property

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from memlab.models.protocols import Floats, Ints
-from memlab.stages.search.exact import note
 from memlab.support.errors import MemlabError
+from memlab.support.terminal import log_once
 
 LIMIT = 2048
 """The most vectors that FAISS on a GPU returns per query."""
@@ -108,7 +108,7 @@ class GpuSearch:
                 results = list(pool.map(lambda part: part.search(queries, min(wanted, LIMIT))[1], parts))
         except RuntimeError as error:  # FAISS raises it for memory too
             self.failed = True
-            note(f"{self.name} runs on the CPU: the GPU gave up ({short(error)})")
+            log_once(f"{self.name} runs on the CPU: the GPU gave up ({short(error)})")
             return None
         return np.concatenate(results, axis=1)
 

@@ -14,10 +14,11 @@ from pydantic import Field
 from memlab.models.protocols import Floats, Ints
 from memlab.pipeline.stage import stage
 from memlab.stages.search import faiss_gpu
-from memlab.stages.search.exact import Flat, Neighbours, Searcher, Vectors, note
+from memlab.stages.search.exact import Flat, Neighbours, Searcher, Vectors
 from memlab.store.segment import read_index, write_index
 from memlab.support.errors import MemlabError
 from memlab.support.machine import usable_cores
+from memlab.support.terminal import log_once
 
 Positive = Annotated[int, Field(ge=1)]
 
@@ -94,7 +95,7 @@ class Approximate:
         if self.device == "cpu" or not self.on_gpus or not faiss_gpu.count_gpus(faiss):
             return False
         if obstacle := faiss_gpu.failure():
-            note(f"{type(self).__name__} runs on the CPU: {obstacle}")
+            log_once(f"{type(self).__name__} runs on the CPU: {obstacle}")
         return not obstacle
 
     def _build(self, faiss: Any, vectors: Vectors, gpu: bool) -> Any:
@@ -109,7 +110,7 @@ class Approximate:
             try:
                 return faiss_gpu.build(faiss, index, sample, blocks)
             except RuntimeError as error:
-                note(f"{type(self).__name__} is built on the CPU: the GPU gave up ({faiss_gpu.short(error)})")
+                log_once(f"{type(self).__name__} is built on the CPU: the GPU gave up ({faiss_gpu.short(error)})")
                 return self._build(faiss, vectors, gpu=False)
         if not index.is_trained:
             index.train(sample)

@@ -17,10 +17,10 @@ from memlab.models.local.backend import to_device
 from memlab.models.local.batching import attempt
 from memlab.models.local.late_interaction import GPU_CELLS
 from memlab.models.protocols import Floats, Ints
-from memlab.stages.search.exact import note
 from memlab.stages.search.token_pools import PlacedTokens
 from memlab.store import token_vectors
 from memlab.store.token_vectors import TokenVectors
+from memlab.support.terminal import log_once
 
 if TYPE_CHECKING:
     import torch
@@ -63,7 +63,7 @@ def best_matches(query: Floats, texts: TokenVectors | PlacedTokens) -> Floats:
         if best is not None:
             return best
         _parts[device] = 2 * _parts.get(device, 1)
-    note("late interaction runs on the CPU: the GPU ran out of memory")
+    log_once("late interaction runs on the CPU: the GPU ran out of memory")
     return best_matches(query, placed.in_main_memory())
 
 

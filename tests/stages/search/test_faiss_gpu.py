@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from memlab.stages.search import faiss_gpu
-from memlab.stages.search.exact import Exact, note
+from memlab.stages.search.exact import Exact
 from memlab.stages.search.faiss_index import HNSW, IVF, IVFPQ, SQ8, Approximate
+from memlab.support.terminal import log_once
 
 faiss = pytest.importorskip("faiss")
 N, DIM = 6000, 32
@@ -116,7 +117,7 @@ def bed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Bed:
                         "downcast_index": lambda i: i if isinstance(i, GpuIndex | Shards) else real(i)}.items():
         monkeypatch.setattr(faiss, name, value, raising=False)
     monkeypatch.setattr(faiss_gpu, "failure", lambda: "")
-    note.cache_clear()
+    log_once.cache_clear()
     return bed
 
 
