@@ -4,11 +4,11 @@
     python experiments/speed/libraries.py rerank --locomo FILE --longmemeval FILE [--path FOLDER]
     python experiments/speed/libraries.py bm25 --longmemeval FILE                   # about 30 s
 
-Both sides take turns; the best time of each counts, by the clock and by processor (of all threads), which other programs
-disturb less. Printed too: the ratio of each pass by the clock, and how far vectors or scores differ.
+Both sides take turns; the best time of each counts, by the clock and by processor (of all threads), which other
+programs disturb less. Printed too: the ratio of each pass by the clock, and how far vectors or scores differ.
 
-* encode: ``SentenceTransformer.encode``, on turns of LoCoMo and rounds of LongMemEval; also the padding, and the share of
-  the machine's measured matrix-product peak that the model's linear layers reach.
+* encode: ``SentenceTransformer.encode``, on turns of LoCoMo and rounds of LongMemEval; also the padding, and the share
+  of the machine's measured matrix-product peak that the model's linear layers reach.
 * rerank: ``CrossEncoder.predict``, on 40 candidates a question, drawn with a seed from its own haystack. Without --path
   the cross-encoder is MiniLM with a random head: its scores mean nothing, its speed is that of ms-marco-MiniLM-L6.
 * bm25: bm25s, which tokenises and indexes each haystack of LongMemEval. Keys are the user turns of a session; memlab's
@@ -187,8 +187,8 @@ def bm25(data: Tables, args: argparse.Namespace) -> None:
 
     times = alternate(score_theirs, score_ours, args.passes)
     gap = np.abs(found["ours"].sort("query", "memory")["score"].to_numpy() - found["theirs"])
-    print(f"{len(stacks)} haystacks, {len(gap)} sessions, {pl.thread_pool_size()} polars threads; scores differ by more "
-          f"than 1e-5 in {(gap > 1e-5).sum()} of them, by {gap.max():.1e} at most")
+    print(f"{len(stacks)} haystacks, {len(gap)} sessions, {pl.thread_pool_size()} polars threads; scores differ by "
+          f"more than 1e-5 in {(gap > 1e-5).sum()} of them, by {gap.max():.1e} at most")
     report("bm25s", times)
 
 
@@ -204,7 +204,8 @@ def main() -> None:
     parser.add_argument("--passes", type=int, default=3, help="number of times that each side does everything")
     args = parser.parse_args()
     sessions = SessionChunker(roles=("user",)) if args.call == "bm25" else None
-    for dataset, file, chunker in ((LoCoMo, args.locomo, TurnChunker()), (LongMemEval, args.longmemeval, RoundChunker())):
+    for dataset, file, chunker in ((LoCoMo, args.locomo, TurnChunker()),
+                                   (LongMemEval, args.longmemeval, RoundChunker())):
         if file:
             print(f"{file.name}: ", end="")
             {"encode": encode, "rerank": rerank, "bm25": bm25}[args.call](
