@@ -157,19 +157,18 @@ class Work:
         return shape.flops(self.tokens) / self.seconds / flops
 
 
-def encode(folder: Path, device: str, texts: Sequence[str], budget: int | None = None) -> Work:
-    """Measure memlab's encoder; ``budget`` is the number of padded tokens per batch."""
-    model = SentenceEmbedder(path=str(folder), name="random weights", device=device, token_budget=budget)
+def encode(folder: Path, device: str, texts: Sequence[str]) -> Work:
+    """Measure memlab's encoder."""
+    model = SentenceEmbedder(path=str(folder), name="random weights", device=device)
     tokens = tokenise(random_models.tokenizer(), texts, model.token_limit()).lengths
     taken, working = time_call(lambda: list(model.encode(texts, "document")), device)
     return Work(len(texts), tokens, taken, working)
 
 
-def rerank(folder: Path, device: str, questions: Sequence[str], turns: Sequence[str],
-           budget: int | None = None) -> Work:
+def rerank(folder: Path, device: str, questions: Sequence[str], turns: Sequence[str]) -> Work:
     """Measure memlab's cross-encoder on all pairs of some questions and turns."""
     pairs = np.stack(np.divmod(np.arange(len(questions) * len(turns)), len(turns)), axis=1)
-    model = CrossEncoderScorer(path=str(folder), name="random weights", device=device, token_budget=budget)
+    model = CrossEncoderScorer(path=str(folder), name="random weights", device=device)
     lengths = [tokenise(random_models.tokenizer(), some, 10_000, special=False).lengths for some in (questions, turns)]
     taken, working = time_call(lambda: list(model.score(questions, turns, pairs)), device)
     return Work(len(pairs), lengths[0][pairs[:, 0]] + lengths[1][pairs[:, 1]] + 3, taken, working)

@@ -15,19 +15,18 @@ from typing import Any
 
 import polars as pl
 
-from judge_calibration.labels import Pair, Share, agreement, pair_with_labels, read_sheet, share, write_sheet
+from judge_calibration.agreement import Pair, Share, agreement, share
 from judge_calibration.synthetic_answers import RIGHT, WRONG, CalibrationSet, SyntheticAnswer, make_answers
 from memlab.commands import judge_files as command
 from memlab.pipeline.stage import Stage
 from memlab.pipeline.tables import Notes, Tables, add_texts, frame
 from memlab.stages.judge.accuracy import CALIBRATION_FILE, MIN_SPECIFICITY, bias, decimal, needs_warning, read_judges
-from memlab.stages.judge.cases import cases
 from memlab.store import Store
 from memlab.support.files import atomic_write
 from memlab.support.help_text import Parser
 from memlab.support.paths import path_argument
 from memlab.support.terminal import print
-from memlab.support.text.display import plural, safe_line
+from memlab.support.text.display import safe_line
 
 
 def as_tables(tables: Tables, answers: Sequence[SyntheticAnswer]) -> Tables:
@@ -93,10 +92,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="seed of answers, sample and resamples (default 0)")
     parser.add_argument("--out", type=path_argument, default=Path("runs") / CALIBRATION_FILE, metavar="JSON",
                         help=f"where the figures go (default runs/{CALIBRATION_FILE})")
-    parser.add_argument("--sheet", type=path_argument, metavar="CSV", help="also write a sheet for labels by hand")
-    parser.add_argument("--labels", type=path_argument, metavar="CSV",
-                        help="a sheet with labels: also the agreement of each judge with them")
-    parser.add_argument("--sheet-size", type=int, default=100, metavar="N", help="rows of the sheet (default 100)")
     return command.run(parser, arguments, _run)
 
 
@@ -105,16 +100,9 @@ def _run(args: argparse.Namespace, fields: dict[str, str]) -> int:
     judge = command.make_judge(args.judge, args.chat, fields, args.judge_fields)
     tables = command.load(args.data, args.path)
     kit = sample(make_answers(tables, args.seed), args.limit, args.seed)
-    items = cases(as_tables(tables, kit.answers))
-    labels = read_sheet(args.labels).right if args.labels else None
-    if args.sheet:
-        sampled = random.Random(args.seed).sample(items, min(args.sheet_size, len(items)))  # noqa: S311
-        print(f"{plural(write_sheet(args.sheet, sampled), 'row')} to label: {safe_line(args.sheet)}")
     notes = Notes()
     for name, verdicts in judge_answers(judge, tables, kit, Store(args.store), notes).items():
         summary = calibrate(kit, verdicts, args.seed)
-        if labels is not None:
-            summary["against_people"] = agreement(pair_with_labels(labels, items, verdicts), args.seed)
         warnings = {what: number for what, number, _ in notes.table().iter_rows() if what.startswith(f"judge {name}: ")}
         judges[name] = {"data": args.data, "seed": args.seed, "limit": args.limit, "told": warnings, **summary}
         print(f"judge {safe_line(name)} on {safe_line(args.data)}, {summary['items']:,} synthetic answers")
@@ -129,8 +117,6 @@ def _lines(summary: Mapping[str, Any]) -> list[str]:
     for title, kinds in (("wrong answers judged wrong", WRONG), ("right answers judged right", RIGHT)):
         lines.append(f"  {title}, by kind (in brackets: questions without such an answer)")
         lines += [_line(f"  {kind}", summary["kinds"][kind], f" ({summary['skipped'][kind]})") for kind in kinds]
-    against_people = summary.get("against_people", {})
-    lines += [_line(f"{name} against labels by hand", value) for name, value in against_people.items()]
     if summary["unreadable"]:
         lines.append(f"  {summary['unreadable']} without a verdict, left out of every share")
     if summary["flagged"]:

@@ -1,7 +1,7 @@
-"""Cost of a question to a live memory of LoCoMo's sessions, with ``system=best`` or other words of a configuration.
+"""Cost and quality of questions to a live memory of LoCoMo's sessions, with ``system=best`` or other words.
 
     python experiments/late/live_memory.py locomo10.dev.json [--sessions 272] [--turns N] [--questions 5]
-        [--folder DIR] [--words system=best] [--threads 2] [--batches | --noise]
+        [--folder DIR] [--words system=best] [--threads 2] [--batches | --noise] [--each 20]
 
 Sessions beyond those of the file are the same ones again, with a number added to every turn so that no text is known.
 Prints the time to add the sessions that the folder lacks and the time of each question: of the clock, and of the
@@ -10,6 +10,10 @@ and tokenises them for BM25. With ``--batches`` all turns are encoded together b
 tenth of the time; then the additions say nothing about encoding. With ``--noise`` only the turns of the file are
 encoded: a repeated one gets their token vectors with noise (cosine .93), and sessions are added 500 at a time. So
 40,000 turns take half a minute. With neither the script uses the public interface alone.
+
+``--each`` asks so many questions of each conversation and prints their turn nDCG@10 and time. The memory, of whole
+sessions, holds every conversation many times, so there are two figures: only the first copy counts as evidence, or any
+copy does, each turn once.
 """
 
 from __future__ import annotations
@@ -17,8 +21,8 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import resource
 import tempfile
-import time
 import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -28,9 +32,10 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
-import psutil
 
+from experiments.speed.live import Watch, resident, size
 from memlab import Memory, Pipeline, Session, preset
+from memlab.evaluate.retrieval import ndcg
 
 REPEAT = re.compile(" [0-9]+$")
 """What ``sessions`` adds to a repeated turn."""
@@ -39,25 +44,66 @@ NOISE = 0.4
 """Length of the noise beside vectors of length 1."""
 
 
+Place = tuple[int, int]
+"""Number of a session among those of all conversations, and of a turn in it."""
+
+
+def talks(conversation: dict) -> Iterator[list[dict]]:
+    """Yield the turns of each session of a conversation."""
+    yield from (turns for key, turns in conversation["conversation"].items()
+                if key.startswith("session_") and isinstance(turns, list))
+
+
 def sessions(conversations: list[dict], most: int | None) -> Iterator[Session]:
     """Yield the sessions of all conversations, one a day, again and again; of each at most its first turns."""
     day, repeat = date(2023, 1, 1), 0
     while True:
         for one in conversations:
-            talk = one["conversation"]
-            for key in (k for k in talk if k.startswith("session_") and isinstance(talk[k], list)):
+            for talk in talks(one):
                 day += timedelta(days=1)
                 added = f" {repeat}" if repeat else ""
-                turns = [("user", turn["text"] + added, turn["speaker"]) for turn in talk[key][:most]]
+                turns = [("user", turn["text"] + added, turn["speaker"]) for turn in talk[:most]]
                 yield Session(day.isoformat(), turns)
         repeat += 1
 
 
 def print_time(what: str, work: Callable[[], object]) -> None:
     """Run some work and print its time."""
-    clock, processor = time.perf_counter(), time.process_time()
+    watch = Watch()
     work()
-    print(f"{what}: {time.perf_counter() - clock:.2f} s, processor {time.process_time() - processor:.2f} s", flush=True)
+    print(f"{what}: {watch}", flush=True)
+
+
+def questions(conversations: list[dict], each: int) -> tuple[int, list[tuple[str, set[Place]]]]:
+    """Return the number of sessions of all conversations, and questions with the places of their evidence."""
+    sessions, chosen = 0, []
+    for one in conversations:
+        place_of: dict[str, Place] = {}
+        for talk in talks(one):
+            place_of |= {turn["dia_id"]: (sessions, number) for number, turn in enumerate(talk)}
+            sessions += 1
+        known = [qa for qa in one["qa"] if qa["category"] != 5 and qa["evidence"]  # 5: without an answer
+                 and all(evidence in place_of for evidence in qa["evidence"])]
+        chosen += [(qa["question"], {place_of[evidence] for evidence in qa["evidence"]})
+                   for qa in known[::max(1, len(known) // each)][:each]]
+    return sessions, chosen
+
+
+def print_quality(memory: Memory, conversations: list[dict], each: int) -> None:
+    """Print the mean of both figures, and the time of all questions but the first."""
+    number, asked = questions(conversations, each)
+    figures, seconds = [], []
+    for question, gold in asked:
+        watch = Watch()
+        found = memory.search(question, "2100-01-01", k=10)
+        seconds.append(watch.clock())
+        places = [(session, turns[0]) for session, turns in found.select("session", "turns").iter_rows()]
+        copies = [(session % number, turn) for session, turn in places]
+        ranks = [[some.index(place) + 1 if place in some else np.inf for place in gold] for some in (places, copies)]
+        figures.append(ndcg(np.array(ranks), 10))
+    first, any_copy = np.mean(figures, axis=0)
+    print(f"{len(asked)} questions: turn nDCG@10 {first:.4f}, with copies {any_copy:.4f}; seconds: median "
+          f"{np.median(seconds[1:]):.3f}, most {max(seconds[1:]):.3f}")
 
 
 def pipeline_of_stored_tokens(pipeline: Pipeline, some: list[Session], folder: Path, noise: bool) -> Pipeline:
@@ -116,6 +162,7 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=5)
     parser.add_argument("--folder", type=Path, help="filled once, and asked again later")
     parser.add_argument("--threads", type=int, help="ask the same questions again, one by one and from so many threads")
+    parser.add_argument("--each", type=int, help="print the quality of so many questions of each conversation")
     parser.add_argument("--batches", action="store_true", help="encode all turns together first")
     parser.add_argument("--noise", action="store_true", help="encode the turns of the file alone")
     parser.add_argument("--words", nargs="*", default=["system=best"], help="words of a configuration")
@@ -142,9 +189,10 @@ def main() -> None:
             with ThreadPoolExecutor(threads) as pool:
                 print_time(f"{len(asked)} questions from {threads} threads",
                       lambda pool=pool: list(pool.map(lambda question: memory.search(question, "2100-01-01"), asked)))
-    print(f"resident {psutil.Process().memory_info().rss / 1e6:.0f} MB")
-    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    print(f"on disk {size / 1e6:.1f} MB")
+        if options.each:
+            print_quality(memory, conversations, options.each)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+    print(f"resident {resident():.0f} MB, at most {peak:.0f} MB; on disk {size(folder):.1f} MB")
 
 
 if __name__ == "__main__":

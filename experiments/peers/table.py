@@ -1,4 +1,4 @@
-"""The table of docs/peers.md, from one folder of finished arms and peers.
+"""The table of docs/peers.md, from one folder of finished arms and peers, such as that of ``+exp=systems``.
 
     python experiments/peers/table.py runs/peers/locomo best bm25s    # tested against best and against bm25s
 

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from memlab.experiment.harness.results import ArmRun, finished_arms
-from memlab.report.markdown import code, escape, table
+from memlab.report.markdown import code, escape, plain, table
+from memlab.report.sections import PlainTable
 from memlab.support.errors import MemlabError
 from memlab.support.files import atomic_write
 from memlab.support.help_text import Parser
@@ -23,9 +24,6 @@ from memlab.support.terminal import print
 from memlab.support.text.display import EMPTY, format_number, safe_line
 from scenarios.cases import CATEGORIES, KNOWN, Outcome, Scenario, outcomes, piece_places
 from scenarios.snippets import Snippet, snippet
-
-if TYPE_CHECKING:
-    from memlab.support.console import Console
 
 Expected = tuple[str, str]
 """(category, label of the expectation)"""
@@ -110,9 +108,9 @@ def by_category(arms: Sequence[System]) -> list[tuple[str, list[str]]]:
     """Return (category, for each system the number of expectations met, and of all)."""
     rows = []
     for category in CATEGORIES:
-        counts = [[o.met for o in system.outcomes if o.category == category and o.met is not None] for system in arms]
-        if any(counts):
-            rows.append((category, [f"{sum(map(bool, c))}/{len(c)}" if c else EMPTY for c in counts]))
+        met = [[o.met for o in system.outcomes if o.category == category and o.met is not None] for system in arms]
+        if any(met):
+            rows.append((category, [f"{sum(map(bool, c))}/{len(c)}" if c else EMPTY for c in met]))
     return rows
 
 
@@ -176,28 +174,13 @@ def _bold(snippet: Snippet) -> str:
     return out.strip()
 
 
-def print_scenarios(arms: Sequence[System], console: Console | None = None) -> None:
-    """Print the number of expectations that each system met per scenario; names are printed as plain text."""
-    from rich.table import Table
-    from rich.text import Text
-
-    from memlab.support.console import Console
-
-    console = console or Console()
-    console.print(Text("expectations met, over the cases of each scenario; reported, not required", "dim"))
-    table = Table(header_style="", padding=(0, 1, 0, 0), box=None)
-    table.add_column("scenario", no_wrap=True)
-    for number in range(1, len(arms) + 1):
-        table.add_column(str(number), justify="right", no_wrap=True)
-    for category, counts in by_category(arms):
-        cells = [Text(count) for count in counts]
-        for cell in cells:
-            met, _, total = cell.plain.partition("/")
-            cell.stylize("blue" if met == total else "red" if met == "0" else "default")
-        table.add_row(category, *cells)
-    console.print(table)
-    for number, system in enumerate(arms, 1):
-        console.print(Text(f"{number:2d} {safe_line(system.name)}"))
+def counts(arms: Sequence[System]) -> str:
+    """Return the table of expectations met, with numbers in place of the systems' names, which stand below."""
+    numbers = {str(number): system.name for number, system in enumerate(arms, 1)}
+    return plain(PlainTable(
+        "Expectations met, over the cases of each scenario; reported, not required", ("scenario", *numbers),
+        tuple((category, *cells) for category, cells in by_category(arms)),
+        ", ".join(f"{number} {name}" for number, name in numbers.items())))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -213,7 +196,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except MemlabError as error:
         print(f"memlab: {safe_line(error)}", file=sys.stderr)
         return 1
-    print_scenarios(arms)
+    print(counts(arms))
     for fault in broken:
         print(f"memlab: left out: {safe_line(fault)}", file=sys.stderr)
     print(f"details: {page}")

@@ -25,9 +25,8 @@ import tempfile
 import threading
 import time
 import traceback
-import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
@@ -35,11 +34,10 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import psutil
+from live import Words
 
 from memlab.memory.memory import Memory, Session
-from memlab.models.protocols import Floats, Ints, Role
 from memlab.pipeline.pipeline import Pipeline
 from memlab.stages.search.bm25 import BM25
 from memlab.stages.search.dense import Dense
@@ -54,42 +52,8 @@ MARK = re.compile(rb"zebra[0-9x]+q")
 SEARCHING, ADDING = 8, 2
 
 
-@dataclass(frozen=True)
-class Words:
-    """An encoder without weights: each word has a fixed random vector; a text's is the sum of them."""
-
-    size: int = 64
-    query_tokens: int = 12
-
-    def identity(self) -> dict[str, Any]:
-        return {"is": "words of the soak", "size": self.size}
-
-    def token_identity(self, role: Role) -> dict[str, Any]:  # noqa: ARG002
-        return self.identity()
-
-    def dim(self) -> int:
-        return self.size
-
-    def truncated(self, texts: Sequence[str], role: Role) -> np.ndarray:  # noqa: ARG002
-        return np.zeros(len(texts), bool)
-
-    def token_ids(self, texts: Sequence[str]) -> list[Ints]:
-        return [np.array([zlib.crc32(word.encode()) for word in text.split()], np.int64) for text in texts]
-
-    def token_vectors(self, texts: Sequence[str], role: Role  # noqa: ARG002
-                      ) -> Iterator[tuple[Ints, list[Ints], list[Floats]]]:
-        for i, ids in enumerate(self.token_ids(texts)):
-            rows = np.stack([np.random.default_rng(int(n)).standard_normal(self.size, np.float32) for n in ids])
-            yield np.array([i]), [ids], [rows / np.linalg.norm(rows, axis=1, keepdims=True)]
-
-    def encode(self, texts: Sequence[str], role: Role) -> Iterator[tuple[Ints, Floats]]:
-        for at, _, (rows,) in self.token_vectors(texts, role):
-            total = rows.sum(axis=0, keepdims=True)
-            yield at, total / np.linalg.norm(total)
-
-
 def pipeline() -> Pipeline:
-    return Pipeline(lexical=BM25(), dense=Dense(embedder=Words()), late=WeightedLate(matcher=Words()),
+    return Pipeline(lexical=BM25(), dense=Dense(embedder=Words(size=64)), late=WeightedLate(matcher=Words(size=64)),
                     prune=Age(days=90))
 
 

@@ -99,12 +99,34 @@ def test_the_middle_joins_the_side_to_which_it_is_nearer():
     assert tight.cut(*turned(0, 0, 0, 60, 60, 110, 110, 110)) == [(0, 30), (30, 50), (50, 80)]
 
 
-def test_every_sentence_is_encoded_once_and_its_vectors_lie_in_the_store():
-    store, tables = Store(), talk([("user", CATS)], [("user", CATS), ("user", TRAINS)])
-    Semantic(embedder=Themes()).run(tables, store)
-    assert store.made["vectors"] == 6  # three sentences of cats, once, and three of trains
-    Semantic(embedder=Themes(), cutoff=0.0).run(tables, store)
-    assert store.made["vectors"] == 6
+NOTE = """notes.md: # Backups
+Every night. Kept for a week!
+
+## How
+```bash
+# not a header. Not a sentence.
+
+restic backup
+```
+See "above." Done
+"""
+
+
+def cut(text: str) -> list[tuple[str, str]]:
+    return [(b.kind, text[b.start:b.stop].strip()) for b in blocks(text)]
+
+
+def test_headers_code_and_sentences_are_told_apart():
+    assert cut(NOTE) == [
+        ("header", "notes.md: # Backups"), ("sentence", "Every night."), ("sentence", "Kept for a week!"),
+        ("header", "## How"), ("code", "```bash\n# not a header. Not a sentence.\n\nrestic backup\n```"),
+        ("sentence", 'See "above."'), ("sentence", "Done")]
+
+
+def test_code_that_nothing_closes_runs_to_the_end_and_other_fences_close_nothing():
+    assert cut("user: ~~~\na. b\n```\nc. d") == [("code", "user: ~~~\na. b\n```\nc. d")]
+    assert cut("````\na\n```\nb\n````\nEnd.")[0] == ("code", "````\na\n```\nb\n````")
+    assert [kind for kind, _ in cut("#hashtag one\n#")] == ["sentence"]
 
 
 @given(st.lists(st.sampled_from(["# Head\n", "```\n", "A cat. ", "A train! ", "soup\n", "\n\n", "x" * 30, " "])),

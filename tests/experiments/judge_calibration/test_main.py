@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 
@@ -73,24 +72,14 @@ def test_a_sample_keeps_whole_questions() -> None:
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out, sheet = tmp_path / "c.json", tmp_path / "s.csv"
+    out = tmp_path / "c.json"
     words = ["--data", "synthetic", "--judge", "contains", "--limit", "20", "--out", str(out), "--store",
              str(tmp_path / "store")]
-    assert main([*words, "--sheet", str(sheet), "--sheet-size", "12"]) == 0
-    said = capsys.readouterr().out
-    assert "12 rows to label" in said
-    assert "specificity" in said
+    assert main(words) == 0
+    assert "specificity" in capsys.readouterr().out
     figures = json.loads(out.read_text())["judges"]["contains"]
     assert figures["specificity"]["value"] == 1.0
     assert not figures["flagged"]
-    rows = list(csv.DictReader(sheet.open(encoding="utf-8-sig", newline="")))
-    sheet.unlink()
-    with sheet.open("w", newline="") as stream:
-        writer = csv.DictWriter(stream, rows[0])
-        writer.writeheader()
-        writer.writerows(row | {"label": "yes" if i % 2 else "no"} for i, row in enumerate(rows))
-    assert main([*words, "--labels", str(sheet)]) == 0
-    assert json.loads(out.read_text())["judges"]["contains"]["against_people"]["kappa"]["n"] == 12
     assert main([*words[:-2], "--judge", "conains"]) == 1
     assert "did you mean 'contains'" in capsys.readouterr().err
 
