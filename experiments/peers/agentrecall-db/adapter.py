@@ -4,6 +4,7 @@ from agentrecall import Memory
 
 LICENCE = "MIT"
 SENDS = "nothing"
+ENCODER = False
 
 
 class Adapter:
@@ -12,9 +13,6 @@ class Adapter:
 
     def add(self, turns):
         self.memory.add_many([{"content": turn["text"], "metadata": {"turn": turn["id"]}} for turn in turns])
-
-    def ready(self):
-        pass
 
     def search(self, query, k, now):
         return [hit.metadata["turn"] for hit in self.memory.search(query, k=k)]

@@ -5,6 +5,7 @@ import Stemmer
 
 LICENCE = "MIT"
 SENDS = "nothing"
+ENCODER = False
 
 
 class Adapter:
@@ -26,6 +27,3 @@ class Adapter:
     def search(self, query, k, now):
         places, scores = self.index.retrieve(self.tokens([query]), k=min(k, len(self.ids)), show_progress=False)
         return [self.ids[place] for place, score in zip(places[0], scores[0]) if score > 0]
-
-    def close(self):
-        pass

@@ -23,11 +23,5 @@ class Adapter:
         texts = [turn["text"] for turn in turns]
         self.collection.add([turn["id"] for turn in turns], self.embed(texts), documents=texts)
 
-    def ready(self):
-        pass
-
     def search(self, query, k, now):
         return self.collection.query(self.embed([query]), n_results=k)["ids"][0]
-
-    def close(self):
-        pass

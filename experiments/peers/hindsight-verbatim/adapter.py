@@ -36,9 +36,6 @@ class Adapter:
             {"content": turn["text"], "event_date": datetime.fromisoformat(turn["time"]), "document_id": turn["id"]}
             for turn in turns], request_context=self.who))
 
-    def ready(self):
-        pass
-
     def search(self, query, k, now):
         found = self.wait(self.engine.recall_async(self.bank, query, budget=Budget.MID, max_tokens=20_000,
                                                    request_context=self.who))

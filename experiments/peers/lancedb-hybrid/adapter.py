@@ -31,6 +31,3 @@ class Adapter:
     def search(self, query, k, now):
         found = self.table.search(query_type="hybrid").vector(self.embed([query])[0]).text(query).limit(k)
         return [row["id"] for row in found.to_list()]
-
-    def close(self):
-        pass

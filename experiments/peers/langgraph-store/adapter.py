@@ -23,11 +23,5 @@ class Adapter:
     def add(self, turns):
         self.store.batch([PutOp(("turns",), turn["id"], {"text": turn["text"]}) for turn in turns])
 
-    def ready(self):
-        pass
-
     def search(self, query, k, now):
         return [item.key for item in self.store.search(("turns",), query=query, limit=k)]
-
-    def close(self):
-        pass

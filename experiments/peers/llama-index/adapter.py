@@ -22,6 +22,3 @@ class Adapter:
 
     def search(self, query, k, now):
         return [found.node.node_id for found in self.index.as_retriever(similarity_top_k=k).retrieve(query)]
-
-    def close(self):
-        pass

@@ -24,9 +24,6 @@ class Adapter:
         self.wait(self.storage.store_batch([
             Memory(turn["text"], generate_content_hash(turn["text"]), created_at_iso=turn["time"]) for turn in turns]))
 
-    def ready(self):
-        pass
-
     def search(self, query, k, now):
         return [found.memory.content for found in self.wait(self.storage.retrieve_hybrid(query, k))]
 

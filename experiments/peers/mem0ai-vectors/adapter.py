@@ -23,9 +23,6 @@ class Adapter:
         for turn in turns:
             self.memory.add(turn["text"], user_id="user", metadata={"turn": turn["id"]}, infer=self.infer)
 
-    def ready(self):
-        pass
-
     def search(self, query, k, now):
         found = self.memory.search(query, top_k=k, filters={"user_id": "user"})
         return [one["metadata"]["turn"] for one in found["results"]]

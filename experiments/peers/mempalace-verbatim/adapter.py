@@ -19,11 +19,5 @@ class Adapter:
         self.drawers.upsert(documents=[turn["text"] for turn in turns], ids=[turn["id"] for turn in turns], metadatas=[
             {"wing": "chat", "room": "talk", "source_file": turn["id"], "filed_at": turn["time"]} for turn in turns])
 
-    def ready(self):
-        pass
-
     def search(self, query, k, now):
         return [found["text"] for found in search_memories(query, self.folder, n_results=k)["results"]]
-
-    def close(self):
-        pass

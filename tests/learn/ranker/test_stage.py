@@ -140,7 +140,7 @@ def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     learnt = tuple(evidence_keys(first())["key"][:5])
     save(dataclasses.replace(fit(frame, label, 40, RECIPE), learnt=learnt, encoder=encoder_digest(WordEmbedder()),
                              weights={"lexical:turn": 1.0}), file)
-    stage.note.cache_clear()
+    stage.log_once.cache_clear()
     monkeypatch.setattr(stage, "SHIPPED", file)
     return file
 
