@@ -1,4 +1,4 @@
-"""What stands between the marks of a prompt."""
+"""Texts between the marks of a prompt."""
 
 from __future__ import annotations
 

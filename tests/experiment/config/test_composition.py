@@ -1,4 +1,4 @@
-"""What Hydra composes of memlab's files is found on disk; whatever it follows from may change, and it is composed."""
+"""Configurations that Hydra composes are kept on disk until something that they follow from changes."""
 
 from __future__ import annotations
 

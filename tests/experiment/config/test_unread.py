@@ -1,4 +1,4 @@
-"""What is set and nothing reads is refused, whatever sets it; helpers that others refer to are not."""
+"""Settings without an effect are refused, whatever sets them; helpers that others refer to are not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is recorded of a run: versions, hardware, the commit."""
+"""The record of a run: versions, hardware, commit."""
 
 from __future__ import annotations
 

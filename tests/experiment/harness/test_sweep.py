@@ -1,4 +1,4 @@
-"""Which arms a command line means, how they are called, and what stays the same when only places change."""
+"""The arms of a command line, their names, and what stays the same when only places change."""
 
 from __future__ import annotations
 

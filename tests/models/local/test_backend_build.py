@@ -1,4 +1,4 @@
-"""What is known of PyTorch without importing it agrees with PyTorch."""
+"""Facts about PyTorch that are known without importing it agree with PyTorch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a started server's record and the line that a run uses say of its weights."""
+"""The weights of a server in its record and in the line that a run uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a query may see."""
+"""Hits of later days are refused."""
 
 from __future__ import annotations
 
