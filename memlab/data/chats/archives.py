@@ -18,7 +18,7 @@ from memlab.support.errors import MemlabError
 from memlab.support.foreign import read_bytes
 
 TEXTS = (".txt", ".html", ".md")
-ENDINGS = (".json", ".jsonl", ".csv", ".mbox", *TEXTS)
+ENDINGS = (".json", ".jsonl", ".csv", ".mbox", ".af", *TEXTS)
 ZIP = ".zip"
 
 MAX_FILES = 200_000

@@ -69,11 +69,16 @@ def tool_calls(value: object) -> list[str]:
 
 
 def _part(part: dict[str, Any], tally: Tally) -> str:
-    kind = text_of(part.get("type") or part.get("kind") or part.get("phase")).lower()
+    sorts = read_book(BOOK).parts
+    kind = first_text(part, "style.type", "type", "kind", "phase").lower()
+    if not kind:  # Gemini's API names a part by its field
+        key = next((key for key in part if key.lower() in sorts and key != "text" and part[key]), "")
+        kind, part = key.lower(), {**part, **object_of(part.get(key))}
     is_result = kind.endswith(("_result", "_call_output"))
-    sort = "results of tools left out" if is_result else read_book(BOOK).parts.get(kind, "")
+    sort = "results of tools left out" if is_result else sorts.get(kind, "")
     if sort == "text" or not kind:
-        return first_text(part, "text", "text.value", "refusal", "content", "value")
+        text = first_text(part, "text", "text.value", "refusal", "content", "content.value", "value")
+        return text or flatten(part.get("content"), tally)
     if sort == "silent" or sort.endswith("left out"):
         tally.add(sort, sort != "silent")
         return ""
@@ -88,5 +93,6 @@ def _file_name(part: dict[str, Any]) -> str:
     """Return the name of a picture or file, or the last step of its address; "" for data that stand in the message."""
     name = first_text(part, *(f"{holder}{key}" for holder in ("", "image_url.", "file.", "source.")
                               for key in ("filename", "file_name", "title", "name")))
-    addresses = (first_text(part, path) for path in ("image_url", "image_url.url", "source.url"))
+    addresses = (first_text(part, path) for path in ("image_url", "image_url.url", "source.url", "imageUrl",
+                                                       "inlineReference.path"))
     return name or next(filter(None, map(last_step, addresses)), "")

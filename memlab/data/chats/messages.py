@@ -28,7 +28,7 @@ def read_message(value: Mapping[str, Any], tally: Tally, where: str) -> ChatMess
     if role not in ("user", "assistant", "model"):
         raise MemlabError(f"there is no role '{role:.40}'", where=where, fix="write user or assistant")
     content = value.get("content")
-    if content is not None and not isinstance(content, str | list):
+    if content is not None and not isinstance(content, str | list | dict):
         raise MemlabError("expected text or a list of parts", where=f"{where}, field content")
     tally.add("thoughts of the assistant left out", any(text_of(value.get(key)) for key in _THOUGHTS))
     audio = object_of(value.get("audio"))

@@ -33,7 +33,8 @@ MESSAGES = {"chatgpt": chatgpt.read_message, "claude_code": claude_code.read_mes
 _SOME = 100
 """Conversations that are looked at to recognise a file."""
 
-_NAMES = ("fileName", "file_name", "filename", "original_name", "export_name", "name", "title", "uri", "url", "path")
+_NAMES = ("fileName", "file_name", "filename", "original_name", "export_name", "name", "title", "uri", "url", "path",
+          "emoji")
 _KINDS = ("mime_type", "mimeType", "contentType", "mimetype", "file_type", "file_kind", "type")
 _AUTHOR = re.compile("author|sender|from|user|name|speaker|creator")
 
@@ -80,7 +81,8 @@ class TableFormat:
         for file in sorted(files, key=_first_moment) if self.table.once else files:
             nodes = self._nodes(file)
             for number, node in enumerate(nodes):
-                if omitted := next((words for path, words in self.table.omit.items() if [*walk(node, path)]), ""):
+                omitted = next((words for path, words in self.table.omit.items() if [*walk(node, path)]), "")
+                if omitted := omitted or "" if self._fits(node) else "entries that are no conversation left out":
                     tally.add(omitted)
                     continue
                 around = {"$file": file.stem if isinstance(node, list) else "", "$folder": file.folder,
@@ -107,11 +109,8 @@ class TableFormat:
             return []
         if self.table.splits:
             content = split_text(content, self.table.splits) if isinstance(content, str) else []
-        for path in self.table.conversations:
-            nodes = list(walk(content, path))
-            if any(self._fits(node) for node in nodes[:_SOME]):
-                return nodes
-        return []
+        found = ([*walk(content, path)] for path in self.table.conversations)
+        return next((nodes for nodes in found if any(map(self._fits, nodes[:_SOME]))), [])
 
     def _fits(self, node: Any) -> bool:
         return all(any(True for path in paths for _ in islice(walk(node, path), 1)) for paths in self.table.needs)

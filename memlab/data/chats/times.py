@@ -36,6 +36,9 @@ _ENGLISH = re.compile(r"(?:[A-Z][a-z]+day, )?([A-Z][a-z]{2})[a-z]* (\d{1,2}, \d{
                       r"(\d{1,2}:\d{2}:\d{2} [AP]M)( UTC| GMT)?")
 """Such as Friday, March 1, 2024 at 9:40:00 AM UTC."""
 
+_DOTNET = re.compile(r"(\d{1,2})/(\d{1,2})/(\d{4}) (\d{1,2}:\d{2}:\d{2}) ([+-]\d{2}:\d{2})")
+"""Such as 3/1/2024 9:40:00 +00:00, the month first, as .NET writes moments in no country's form."""
+
 _WORDS = {"answer", "content", "id", "message", "name", "prompt", "query", "text", "title"}
 """Fields of words, which may themselves be a time."""
 
@@ -109,6 +112,8 @@ def _read_text(text: str) -> date | datetime | None:
     if match := _ENGLISH.fullmatch(" ".join(text.split())):
         written = datetime.strptime(" ".join(match.group(1, 2, 3)), "%b %d, %Y %I:%M:%S %p")
         return written.replace(tzinfo=UTC) if match[4] else written
+    if match := _DOTNET.fullmatch(text):
+        text = "{2}-{0:>02}-{1:>02}T{3:>08}{4}".format(*match.groups())
     try:
         moment = read_moment(re.sub(" (?=[+-][0-9])", "", re.sub(" (UTC|GMT)$", "Z", text)))
     except MemlabError:

@@ -168,7 +168,7 @@ def _title(file: ExportFile) -> str:
     """Return the other side's name, as the file's name has it."""
 
     def name(text: str) -> str:
-        title = next((title for title in whatsapp_words.words().titles if text.startswith(title)), "")
-        return text[len(title):].strip()
+        title = next((title for title in whatsapp_words.words().titles if plain(text).startswith(title)), "")
+        return plain(text)[len(title):].strip()
 
     return name("" if file.stem == "_chat" else file.stem) or name(file.folder) or "WhatsApp chat"

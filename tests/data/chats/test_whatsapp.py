@@ -188,7 +188,7 @@ def test_lines_without_a_name_are_counted_by_what_is_known(tmp_path: Path) -> No
     text = "\n".join(f"13/1/24, 10:0{n} - {line}" for n, line in enumerate((
         "Mesajlar ve aramalar uçtan uca şifrelidir.", 'Ann muutti ryhmän aiheeksi "Matka: Rooma"', "Bob left",
         ":bob:: hello", "Bob ging weg")))
-    rows, counts, _ = read(write(tmp_path, {"Chat de WhatsApp con Ann.txt": text}))
+    rows, counts, _ = read(write(tmp_path, {"Chat de WhatsApp con\u00a0Ann.txt": text}))
     assert rows == [("2024-01-13 Ann", "2024-01-13 10:03", [("user", ":bob:", "hello")])]
     assert counts == {"notices left out (encryption, joins, subjects)": 2,
                       "system lines that memlab does not know left out": 2}
