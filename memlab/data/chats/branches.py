@@ -56,24 +56,3 @@ def mend_parents(parents: Mapping[str, str | None]) -> dict[str, str | None]:
     """
     before = dict(zip(parents, [None, *parents]))
     return {key: before[key] if parent and parent not in parents else parent for key, parent in parents.items()}
-
-
-def heads(path: list[str], parents: Mapping[str, str | None]) -> dict[str, str | None]:
-    """Return, for each id beside the path, the first id of its branch; None if the branch does not touch the path.
-
-    >>> heads(["a", "c"], {"a": None, "b2": "b", "b": "a", "b3": "b2", "c": "a", "x": None})
-    {'b2': 'b', 'b': 'b', 'b3': 'b', 'x': None}
-    """
-    on_path = set(path)
-    found: dict[str, str | None] = {}
-    for start in parents:
-        walked: list[str] = []
-        at: str | None = start
-        seen: set[str] = set()
-        while at is not None and at in parents and at not in on_path and at not in found and at not in seen:
-            seen.add(at)
-            walked.append(at)
-            at = parents[at]
-        head = walked[-1] if walked and at in on_path else found.get(at or "") if at in found else None
-        found.update(dict.fromkeys(walked, head))
-    return found

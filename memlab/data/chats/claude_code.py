@@ -13,11 +13,11 @@ undocumented: it is read as the logs of versions 2.0 to 2.1 and the public reade
 from __future__ import annotations
 
 import re
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from memlab.data.chats.branches import heads, path_to
+from memlab.data.chats.branches import path_to
 from memlab.data.chats.content import flatten
 from memlab.data.chats.conversation import ChatMessage, Tally
 from memlab.data.chats.times import said_on
@@ -30,46 +30,32 @@ _INTERRUPTED = re.compile(r"\[Request interrupted by user[^\]]*\]")
 _REFUSED, _SAID = "The user doesn't want to proceed with this tool use", "the user said:"
 _ADVICE = ("\n\nNote: The user's next message", "The user wants to clarify these questions")  # by the program
 _TITLES = {"custom-title", "ai-title", "summary"}
-_PROGRAMS = {"task-notification", "coordinator", "peer", "system"}
 
 
 def sent_lines(lines: list[dict[str, Any]], tally: Tally) -> list[dict[str, Any]]:
     """Return the lines of a log with its queue in place, without branches that were taken back."""
-    return _branch(_without_queue(lines, tally), tally)
+    return _branch(_without_queue(lines), tally)
 
 
-def _without_queue(lines: list[dict[str, Any]], tally: Tally) -> list[dict[str, Any]]:
+def _without_queue(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the lines without the queue's; a prompt that was sent and stands in no other line takes their place."""
     held = Counter(part for line in lines for part in _parts_of(line))
-    waiting: OrderedDict[str, dict[str, Any]] = OrderedDict()
+    waiting: dict[str, dict[str, Any]] = {}
     kept = []
-
-    def stands(text: str) -> bool:
-        parts = text.splitlines()
-        if found := all(held[part.strip()] for part in parts):
-            held.subtract(part.strip() for part in parts)
-        return found
-
-    unsent: list[str] = []
     for line in lines:
+        operation, text = text_of(line.get("operation")), _plain(flatten(line.get("content"), Tally()), Tally())
         if line.get("type") != "queue-operation":
             kept.append(line)
-            continue
-        operation, text = text_of(line.get("operation")), _plain(flatten(line.get("content"), Tally()), Tally())
-        if operation == "enqueue" and text:
-            waiting[text] = line
-        elif operation in ("dequeue", "remove"):
-            text = text or next(iter(waiting), "")
-            sent = waiting.pop(text, line)
-            if text_of(line.get("reason")) not in ("", "absorbed_mid_turn"):
-                unsent.append(text)
-            elif not stands(text):
-                kept.append({**sent, "type": "attachment", "attachment": {"type": "queued_command", "prompt": text}})
-        elif operation == "popAll":
-            unsent += waiting
+        elif operation == "enqueue":
+            waiting.update({text: line} if text else {})
+        elif operation == "popAll":  # taken back into the input
             waiting.clear()
-    tally.add("queued prompts that were not sent left out",
-              sum(not _COMMAND.match(text) and not stands(text) for text in [*unsent, *waiting]))
+        elif text := text or next(iter(waiting), ""):
+            sent, parts = waiting.pop(text, line), [part.strip() for part in text.splitlines()]
+            if all(held[part] for part in parts):
+                held.subtract(parts)
+            elif text_of(line.get("reason")) in ("", "absorbed_mid_turn"):
+                kept.append({**sent, "type": "attachment", "attachment": {"type": "queued_command", "prompt": text}})
     return kept
 
 
@@ -86,11 +72,12 @@ def _branch(lines: list[dict[str, Any]], tally: Tally) -> list[dict[str, Any]]:
     Calls of tools side by side are branches too, and stay; so does what is not connected to the last line.
     """
     by_id = {key: line for line in lines if (key := text_of(line.get("uuid")))}
-    parents = {key: next((p for name in ("parentUuid", "logicalParentUuid") if isinstance(p := line.get(name), str)),
-                         None) for key, line in by_id.items()}
+    parents = {key: first_text(line, "parentUuid", "logicalParentUuid") for key, line in by_id.items()}
     last = next((key for key in reversed(by_id) if _is_spoken(by_id[key])), None)
-    dropped = {key for key, head in heads(path_to(last, parents), parents).items()
-               if head is not None and _is_question(by_id[head])}
+    path, dropped = set(path_to(last, parents)), set[str]()
+    for key, above in parents.items():  # parents stand first
+        if key not in path and (above in dropped or above in path and _is_question(by_id[key])):
+            dropped.add(key)
     tally.add("messages of other branches left out (questions taken back)",
               sum(_is_spoken(by_id[key]) for key in dropped))
     return [line for line in lines if text_of(line.get("uuid")) not in dropped]
@@ -129,16 +116,7 @@ def read_message(line: Mapping[str, Any], tally: Tally, _: str) -> ChatMessage |
     time = said_on(line)
     if role == "assistant":
         text = flatten(message.get("content"), tally)
-        if text and message.get("model") == "<synthetic>":
-            tally.add("notes of the program left out")
-            return None
         return ChatMessage("assistant", text, None, time) if text else None
-    if (origin := first_text(line, "origin.kind", "attachment.origin.kind")) in _PROGRAMS:
-        tally.add("messages of other programs left out", kind=origin)
-        return None
-    if text_of(item.get("commandMode")) not in ("", "prompt"):
-        tally.add("notes of the program left out")
-        return None
     typed = _typed_text(_plain(flatten(item.get("prompt") if item else message.get("content"), tally), tally), tally)
     text = "\n".join(filter(None, [_answers(line), typed]))
     return ChatMessage("user", text, None, time) if text else None

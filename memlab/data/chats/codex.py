@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any
 
 from memlab.data.chats.content import flatten, placeholder
@@ -29,73 +28,55 @@ _LEFT_OUT = {"message": "instructions left out", "reasoning": "thoughts of the a
 
 def said_lines(lines: list[dict[str, Any]], tally: Tally) -> list[dict[str, Any]]:
     """Return what was said in a log as messages with role, text and timestamp, without turns that were rolled back."""
-    log = _Log(tally)
+    said: list[dict[str, Any]] = []
+    questions: dict[str, dict[str, str]] = {}  # of calls that ask the user, by the names of their answers
     for line in lines:
-        log.add(line)
-    return log.messages
-
-
-@dataclass
-class _Log:
-    """The messages of a log so far, where each turn of the user begins, and the questions that wait for an answer."""
-
-    tally: Tally
-    messages: list[dict[str, Any]] = field(default_factory=list)
-    turns: list[int] = field(default_factory=list)
-    questions: dict[str, dict[str, str]] = field(default_factory=dict)
-
-    def add(self, line: dict[str, Any]) -> None:
-        """Read a line."""
         kind, payload = text_of(line.get("type")), object_of(line.get("payload"))
         item = payload if kind in ("response_item", "event_msg") else line
-        sort = text_of(item.get("type"))
-        if kind == "event_msg" and sort == "thread_rolled_back":
-            self._roll_back(payload.get("num_turns"))
+        sort, time = text_of(item.get("type")), {"timestamp": line.get("timestamp")}
+        if sort == "thread_rolled_back":
+            _roll_back(said, payload.get("num_turns"), tally)
         elif sort in _SUMMARIES:
-            self.tally.add("summaries of earlier messages left out", kind != "event_msg")  # which are copies
+            tally.add("summaries of earlier messages left out", kind != "event_msg")  # which are copies
         elif kind == "event_msg" or kind in _ENVELOPES and kind != "response_item":
-            self.tally.add("lines without a message left out", sort not in _COPIES | {"session_meta"}, kind=sort)
-        else:
-            self._item(item, sort, {"timestamp": line.get("timestamp")})
-
-    def _item(self, item: dict[str, Any], kind: str, time: dict[str, Any]) -> None:
-        role = text_of(item.get("role"))
-        if kind == "message" and role in ("user", "assistant"):
-            text = flatten(item.get("content"), self.tally)
-            if role == "user" and _is_context(text):
-                self.tally.add("context added by the program left out")
-            elif text:
-                self.turns += [len(self.messages)] * (role == "user")
-                self.messages.append({"role": role, "text": text, **time})
-        elif kind.endswith("_call"):
-            name = placeholder("tool", item.get("name") or kind.removesuffix("_call"))
-            self.messages.append({"role": "assistant", "text": name, **time})
+            tally.add("lines without a message left out", sort not in _COPIES | {"session_meta"}, kind=sort)
+        elif sort == "message" and (role := text_of(item.get("role"))) in ("user", "assistant"):
+            text = flatten(item.get("content"), tally)
+            is_context = role == "user" and _is_context(text)
+            tally.add("context added by the program left out", is_context)
+            said += [{"role": role, "text": text, **time}] if text and not is_context else []
+        elif sort.endswith("_call"):
+            name = placeholder("tool", item.get("name") or sort.removesuffix("_call"))
+            said.append({"role": "assistant", "text": name, **time})
             if item.get("name") == "request_user_input":
-                self.questions[text_of(item.get("call_id"))] = {
-                    text_of(q.get("id")): text_of(q.get("question")) for q in objects_of(
-                        _json(item.get("arguments")).get("questions"))}
-        elif text := self._answers(item):
-            self.messages.append({"role": "user", "text": text, **time})
+                asked = objects_of(_json(item.get("arguments")).get("questions"))
+                questions[text_of(item.get("call_id"))] = {
+                    text_of(q.get("id")): text_of(q.get("question")) for q in asked}
+        elif text := _answers(item, questions.get(text_of(item.get("call_id")))):
+            said.append({"role": "user", "text": text, "is_answer": True, **time})
         else:
-            words = "results of tools left out" if kind.endswith("_output") else _LEFT_OUT.get(kind)
-            self.tally.add(words or "lines without a message left out", kind="" if words else kind)
+            words = "results of tools left out" if sort.endswith("_output") else _LEFT_OUT.get(sort)
+            tally.add(words or "lines without a message left out", kind="" if words else sort)
+    return said
 
-    def _answers(self, item: dict[str, Any]) -> str:
-        """Return the user's answers in the output of a call that asked; "" for any other output."""
-        asked = self.questions.get(text_of(item.get("call_id")))
-        lines = []
-        for key, value in object_of(_json(item.get("output")).get("answers")).items() if asked is not None else ():
-            chosen = object_of(value).get("answers") if isinstance(value, dict) else value
-            texts = map(text_of, chosen if isinstance(chosen, list) else [chosen])
-            lines.append(" ".join(filter(None, [(asked or {}).get(key) or key, ", ".join(filter(None, texts))])))
-        return "\n".join(lines)
 
-    def _roll_back(self, turns: object) -> None:
-        """Remove the last ``turns`` turns of the user and all that followed them."""
-        if isinstance(turns, int) and turns > 0 and self.turns:
-            first = self.turns[-min(turns, len(self.turns))]
-            self.tally.add("messages of other branches left out (questions taken back)", len(self.messages) - first)
-            del self.messages[first:], self.turns[-min(turns, len(self.turns)):]
+def _answers(item: dict[str, Any], asked: dict[str, str] | None) -> str:
+    """Return the user's answers in the output of a call that asked; "" for any other output."""
+    lines = []
+    for key, value in object_of(_json(item.get("output")).get("answers")).items() if asked is not None else ():
+        chosen = value.get("answers") if isinstance(value, dict) else value
+        texts = map(text_of, chosen if isinstance(chosen, list) else [chosen])
+        lines.append(" ".join(filter(None, [(asked or {}).get(key) or key, ", ".join(filter(None, texts))])))
+    return "\n".join(lines)
+
+
+def _roll_back(said: list[dict[str, Any]], turns: object, tally: Tally) -> None:
+    """Remove the last ``turns`` turns of the user and all that followed them."""
+    begins = [place for place, m in enumerate(said) if m["role"] == "user" and "is_answer" not in m]
+    if isinstance(turns, int) and turns > 0 and begins:
+        first = begins[-min(turns, len(begins))]
+        tally.add("messages of other branches left out (questions taken back)", len(said) - first)
+        del said[first:]
 
 
 def _is_context(text: str) -> bool:

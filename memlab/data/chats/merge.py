@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 from memlab.data.chats.sessions import distinct
@@ -64,35 +63,22 @@ def merge(stored: Sequence[Line], new: Sequence[Line]) -> tuple[list[Line], Chan
 
 def _partners(stored: Sequence[Line], new: Sequence[Line]) -> dict[int, int]:
     """Return the place of the stored session for each new one that has one: the same, one that goes on, one changed."""
-    partners: dict[int, int] = {}
-    free = set(range(len(stored)))
-    _pair(stored, new, partners, free, _whole, lambda *_: 1, 1)
-    _pair(stored, new, partners, free, _traits, _continuation, MOST_CANDIDATES)
-    _pair(stored, new, partners, free, _traits, _likeness, MOST_CANDIDATES)
-    return partners
-
-
-def _pair(stored: Sequence[Line], new: Sequence[Line], partners: dict[int, int], free: set[int],
-          traits: Callable[[Line], Iterable[object]], score: Callable[[Line, Line], int], most: int) -> None:
-    """Add partners: of the stored sessions that have a trait in common, the one of the highest score above 0."""
     places: dict[object, deque[int]] = defaultdict(deque)
-    for place in sorted(free):
-        for trait in traits(stored[place]):
-            places[trait].append(place)
-    for number, line in enumerate(new):
-        if number in partners:
-            continue
-        best, points = -1, 0
-        for trait in traits(line):
-            queue = places[trait]
-            while queue and queue[0] not in free:
-                queue.popleft()
-            for place in islice(queue, most):
-                if place in free and (found := score(stored[place], line)) > points:
-                    best, points = place, found
-        if points:
-            partners[number] = best
-            free.remove(best)
+    for place, line in enumerate(stored):
+        places[_whole(line)].append(place)
+    partners = {number: queue.popleft() for number, line in enumerate(new) if (queue := places[_whole(line)])}
+    alike: dict[object, list[int]] = defaultdict(list)
+    for place in sorted({*range(len(stored))} - {*partners.values()}):
+        for trait in _traits(stored[place]):
+            alike[trait].append(place)
+    pairs = {(_score(stored[place], line), -number, -place) for number, line in enumerate(new) if number not in partners
+             for trait in _traits(line) for place in alike[trait][:MOST_CANDIDATES]}
+    taken = set(partners.values())
+    for score, number, place in sorted(pairs, reverse=True):
+        if score > (False, 0) and -number not in partners and -place not in taken:
+            partners[-number] = -place
+            taken.add(-place)
+    return partners
 
 
 def goes_on(role: str, text: str, later: str) -> bool:
@@ -109,8 +95,8 @@ def _role_and_text(turn: Line) -> tuple[str, str]:
     return turn["role"], turn["text"]
 
 
-def _whole(line: Line) -> Iterable[object]:
-    yield line["corpus"], line["said_on"], tuple(map(_role_and_text, line["turns"]))
+def _whole(line: Line) -> object:
+    return line["corpus"], line["said_on"], tuple(map(_role_and_text, line["turns"]))
 
 
 def _traits(line: Line) -> Iterable[object]:
@@ -120,23 +106,22 @@ def _traits(line: Line) -> Iterable[object]:
     yield line["corpus"], _NUMBER.sub("", line["session"])
 
 
-def _continuation(stored: Line, new: Line) -> int:
-    """Return the turns that two sessions have in common if one begins with the other."""
+def _score(stored: Line, new: Line) -> tuple[bool, int]:
+    """Return whether one session begins with the other, and the turns that they have in common.
+
+    These are 0 for sessions of other days, and where they are less than half of the shorter one's.
+    """
     short, long = sorted((stored["turns"], new["turns"]), key=len)
-    if not short or stored["said_on"] != new["said_on"]:
-        return 0
-    *before, last = map(_role_and_text, short)
-    role, later = _role_and_text(long[len(before)])
-    same = [_role_and_text(turn) for turn in long[:len(before)]] == before and role == last[0]
-    return len(short) if same and (goes_on(*last, later) or goes_on(role, later, last[1])) else 0
-
-
-def _likeness(stored: Line, new: Line) -> int:
-    """Return the turns that two sessions of one day have in common, if these are half of the shorter one's."""
+    if short and stored["said_on"] == new["said_on"]:
+        *before, last = map(_role_and_text, short)
+        role, later = _role_and_text(long[len(before)])
+        same = [_role_and_text(turn) for turn in long[:len(before)]] == before and role == last[0]
+        if same and (goes_on(*last, later) or goes_on(role, later, last[1])):
+            return True, len(short)
     if not stored["said_on"] or not new["said_on"] or stored["said_on"][:10] != new["said_on"][:10]:
-        return 0
+        return False, 0
     common = (Counter(map(_role_and_text, stored["turns"])) & Counter(map(_role_and_text, new["turns"]))).total()
-    return common if 2 * common >= min(len(stored["turns"]), len(new["turns"])) else 0
+    return False, common if 2 * common >= len(short) else 0
 
 
 def _extend(stored: Sequence[Line], new: Sequence[Line]) -> tuple[list[Line], int]:

@@ -21,8 +21,8 @@ _TEXTS = {"plain_text", "mrkdwn", "markdown", "raw_text", "raw_number"}
 _MENTIONS = {"user": "user_id", "channel": "channel_id", "usergroup": "usergroup_id", "team": "team_id",
              "broadcast": "range"}
 _CONTROL = re.compile(r"(?:\w+_)?(?:button|buttons|select|checkboxes|overflow)|\w+_input|\w*picker")
-_ORDER = ("title", "name", "rich_text_title", "subtitle", "label", "caption", "text", "body", "description",
-          "details", "output", "hint", "fields", "elements", "child_blocks", "blocks", "tasks", "chart")
+_SHOWN = {"title", "name", "rich_text_title", "subtitle", "label", "caption", "text", "body", "description", "details",
+          "output", "hint"}
 _APART = {"confirm", "options", "option_groups", "placeholder", "style"}
 _EMPTY = {"", "actions", "context_actions", "divider"}
 _WORD = re.compile(r"[^\W_]+")
@@ -66,56 +66,42 @@ class Cards:
         self._people, self._tally = people, tally
 
     def blocks(self, value: object) -> list[str]:
-        """Return the lines of a list of blocks, of one block, or of the text that stands for one."""
+        """Return the lines of a block, or of a list of them."""
         if isinstance(value, list):
             return [line for block in value for line in self.blocks(block)]
-        if isinstance(value, str):
-            return _lines(self._people.plain(value))
-        return self._block(value) if isinstance(value, dict) else []
-
-    def attachments(self, value: object) -> list[str]:
-        """Return the lines of a list of attachments."""
-        return [line for holder in objects_of(value) for line in self._attachment(holder)]
-
-    def _block(self, block: dict[str, Any]) -> list[str]:
-        kind = text_of(block.get("type"))
+        if not isinstance(value, dict):
+            return []
+        kind, text = text_of(value.get("type")), value.get("text")
         if _CONTROL.fullmatch(kind):
             self._tally.add("buttons and menus of cards left out")
             return []
         if kind in _TEXTS:
-            text = block.get("text")
             return _lines(self._people.plain(text) if kind == "mrkdwn" else literal(text_of(text)))
         if kind.startswith("rich_text"):
-            lines = self._rich(block)
-        elif kind in ("table", "data_table"):
-            lines = [*self.blocks(block.get("caption")), *self._rows(block.get("rows"))]
-        elif kind in ("image", "video", "file"):
-            lines = self._names(kind, block)
+            lines = self._rich(value)
+        elif kind in ("image", "video"):
+            names = [*self.blocks(value.get("title")), literal(text_of(value.get("alt_text")))]
+            lines = [placeholder(kind, ", ".join(dict.fromkeys(filter(None, names)))),
+                     *self.blocks(value.get("description"))]
+        elif kind == "file":
+            lines = _lines(file_text(object_of(value.get("file")) or value))
         else:
-            lines = self._parts(block)
+            lines = [line for key, inner in value.items() for line in self._field(key, inner)]
         self._tally.add("blocks without a text left out", not lines and kind not in _EMPTY, kind=kind)
         return lines
 
-    def _parts(self, block: dict[str, Any]) -> list[str]:
-        """Return the texts of a block: of its known fields in their order, then of blocks in other fields."""
-        lines = [line for key in _ORDER if key in block for line in self.blocks(block[key])]
-        if "value" in block and isinstance(block["value"], int | float | str) and len(lines) == 1:
-            return [f"{lines[0]}: {block['value']}"]  # a point of a chart
-        if address := text_of(block.get("url")):
-            return [link(address, " ".join(lines))]
-        return lines + [line for key, value in block.items() if key not in _ORDER and key not in _APART
-                        and isinstance(value, dict | list) for line in self.blocks(_objects(value))]
+    def _field(self, key: str, value: object) -> list[str]:
+        """Return the lines of a field of a block; a row of a table is one."""
+        if isinstance(value, str):
+            return _lines(self._people.plain(value)) if key in _SHOWN else []
+        if key == "rows" and isinstance(value, list):
+            rows = (" | ".join(" ".join(self.blocks(cell)) for cell in row) for row in value if isinstance(row, list))
+            return [row for row in rows if row.strip(" |")] or [line for row in value for line in self.blocks(row)]
+        return [] if key in _APART else self.blocks(value)
 
-    def _names(self, kind: str, block: dict[str, Any]) -> list[str]:
-        if kind == "file" and object_of(block.get("file")):
-            return _lines(file_text(object_of(block.get("file"))))
-        names = [*self.blocks(block.get("title")), *self.blocks(block.get("alt_text"))]
-        return [placeholder(kind, ", ".join(dict.fromkeys(names))), *self.blocks(block.get("description"))]
-
-    def _rows(self, rows: object) -> list[str]:
-        cells = [[" ".join(self.blocks(cell)) for cell in row] for row in rows if isinstance(row, list)] \
-            if isinstance(rows, list) else []
-        return [line for row in cells if (line := " | ".join(row)).strip(" |")]
+    def attachments(self, value: object) -> list[str]:
+        """Return the lines of a list of attachments."""
+        return [line for holder in objects_of(value) for line in self._attachment(holder)]
 
     def _rich(self, block: dict[str, Any]) -> list[str]:
         """Return the lines of a rich text, or of one of its parts."""
@@ -150,28 +136,21 @@ class Cards:
         people = self._people
         author = people.name(text_of(holder.get("author_id")),
                              literal(first_text(holder, "author_name", "author_subname")) or " ").strip()
-        title, address = people.plain(holder.get("title")), text_of(holder.get("title_link"))
-        is_preview = first_text(holder, "from_url", "original_url")
-        lines = [title if is_preview or not title else link(address, title), people.plain(holder.get("text"))]
-        for field in objects_of(holder.get("fields")):
-            pair = (people.plain(field.get("title")), people.plain(field.get("value")))
-            lines.append(": ".join(filter(None, pair)))
-        body = "\n".join(filter(None, lines))
-        body = with_lines(body, [*self.blocks(holder.get("blocks")), *self.blocks(holder.get("preview"))])
-        body = with_lines(body, [line for entry in objects_of(holder.get("message_blocks"))
-                            for line in self._forwarded_texts(object_of(entry.get("message")))])
-        rest = [file_text(file) for file in objects_of(holder.get("files"))]
-        rest += [placeholder("image")] * bool(text_of(holder.get("image_url")))
+        lines = [people.plain(holder.get("title")), people.plain(holder.get("text"))]
+        lines += [": ".join(filter(None, map(people.plain, (field.get("title"), field.get("value")))))
+                  for field in objects_of(holder.get("fields"))]
+        body = with_lines("\n".join(filter(None, lines)), self.blocks([holder.get("blocks"), holder.get("preview")]))
+        for message in (object_of(entry.get("message")) for entry in objects_of(holder.get("message_blocks"))):
+            forwarded = same(people.plain(message.get("text")), self.blocks(message.get("blocks")))
+            body = with_lines(body, [*_lines(forwarded), *self.attachments(message.get("attachments")),
+                                     *map(file_text, objects_of(message.get("files")))])
         self._tally.add("buttons and menus of cards left out", len(objects_of(holder.get("actions"))))
-        shown = [people.plain(holder.get("pretext")), f"{author}: {body}" if author and body else author or body, *rest]
+        shown = [people.plain(holder.get("pretext")), f"{author}: {body}" if author and body else author or body,
+                 *map(file_text, objects_of(holder.get("files"))), "[image]" if holder.get("image_url") else ""]
         fallback = people.plain(holder.get("fallback"))
         if not any(shown) and fallback != "[no preview available]":
             shown = [fallback]
         return _lines("\n".join([*shown, people.plain(holder.get("footer"))]))
-
-    def _forwarded_texts(self, message: dict[str, Any]) -> list[str]:
-        return [*_lines(same(self._people.plain(message.get("text")), self.blocks(message.get("blocks")))),
-                *self.attachments(message.get("attachments")), *map(file_text, objects_of(message.get("files")))]
 
 
 def file_text(file: dict[str, Any]) -> str:
@@ -188,8 +167,3 @@ def file_text(file: dict[str, Any]) -> str:
 
 def _lines(text: str) -> list[str]:
     return [line.rstrip() for line in text.split("\n") if line.strip()]
-
-
-def _objects(value: dict[str, Any] | list[Any]) -> list[Any]:
-    """Return the objects among a value's entries; a text there may be an id or a setting."""
-    return [value] if isinstance(value, dict) else [entry for entry in value if isinstance(entry, dict | list)]
