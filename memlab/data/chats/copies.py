@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from memlab.data.chats.conversation import ChatMessage, Conversation, Tally
+from memlab.data.chats.conversation import Conversation, Tally
 
 
 def single_copies(conversations: Sequence[Conversation], tally: Tally) -> list[Conversation]:
@@ -20,29 +20,25 @@ def single_copies(conversations: Sequence[Conversation], tally: Tally) -> list[C
     for number, conversation in enumerate(conversations):
         groups.setdefault(_identity(conversation) or number, []).append(conversation)
     kept: list[Conversation] = []
-    for group in groups.values():
-        kept += group if len(group) == 1 else _single(group)
+    for first, *others in groups.values():
+        if first.key:
+            kept.append(max([first, *others], key=lambda c: (_last(c), len(c.messages))))
+        else:
+            kept += _join([first, *others]) if first.endless and others else [first]
     tally.add("conversations that occur twice, taken once", len(conversations) - len(kept))
     return kept
 
 
 def _identity(conversation: Conversation) -> object:
     """Return what copies of a conversation have in common; None if nothing tells copies from others."""
-    if conversation.key:
-        return "id", conversation.key
-    if conversation.endless:
-        return "title", conversation.title
+    if conversation.key or conversation.endless:
+        return conversation.endless, conversation.key or conversation.title
     dated = any(isinstance(message.said_on, datetime) for message in conversation.messages)
-    return ("messages", *map(_content, conversation.messages)) if dated else None
+    return tuple(map(_content, conversation.messages)) if dated else None
 
 
-def _single(group: list[Conversation]) -> list[Conversation]:
-    if group[0].key:
-        return [max(group, key=lambda c: (max((str(m.said_on or "") for m in c.messages), default=""),
-                                          len(c.messages)))]
-    if group[0].endless:
-        return _join(group)
-    return group[:1]
+def _last(conversation: Conversation) -> str:
+    return max((str(message.said_on or "") for message in conversation.messages), default="")
 
 
 def _join(group: list[Conversation]) -> list[Conversation]:
@@ -50,17 +46,17 @@ def _join(group: list[Conversation]) -> list[Conversation]:
     whole, *others = sorted(group, key=lambda c: len(c.messages), reverse=True)
     apart = []
     for other in others:
-        there = Counter(map(_content, whole.messages))
-        new: list[ChatMessage] = []
-        for message in other.messages:
-            if there[_content(message)]:
-                there[_content(message)] -= 1
-            else:
-                new.append(message)
-        if len(new) == len(other.messages):
+        new = Counter(map(_content, other.messages)) - Counter(map(_content, whole.messages))
+        if new.total() == len(other.messages):
             apart.append(other)
-        elif new:
-            whole = replace(whole, messages=sorted([*whole.messages, *new], key=lambda m: str(m.said_on or "")))
+            continue
+        added = []
+        for message in reversed(other.messages):  # of what occurs more often here, the last
+            if new[_content(message)]:
+                new[_content(message)] -= 1
+                added.append(message)
+        messages = sorted([*whole.messages, *reversed(added)], key=lambda m: str(m.said_on or ""))
+        whole = replace(whole, messages=messages)
     return [whole, *apart]
 
 

@@ -4,6 +4,9 @@ Paragraphs and lists become lines, code keeps its blanks between backticks, and 
 Nothing recurses, so nesting costs no stack; indents of lists end at ``MOST_INDENTS`` levels. html.parser searches to
 the end of the text for each tag that is not closed, and refuses numbers of thousands of digits: what is not a whole
 tag, or such a number, is escaped before, so that the time is linear in the text.
+
+Marks stand for breaks until all is read, since what is shown of several breaks in a row is the widest: a line, a
+paragraph, the cell or the row of a table, and what a list's entry begins with (``_ROW``, ``_ENTRY``), after which no break is shown.
 """
 
 from __future__ import annotations
@@ -20,9 +23,17 @@ _VALUE = r"""\s*+=\s*+(?:"[^"<>]*+"|'[^'<>]*+'|[^\s"'<>]++)"""
 _TAG = rf"""/?+[A-Za-z][A-Za-z0-9]*+(?:\s++[^\s"'<>/=]++(?:{_VALUE})?+)*+\s*+/?+>"""
 _NOT_MARKUP = re.compile(rf"<(?!{_TAG})|&(?=#[xX]?[0-9a-fA-F]{{8}})")
 _ESCAPED = {"<": "&lt;", "&": "&amp;"}
+_LINE, _PARAGRAPH, _CELL, _ROW, _ENTRY, _BLANK = "\x01\x02\x03\x04\x05\x06"
+_MARKS = dict.fromkeys(map(ord, (_LINE, _PARAGRAPH, _CELL, _ROW, _ENTRY, _BLANK)))
+_BREAKS = {**dict.fromkeys(("p", "h1", "h2", "h3", "h4", "h5", "h6", "pre", "table", "blockquote", "hr"), _PARAGRAPH),
+           **dict.fromkeys(("br", "div", "ul", "ol", "li", "section", "article", "dt", "dd"), _LINE)}
+_SPACE = f"[ {_LINE}{_PARAGRAPH}]"
 _HIDDEN = {"script", "style"}
-_PARAGRAPHS = {"p", "h1", "h2", "h3", "h4", "h5", "h6", "pre", "table", "blockquote", "hr"}
-_LINES = {"br", "div", "tr", "ul", "ol", "li", "section", "article", "dt", "dd"}
+_SHOWN = (  # marks with the blanks and breaks around them, and what is shown of them
+    (re.compile(f"{_ENTRY}{_SPACE}*+"), lambda _: " "), (re.compile(f"{_ROW}(?:{_SPACE}|{_CELL})*+"), lambda _: _LINE),
+    (re.compile(f"(?:(?<!{_SPACE}){_SPACE}++)?{_CELL}{_SPACE}*+"), lambda _: " | "),
+    (re.compile(f"(?<!{_SPACE}){_SPACE}++"), lambda match: (
+        "\n\n" if _PARAGRAPH in match[0] else "\n" if _LINE in match[0] else " ")))
 
 
 def to_text(markup: str) -> str:
@@ -42,19 +53,21 @@ def to_text(markup: str) -> str:
     Run `y`.
     """
     writer = _Writer()
-    writer.feed(_NOT_MARKUP.sub(lambda match: _ESCAPED[match[0]], markup))
+    writer.feed(_NOT_MARKUP.sub(lambda match: _ESCAPED[match[0]], markup.translate(_MARKS)))
     writer.close()
-    return "".join(writer.pieces).strip()
+    text = "".join(writer.pieces)
+    for pattern, shown in _SHOWN:
+        text = pattern.sub(shown, text)
+    return text.replace(_BLANK, " ").strip()
 
 
 class _Writer(HTMLParser):
-    """The pieces of text; line feeds wait until something follows them."""
+    """The pieces of text, with marks for breaks."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
         self.pieces: list[str] = []
-        self._feeds = self._hidden = self._pre = self._cells = 0
-        self._marked = self._in_cell = False  # marked: a list's mark stands before the next text
+        self._hidden = self._pre = 0
         self._lists: list[int] = []  # the number of the next entry; 0 for bullets
         self._link: tuple[str, int] | None = None  # address, and the piece where its text begins
 
@@ -64,29 +77,25 @@ class _Writer(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = dict(attrs)
         self._hidden += tag in _HIDDEN
-        self._block(tag)
+        self._break(tag)
         if tag in ("ul", "ol"):
             self._lists.append(int(tag == "ol"))
         elif tag == "li":
-            self._mark()
+            number = self._lists[-1] if self._lists else 0
+            indent = 2 * _BLANK * min(max(len(self._lists) - 1, 0), MOST_INDENTS)
+            self._write(f"{_ROW}{indent}{number}.{_ENTRY}" if number else f"{_ROW}{indent}-{_ENTRY}")
+            self._lists[-1:] = [number + (number > 0)] * bool(self._lists)
         elif tag == "pre":
             self._write("```\n")
             self._pre += 1
-        elif tag == "code" and not self._pre:
-            self._write("`")
         elif tag == "a":
             self._link = (values.get("href") or "", len(self.pieces))
         elif tag == "img":
             self._write(placeholder("image", values.get("alt") or last_step(values.get("src") or "")))
-        elif tag == "tr":
-            self._cells = 0
-        elif tag in ("td", "th"):
-            self._write(" | " if self._cells else "")
-            self._cells += 1
-            self._in_cell = True
+        else:
+            self._write({"tr": _ROW, "td": _CELL, "th": _CELL, "code": "`" * (not self._pre)}.get(tag, ""))
 
     def handle_endtag(self, tag: str) -> None:
-        self._marked &= tag not in ("li", "ul", "ol")
         if tag in _HIDDEN:
             self._hidden = max(self._hidden - 1, 0)
         elif tag in ("ul", "ol") and self._lists:
@@ -101,38 +110,15 @@ class _Writer(HTMLParser):
             self._link = None
             if address.startswith(("http://", "https://")) and address not in "".join(self.pieces[start:]):
                 self._write(f" ({address})")
-        self._block(tag)
+        self._break(tag)
 
     def handle_data(self, data: str) -> None:
-        self._write(data if self._pre else re.sub(r"\s+", " ", data))
+        self._write(data.replace(" ", _BLANK) if self._pre else re.sub(r"\s+", " ", data))
 
-    def _block(self, tag: str) -> None:
-        """Begin or end a block, which stands on lines of its own; in a table's cell a blank stands for it."""
-        self._in_cell &= tag not in ("tr", "table")
-        outer = tag in ("ul", "ol") and not self._lists
-        feeds = 2 if tag in _PARAGRAPHS or outer else int(tag in _LINES)
-        if self._in_cell:
-            self._write(" " if feeds else "")
-        elif feeds and not self._marked and not self._pre:
-            self._feeds = max(self._feeds, 1 if self._lists else feeds)
+    def _break(self, tag: str) -> None:
+        """Mark that a block begins or ends; in a list it is a line, and the list itself is a paragraph."""
+        mark = _BREAKS.get(tag, "") if not self._pre else ""
+        self._write(_LINE if mark and self._lists else _PARAGRAPH if tag in ("ul", "ol") else mark)
 
-    def _mark(self) -> None:
-        """Begin an entry of a list."""
-        number = self._lists[-1] if self._lists else 0
-        indent = "  " * min(max(len(self._lists) - 1, 0), MOST_INDENTS)
-        self._feeds = self._feeds or 1
-        self._write(f"{indent}{number}. " if number else f"{indent}- ", as_it_is=True)
-        self._marked = True
-        if number:
-            self._lists[-1] += 1
-
-    def _write(self, text: str, as_it_is: bool = False) -> None:
-        last = self.pieces[-1] if self.pieces else " "
-        if not self._pre and not as_it_is and (self._feeds or last.endswith((" ", "\n"))):
-            text = text.lstrip(" ")
-        if self._hidden or not text:
-            return
-        if self._feeds and self.pieces:
-            self.pieces[-1:] = [last.rstrip(" "), "\n" * self._feeds]
-        self.pieces.append(text)
-        self._feeds, self._marked = 0, False
+    def _write(self, text: str) -> None:
+        self.pieces += [text] * (bool(text) and not self._hidden)

@@ -113,7 +113,7 @@ def _read_text(text: str) -> date | datetime | None:
         written = datetime.strptime(" ".join(match.group(1, 2, 3)), "%b %d, %Y %I:%M:%S %p")
         return written.replace(tzinfo=UTC) if match[4] else written
     if match := _DOTNET.fullmatch(text):
-        text = "{2}-{0:>02}-{1:>02}T{3:>08}{4}".format(*match.groups())
+        text = f"{match[3]}-{match[1]:0>2}-{match[2]:0>2}T{match[4]:0>8}{match[5]}"
     try:
         moment = read_moment(re.sub(" (?=[+-][0-9])", "", re.sub(" (UTC|GMT)$", "Z", text)))
     except MemlabError:
