@@ -20,7 +20,7 @@ from datetime import UTC, timedelta
 from typing import Any
 
 from memlab.data.chats.content import attachment, placeholder
-from memlab.data.chats.conversation import ChatMessage, Conversation, Tally
+from memlab.data.chats.conversation import ChatMessage, Conversation, Role, Tally
 from memlab.data.chats.gemini_page import PAGE, Activity, activities_of_page, is_activity_page, is_gemini, links
 from memlab.data.chats.markup import to_text
 from memlab.data.chats.schema import BOOK, read_book
@@ -33,9 +33,7 @@ PAUSE = timedelta(minutes=30)
 """Silence that ends a conversation where activities name none; other readers take 30 or 60 minutes."""
 
 LABELS = read_book(BOOK).prompts
-"""What stands before a prompt, for each language that a reader of real exports shows; a Korean prompt has no label."""
-
-_OTHER_ACTIVITIES = ("Created", "Used", "Selected", "Gave", "Cleared", "Deleted", "Shared", "Added")
+"""What stands before a prompt, in the languages that a reader of real exports shows; a Korean prompt has no label."""
 
 
 def matches(file: ExportFile) -> bool:
@@ -69,42 +67,36 @@ def _activities(file: ExportFile, tally: Tally) -> Iterator[Activity]:
             tally.add("activities of other products left out")
             continue
         said = {text_of(d.get("name")): text_of(d.get("value")) for d in objects_of(entry.get("details"))}
-        answers = [to_text(text_of(html)) for html in walk(entry, "safeHtmlItem.[].html")]
-        answers = [answer for answer in dict.fromkeys([*answers, said.get("Response", "")]) if answer]
-        yield Activity(said.get("Request") or text_of(entry["title"]), said_on(entry), "\n\n".join(answers),
-                       _chats(entry), tuple(_attachments(entry)))
-
-
-def _attachments(entry: dict[str, Any]) -> Iterator[str]:
-    """Name the files of an activity as the export names them."""
-    named = (text_of(file) for path in ("attachedFiles.[]", "attachedFiles.[].name", "imageFile")
-             for file in walk(entry, path))
-    yield from map(attachment, dict.fromkeys(filter(None, named)))
-    yield from (placeholder("audio") for _ in walk(entry, "audioFiles.[]"))
+        answers = [*(to_text(text_of(html)) for html in walk(entry, "safeHtmlItem.[].html")), said.get("Response", "")]
+        title = "" if "userInteractions" in entry else text_of(entry["title"])  # whose texts have an unknown form
+        named = (text_of(name) for path in ("attachedFiles.[]", "attachedFiles.[].name", "imageFile")
+                 for name in walk(entry, path))
+        files = [*map(attachment, dict.fromkeys(filter(None, named))), *(
+            placeholder("audio") for _ in walk(entry, "audioFiles.[]"))]
+        yield Activity(said.get("Request") or title, said_on(entry),
+                       "\n\n".join(dict.fromkeys(filter(None, answers))), _chats(entry), tuple(files))
 
 
 def _conversations(activities: Iterable[Activity], tally: Tally) -> list[Conversation]:
     """Return the conversations of activities that come newest first."""
     in_order = sorted(reversed(list(activities)), key=lambda activity: _seconds(activity.moment))
-    labels = labels_of([activity.title for activity in in_order])
+    labelled = any(without_label(activity.title) is not None for activity in in_order)
     members = Counter(chat for activity in in_order for chat in activity.chats)
     groups: dict[str, list[ChatMessage]] = {}
     last, loose = float("-inf"), ""
     for activity in in_order:
-        messages = _messages(activity, labels)
-        tally.add("other activities left out (uses of the app, feedback, Canvas documents)", not messages)
-        if activity.chats:
-            tally.add("turns shared by several branches, each taken once", bool(messages) and len(activity.chats) > 1)
-            key = max(activity.chats, key=lambda chat: (members[chat], chat))
-        elif messages:
+        if not (messages := _messages(activity, labelled)):
+            tally.add("other activities left out (uses of the app, feedback, Canvas documents)")
+            continue
+        tally.add("turns shared by several branches, each taken once", len(activity.chats) > 1)
+        key = max(activity.chats, key=lambda chat: (members[chat], chat), default="")
+        if not key:
             tally.add(f"prompts without a conversation, grouped by pauses of {PAUSE.seconds // 60} minutes")
             now = _seconds(activity.moment)
             if now - last >= PAUSE.total_seconds() or not activity.moment:
                 loose = f" {len(groups)}"  # the id of a conversation has no blank
-            last = now
-            key = loose
-        if messages:
-            groups.setdefault(key, []).extend(messages)
+            last, key = now, loose
+        groups.setdefault(key, []).extend(messages)
     return [Conversation("", messages) for messages in groups.values()]
 
 
@@ -113,37 +105,23 @@ def _seconds(time: Time) -> float:
     return midnight(time).replace(tzinfo=UTC).timestamp() if time else float("-inf")
 
 
-def _messages(activity: Activity, labels: Sequence[str]) -> list[ChatMessage]:
-    """Return the prompt and its answer; nothing for an activity that is no prompt."""
-    prompt = without_label(activity.title, labels)
-    if prompt is None:
-        other = "Prompted" in labels and without_label(activity.title, _OTHER_ACTIVITIES) is not None
-        if other or not activity.answer and (labels or not activity.chats):
-            return []
-        prompt = activity.title
-    asked = "\n".join(filter(None, [prompt, *activity.files]))
-    messages = [ChatMessage("user", asked, None, activity.moment)] if asked else []
-    return messages + ([ChatMessage("assistant", activity.answer, None, activity.moment)] if activity.answer else [])
+def _messages(activity: Activity, labelled: bool) -> list[ChatMessage]:
+    """Return the prompt and its answer; nothing for an activity that is no prompt, where prompts are ``labelled``."""
+    prompt = without_label(activity.title)
+    if prompt is None and not activity.answer and (labelled or not activity.chats):
+        return []
+    asked = "\n".join(filter(None, [activity.title if prompt is None else prompt, *activity.files]))
+    said: tuple[tuple[Role, str], ...] = (("user", asked), ("assistant", activity.answer))
+    return [ChatMessage(role, text, None, activity.moment) for role, text in said if text]
 
 
-def labels_of(titles: Sequence[str]) -> tuple[str, ...]:
-    """Return what stands before the prompts of an account: the labels of the language that begin a tenth of its titles.
-
-    >>> labels_of(["Prompted Hi", "Prompted Bye"])[0], labels_of(["Du spurte: A"])
-    ('Prompted', ())
-    """
-    counts = [sum(without_label(title, labels) is not None for title in titles) for labels in LABELS]
-    most = max(counts)
-    return LABELS[counts.index(most)] if most and 10 * most >= len(titles) else ()
-
-
-def without_label(title: str, labels: Iterable[str]) -> str | None:
+def without_label(title: str) -> str | None:
     """Return the title without the label that begins it; None if none does.
 
-    >>> without_label("Prompted\xa0Hello", ["Prompted"]), without_label("Prompting", ["Prompted", "Prompt"])
+    >>> without_label("Prompted\xa0Hello"), without_label("Prompting")
     ('Hello', None)
     """
-    for label in labels:
+    for label in LABELS:
         rest = title[len(label):]
         if title.startswith(label) and (label[-1] in ":：" or not rest or rest[0].isspace()):
             return rest.strip()

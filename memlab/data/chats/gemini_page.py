@@ -73,17 +73,22 @@ def links(text: str) -> tuple[str, ...]:
 
 def is_activity_page(content: Any) -> bool:
     """Return whether there is an activity of Gemini in a page."""
-    return isinstance(content, str) and any(_of_gemini(cell) for cell in _cells(content))
+    return isinstance(content, str) and any(map(_of_gemini, _cells(content)))
 
 
 def activities_of_page(file: ExportFile, tally: Tally) -> Iterator[Activity]:
     """Yield the activities; raise MemlabError naming a time in a form that is not known."""
-    dated = []
+    dated: list[tuple[list[str], int, Stamp, tuple[str, ...]]] = []
     for cell in _cells(file.content):
         if not _of_gemini(cell):
             tally.add("activities of other products left out")
-        elif found := _find_time(_LINE.split(cell[1].partition(">")[2]), file.name):
-            dated.append((*found, links("".join(cell[2:]))))
+            continue
+        lines = _LINE.split(cell[1].partition(">")[2])
+        times = [(place, _stamp(lines[place])) for place in range(1, len(lines)) if _looks_like_a_time(lines[place])]
+        if found := next(((place, stamp) for place, stamp in times if stamp), None):
+            dated.append((lines, *found, links("".join(cell[2:]))))
+        elif times:
+            raise _unknown_time(to_text(lines[times[0][0]]), file.name)
         else:
             tally.add("activities without a time left out")
     if not dated:
@@ -99,26 +104,21 @@ def activities_of_page(file: ExportFile, tally: Tally) -> Iterator[Activity]:
 
 def _cells(page: str) -> Iterator[list[str]]:
     """Yield, for each activity, its header and its content-cells."""
-    for cell in page.split(_CELL)[1:]:
-        yield cell.split(_CONTENT)
+    yield from (cell.split(_CONTENT) for cell in page.split(_CELL)[1:])
 
 
 def _of_gemini(cell: list[str]) -> bool:
     return len(cell) > 1 and (is_gemini(to_text(cell[0].partition(">")[2])) or any(map(_CHAT.search, cell[2:])))
 
 
-def _find_time(lines: list[str], where: str) -> tuple[list[str], int, Stamp] | None:
-    """Return the lines of an activity, which of them is its time, and that time; None if no line is like one."""
-    unknown = ""
-    for place, line in enumerate(lines):
-        if place and 12 <= len(line.strip()) <= 80 and "<" not in line and _LIKE_A_TIME.search(text := to_text(line)):
-            local, *zone = _ZONE.split(plain(text), maxsplit=1)
-            if zone and (stamp := read_stamp(local)):  # the line of a prompt has no zone
-                return lines, place, stamp
-            unknown = unknown or text
-    if unknown:
-        raise _unknown_time(unknown, where)
-    return None
+def _looks_like_a_time(line: str) -> bool:
+    return 12 <= len(line.strip()) <= 80 and "<" not in line and bool(_LIKE_A_TIME.search(to_text(line)))
+
+
+def _stamp(line: str) -> Stamp | None:
+    """Return the time that a line states with a zone, which the line of a prompt does not have."""
+    local, *zone = _ZONE.split(plain(to_text(line)), maxsplit=1)
+    return read_stamp(local) if zone else None
 
 
 def _unknown_time(text: str, where: str) -> MemlabError:

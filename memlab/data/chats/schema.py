@@ -125,12 +125,12 @@ class Book(_Entry):
     """A file of formats.
 
     roles: what roles are called in all. parts: sorts of parts of a message, by their types, or the words in which they
-    are counted. prompts: Gemini's labels for each language.
+    are counted. prompts: Gemini's labels, in all languages.
     """
 
     roles: dict[str, str] = {}
     parts: dict[str, str] = {}
-    prompts: tuple[tuple[str, ...], ...] = ()
+    prompts: tuple[str, ...] = ()
     refused: tuple[Refused, ...] = ()
     formats: dict[str, Format]
 
