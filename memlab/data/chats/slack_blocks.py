@@ -14,7 +14,7 @@ from typing import Any
 
 from memlab.data.chats.content import attachment, placeholder
 from memlab.data.chats.conversation import Tally
-from memlab.data.chats.slack_people import People, link, literal, moment
+from memlab.data.chats.slack_people import People, link, literal
 from memlab.data.chats.values import first_text, object_of, objects_of, text_of
 
 _TEXTS = {"plain_text", "mrkdwn", "markdown", "raw_text", "raw_number"}
@@ -78,7 +78,7 @@ class Cards:
         if kind in _TEXTS:
             return _lines(self._people.plain(text) if kind == "mrkdwn" else literal(text_of(text)))
         if kind.startswith("rich_text"):
-            lines = self._rich(value)
+            lines = _lines(self._rich(value))
         elif kind in ("image", "video"):
             names = [*self.blocks(value.get("title")), literal(text_of(value.get("alt_text")))]
             lines = [placeholder(kind, ", ".join(dict.fromkeys(filter(None, names)))),
@@ -103,33 +103,23 @@ class Cards:
         """Return the lines of a list of attachments."""
         return [line for holder in objects_of(value) for line in self._attachment(holder)]
 
-    def _rich(self, block: dict[str, Any]) -> list[str]:
-        """Return the lines of a rich text, or of one of its parts."""
-        kind, elements = text_of(block.get("type")), objects_of(block.get("elements"))
-        if kind == "rich_text":
-            return [line for element in elements for line in self._rich(element)]
-        if kind == "rich_text_list":
-            return [f"• {' '.join(lines)}" for element in elements if (lines := self._rich(element))]
-        lines = _lines("".join(map(self._element, elements)))
-        return [f"> {line}" for line in lines] if kind == "rich_text_quote" else lines
-
-    def _element(self, element: dict[str, Any]) -> str:
-        kind = text_of(element.get("type"))
-        if kind == "text" and isinstance(element.get("text"), str):
-            return literal(element["text"])  # with the blanks at its ends
-        if kind == "link":
-            return link(text_of(element.get("url")), literal(text_of(element.get("text"))))
-        if kind == "emoji":
-            return f":{text_of(element.get('name'))}:"
-        if kind in _MENTIONS:
-            return self._people.mention(kind, text_of(element.get(_MENTIONS[kind])))
-        if kind == "date":
-            return literal(text_of(element.get("fallback"))) or moment(element.get("timestamp"))
+    def _rich(self, part: dict[str, Any]) -> str:
+        """Return the text of a rich text, of one of its parts, or of an element of these."""
+        kind, text = text_of(part.get("type")), part.get("text")
         if kind.startswith("rich_text"):
-            return "\n".join(self._rich(element)) + "\n"
-        text = literal(first_text(element, "text", "title", "name", "value", "fallback", "url"))
-        self._tally.add("blocks without a text left out", not text, kind=kind)
-        return text
+            inner = list(map(self._rich, objects_of(part.get("elements"))))
+            if kind == "rich_text_list":
+                return "".join(f"• {entry}" for entry in inner)
+            return "".join(inner) + "\n" * (kind != "rich_text")
+        if kind == "text" and isinstance(text, str):
+            return literal(text)  # with the blanks at its ends
+        if kind == "link":
+            return link(text_of(part.get("url")), literal(text_of(text)))
+        if kind in _MENTIONS:
+            return self._people.mention(kind, text_of(part.get(_MENTIONS[kind])))
+        name = first_text(part, "text", "title", "name", "value", "fallback", "url")
+        self._tally.add("blocks without a text left out", not name, kind=kind)
+        return f":{name}:" if kind == "emoji" else literal(name)
 
     def _attachment(self, holder: dict[str, Any]) -> list[str]:
         """Return the lines of an attachment: a card, a preview of a link, or a message that is forwarded."""

@@ -14,7 +14,6 @@ from contextlib import suppress
 from typing import Any
 
 from memlab.data.chats.source import ExportFile
-from memlab.data.chats.times import read_time
 from memlab.data.chats.values import first_text, objects_of, text_of
 
 _OWN_NAMES = ("display_name", "real_name")
@@ -84,8 +83,8 @@ class People:
         if target[0] not in "@#!":
             return link(target, label)
         kind, *values = target[1:].split("^")
-        if kind == "date" and values:
-            return label or moment(values[0])
+        if kind == "date" and label:
+            return label
         key = values[0] if values else kind
         if label:
             self._labels[key] = label.lstrip("@#")
@@ -107,13 +106,3 @@ def link(address: str, label: str = "") -> str:
     """
     plain = address.removeprefix("mailto:")
     return plain if not label or label == plain else f"{label} ({plain})" if plain else label
-
-
-def moment(value: object) -> str:
-    """Return the time of seconds since 1970; "" for anything else.
-
-    >>> moment(1709286000)
-    '2024-03-01 09:40 UTC'
-    """
-    at = read_time(value)
-    return f"{at:%Y-%m-%d %H:%M} UTC" if at else ""

@@ -29,7 +29,6 @@ HEAD = 90
 
 _SPEAKER = re.compile(r"([^\n]{1,100}?):(?: |$)(.*)", re.DOTALL)
 _MARKS = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
-_ALIKE = re.compile(r"(?:\[[^\]\n]{6,60}\] ?|[^\n]{6,60}? [-–] )[^:\n]{1,60}: ")
 
 
 class WhatsAppLine(NamedTuple):
@@ -79,20 +78,17 @@ def _chat(file: ExportFile, tally: Tally, dates: DateOrder | None) -> Conversati
     blocks = _blocks(file, tally)
     reading = read_moments([line.stamp for line, _ in blocks], dates)
     tally.remarks.append(f"{file.name}: dates are read as {reading.order.value}, {reading.reason}")
-    messages: list[ChatMessage] = []
-    opened: tuple[WhatsAppLine, datetime] | None = None
-    body: list[str] = []  # of the open message
+    dated: list[tuple[WhatsAppLine, datetime, list[str]]] = []
     for (line, rest), at in zip(blocks, reading.moments):
-        if at is None:  # a line that only looks like a date
-            body += [line.raw, *rest]
-            continue
-        messages += _message(opened, body, tally)
-        opened, body = (line, at), [line.text, *rest]
-    messages += _message(opened, body, tally)
-    if opened is None:
+        if at:
+            dated.append((line, at, [line.text, *rest]))
+        elif dated:  # a line that only looks like a date
+            dated[-1][2].extend([line.raw, *rest])
+    if not dated:
         other = any(part.isdecimal() and int(part) in OTHER_CALENDARS for part in blocks[0][0].stamp.date)
         fix = "set the phone to the Gregorian calendar and export again" if other else "give --date-order"
         raise MemlabError(f"no date can be read as {reading.order.value}", where=file.name, fix=fix)
+    messages = [m for line, at, body in dated if (m := _message(line, at, "\n".join(body).strip("\n"), tally))]
     return Conversation(_title(file), messages, endless=True, room=_title(file))
 
 
@@ -107,37 +103,25 @@ def _lines(text: str) -> list[str]:
 def _blocks(file: ExportFile, tally: Tally) -> list[tuple[WhatsAppLine, list[str]]]:
     """Return each dated line with the lines that follow it; all in the layout that most have."""
     found = [(raw, split_line(raw)) for raw in _lines(file.content)]
-    layouts = Counter(line.layout for _, line in found if line)
-    usual = layouts.most_common(1)[0][0]
+    usual = Counter(line.layout for _, line in found if line).most_common(1)[0][0]
     blocks: list[tuple[WhatsAppLine, list[str]]] = []
     for raw, line in found:
         if line and line.layout == usual:
             blocks.append((line, []))
         elif blocks:
             blocks[-1][1].append(raw)
-            tally.add("lines dated in another form, kept as text", line is not None or _begins_like(raw, usual[1]))
+            tally.add("lines dated in another form, kept as text", line is not None)
     return blocks
 
 
-def _begins_like(raw: str, skeleton: str) -> bool:
-    """Return whether a line begins with a date as the others do, though what follows is no time that CLDR has."""
-    short = plain(raw[:HEAD])
-    return bool(_ALIKE.match(short)) and re.sub(r"\d+", "9", short).removeprefix("[").startswith(skeleton)
-
-
-def _message(opened: tuple[WhatsAppLine, datetime] | None, body: list[str], tally: Tally) -> list[ChatMessage]:
-    """Return the message of some lines; nothing for notices, deleted and blank messages.
+def _message(line: WhatsAppLine, said_on: datetime, whole: str, tally: Tally) -> ChatMessage | None:
+    """Return the message of some lines; None for notices, deleted and blank messages.
 
     On iPhones a mark stands before the text that the app writes, and before the whole line where that is an attachment.
     """
-    if opened is None:
-        return []
-    line, said_on = opened
-    whole = "\n".join(body).strip("\n")
     match = _SPEAKER.match(whole)
     if not match or whatsapp_words.opens_a_quote(match[1]):
-        _notice(whole, tally)
-        return []
+        return _notice(whole, tally)
     speaker = " ".join(_MARKS.sub("", match[1]).replace("~", " ").split())
     text = match[2].strip()
     if (kept := whatsapp_words.drop_edit_mark(text)) is not None:
@@ -149,17 +133,17 @@ def _message(opened: tuple[WhatsAppLine, datetime] | None, body: list[str], tall
     kind = whatsapp_words.kind_of(text)
     if kind == "deleted":
         tally.add("deleted messages left out")
-        return []
+        return None
     if kind == "call" or (own and named == text and "https://" not in text):
         if kind == "call" or line.raw[:1] not in whatsapp_words.MARKS or whatsapp_words.is_notice(text):
-            _notice(text, tally)
-            return []
+            return _notice(text, tally)
         named = placeholder("media")
     tally.add("messages without text left out", not named)
-    return [ChatMessage("assistant" if speaker == "Meta AI" else "user", named, speaker, said_on)] if named else []
+    return ChatMessage("assistant" if speaker == "Meta AI" else "user", named, speaker, said_on) if named else None
 
 
 def _notice(text: str, tally: Tally) -> None:
+    """Count a line that the app wrote."""
     tally.add("notices left out (encryption, joins, subjects)" if whatsapp_words.is_notice(text) else
               "system lines that memlab does not know left out", bool(text))
 

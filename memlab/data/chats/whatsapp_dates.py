@@ -12,8 +12,14 @@ from typing import Any, NamedTuple
 from memlab.data.chats.whatsapp_patterns import DateOrder, Stamp
 from memlab.data.chats.whatsapp_words import DateWords, words
 
-_FIELDS = {DateOrder.DAY_FIRST: "dMy", DateOrder.MONTH_FIRST: "Mdy", DateOrder.YEAR_FIRST: "yMd",
-           DateOrder.YEAR_DAY_FIRST: "ydM"}
+_FIELDS = {DateOrder.DAY_FIRST: "dMy", DateOrder.MONTH_FIRST: "Mdy", DateOrder.YEAR_FIRST: "yMd"}
+
+_REASONS = {-1: "since phones write such dates in no other order",
+            **dict.fromkeys((0, 1), "since the other order gives days that do not exist"),
+            2: "since the other order would put messages before earlier ones",
+            3: "assumed, since messages then lie closest together; --date-order changes it",
+            4: "assumed from the style, since the file allows several orders; --date-order changes it"}
+"""Why an order was taken, by the place of what decided among its faults."""
 
 FIRST_YEAR = 2009
 """WhatsApp began; a reading with an earlier year is wrong."""
@@ -42,49 +48,24 @@ def read_moments(stamps: Sequence[Stamp], order: DateOrder | None = None) -> Dat
     hours = _meanings(stamps, lambda stamp: stamp.period, lambda clock: clock.hours)
     months = _meanings(stamps, lambda stamp: stamp.month, lambda clock: clock.months)
     dates = {(stamp.date, stamp.month) for stamp in stamps}
-
-    def moments(order: DateOrder) -> list[datetime | None]:
-        days = {written: _day_of(*written, order, months) for written in dates}
-        return [_moment(days[stamp.date, stamp.month], stamp, hours) for stamp in stamps]
-
-    if order:
-        return DateReading(order, "as given", moments(order))
-    orders = [known for known in DateOrder if any(known in stamp.orders for stamp in stamps)]
-    read = {known: moments(known) for known in orders}
-    reason = "since phones write such dates in no other order"
-    for faults, why in ((_impossible, "since the other order gives days that do not exist"),
-                        (_steps_back, "since the other order would put messages before earlier ones"),
-                        (_days, "assumed, since messages then lie closest together; --date-order changes it")):
-        counts = {known: faults(read[known]) for known in orders}
-        least = [known for known in orders if counts[known] == min(counts.values())]
-        common = [known for known in least if not _is_rare(known, stamps)] or least
-        if len(common) < len(orders):
-            orders, reason = common, why
-    if len(orders) > 1:
-        usual = DateOrder.MONTH_FIRST if all(stamp.american for stamp in stamps) else DateOrder.DAY_FIRST
-        orders.sort(key=lambda known: known != usual)
-        reason = "assumed from the style, since the file allows several orders; --date-order changes it"
-    if orders[0] == DateOrder.YEAR_FIRST and len(stamps[0].date[0]) == 4:
+    orders = [order] if order else [known for known in DateOrder if any(known in stamp.orders for stamp in stamps)]
+    usual = DateOrder.MONTH_FIRST if all(stamp.american for stamp in stamps) else DateOrder.DAY_FIRST
+    readings = []
+    for known in orders:
+        days = {written: _day_of(*written, known, months) for written in dates}
+        moments = [_moment(days[stamp.date, stamp.month], stamp, hours) for stamp in stamps]
+        dated = [moment for moment in moments if moment]
+        rare = known == DateOrder.YEAR_FIRST and len(stamps[0].date[0]) < 3
+        faults = (moments.count(None), rare, sum(later < earlier for earlier, later in pairwise(dated)),
+                  (max(dated) - min(dated)).days if dated else 0, known != usual)
+        readings.append((faults, known, moments))
+    (least, chosen, moments), *others = sorted(readings, key=lambda reading: reading[0])
+    decisive = max((next(place for place, pair in enumerate(zip(least, faults)) if len({*pair}) > 1)
+                    for faults, *_ in others if faults != least), default=-1)
+    reason = "as given" if order else _REASONS[decisive]
+    if not order and chosen == DateOrder.YEAR_FIRST and len(stamps[0].date[0]) == 4:
         reason = "since the year stands first"
-    return DateReading(orders[0], reason, read[orders[0]])
-
-
-def _is_rare(order: DateOrder, stamps: Sequence[Stamp]) -> bool:
-    """Return whether an order is taken only where no other one gives days that exist."""
-    return order == DateOrder.YEAR_DAY_FIRST or (order == DateOrder.YEAR_FIRST and len(stamps[0].date[0]) < 3)
-
-
-def _impossible(moments: Sequence[datetime | None]) -> int:
-    return list(moments).count(None)
-
-
-def _steps_back(moments: Sequence[datetime | None]) -> int:
-    return sum(later < earlier for earlier, later in pairwise(moment for moment in moments if moment))
-
-
-def _days(moments: Sequence[datetime | None]) -> int:
-    known = [moment for moment in moments if moment]
-    return (max(known) - min(known)).days if known else 0
+    return DateReading(chosen, reason, moments)
 
 
 def _meanings(stamps: Sequence[Stamp], word: Callable[[Stamp], str],

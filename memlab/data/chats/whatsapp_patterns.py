@@ -19,7 +19,6 @@ class DateOrder(Enum):
     DAY_FIRST = "day/month/year"
     MONTH_FIRST = "month/day/year"
     YEAR_FIRST = "year/month/day"
-    YEAR_DAY_FIRST = "year/day/month"
 
 
 _TIME = re.compile(r"(?<!\d)(\d{1,2})(?:[:.]| ?h ?)(\d{2})(?:(?:[:.]| min )(\d{2})(?: s\b)?)?(?!\d)")
@@ -99,13 +98,11 @@ def _stamp(text: str, time: re.Match[str]) -> Stamp | None:
 
 def _orders(fields: tuple[str, str, str], month: str) -> frozenset[DateOrder]:
     first, _, third = fields
+    if _is_year(first) and first != month:
+        return frozenset({DateOrder.YEAR_FIRST})
     if month:
-        return frozenset({DateOrder.MONTH_FIRST if first == month else
-                          DateOrder.YEAR_FIRST if _is_year(first) else DateOrder.DAY_FIRST})
-    if _is_year(first):
-        return frozenset({DateOrder.YEAR_FIRST, DateOrder.YEAR_DAY_FIRST})
-    return frozenset({DateOrder.DAY_FIRST, DateOrder.MONTH_FIRST} | (
-        set() if _is_year(third) else {DateOrder.YEAR_FIRST}))
+        return frozenset({DateOrder.MONTH_FIRST if first == month else DateOrder.DAY_FIRST})
+    return frozenset(DateOrder) - ({DateOrder.YEAR_FIRST} if _is_year(third) else set())
 
 
 def _is_year(field: str) -> bool:

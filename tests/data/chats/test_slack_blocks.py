@@ -37,15 +37,15 @@ RICH = rich(
             {"type": "link", "url": "https://x.org/a", "text": "the plan", "style": {"bold": True}}, " in ",
             {"type": "channel", "channel_id": "C1"}, " ", {"type": "broadcast", "range": "here"}, " ",
             {"type": "usergroup", "usergroup_id": "S1"}, " ", {"type": "emoji", "name": "wave"}),
-    section({"type": "date", "timestamp": DAY1, "format": "{date}", "fallback": "1 March"}, " or ",
-            {"type": "date", "timestamp": DAY1, "format": "{date}"}, "\n", {"type": "new", "name": "gizmo"}),
+    section({"type": "date", "timestamp": DAY1, "format": "{date}", "fallback": "1 March"}, "\n",
+            {"type": "new", "name": "gizmo"}),
     {"type": "rich_text_list", "style": "bullet", "indent": 0, "elements": [section("milk"), section("eggs")]},
     {"type": "rich_text_list", "style": "ordered", "indent": 1, "offset": 1, "elements": [section("boil & peel")]},
     section("so she said\nand left", kind="quote"),
     section("x = 1\n  y = 2", kind="preformatted"))
 RICH_LINES = [
     "Hi @Bob Jones, see the plan (https://x.org/a) in #general @here @S1 :wave:",
-    "1 March or 2024-03-01 09:40 UTC", "gizmo", "• milk", "• eggs", "• boil & peel", "> so she said", "> and left",
+    "1 March", "gizmo", "• milk", "• eggs", "• boil & peel", "so she said", "and left",
     "x = 1", "  y = 2"]
 CARD = {"type": "card", "title": mrkdwn("Ticket 9"), "subtitle": mrkdwn("open"), "body": mrkdwn("by <@U0BOB>"),
         "hero_image": {"type": "image", "alt_text": "a map", "image_url": "https://x.org/m.png"},
