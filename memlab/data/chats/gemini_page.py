@@ -12,103 +12,54 @@ activities. Dates are read as those of WhatsApp are.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
-from memlab.data.chats.content import attachment
-from memlab.data.chats.conversation import Tally
 from memlab.data.chats.markup import to_text
-from memlab.data.chats.source import ExportFile
-from memlab.data.chats.times import Time
 from memlab.data.chats.whatsapp_dates import read_moments
 from memlab.data.chats.whatsapp_patterns import Stamp, read_stamp
 from memlab.data.chats.whatsapp_words import plain
 from memlab.support.errors import MemlabError
 
-PAGE = ".html"
 _CELL, _CONTENT = '<div class="outer-cell', '<div class="content-cell'
-_PRODUCT = re.compile(r"gemini|\bbard\b", re.IGNORECASE)
-_CHAT = re.compile(r"https://gemini\.google\.com/(?:u/\d+/)?app/(?:c/)?([0-9A-Za-z_-]+)")
 _LINE = re.compile(r"<br\s*+/?+>")
 _FILE = re.compile(r'<a href="([^"<>]*+)"')
+_LINK = re.compile(r"https://gemini\.google\.com/[0-9A-Za-z_/-]+")
 _HOW_MANY = re.compile(r"[^<>]{0,60}\d[^<>]{0,60}")
 _ZONE = re.compile(r" ?(?:(?![AP]M$)[A-Z]{1,5}(?:[+-]\d{1,2}(?::?\d{2})?)?|[+-]\d{2}:?\d{2})$")
 _LIKE_A_TIME = re.compile(r"(?<![\d:])\d{1,2}[:.]\d{2}[:.]\d{2}(?!\d)")
 
 
-@dataclass(frozen=True)
-class Activity:
-    """One activity.
+def read_page(page: str, name: str) -> list[dict[str, Any]]:
+    """Return the activities of a page as Takeout's JSON has them; without a title those that state no time.
 
-    title: the label and the prompt, a fixed blank between them kept. answer: as text. chats: the conversations that it
-    names. files: placeholders of what was attached.
+    Raises MemlabError naming a time in a form that is not known.
     """
-
-    title: str
-    moment: Time
-    answer: str
-    chats: tuple[str, ...]
-    files: tuple[str, ...]
-
-
-def is_gemini(product: str) -> bool:
-    """Return whether a product's name, in any language, is that of Gemini's app, or of Bard before it.
-
-    >>> is_gemini("Gemini-appar"), is_gemini("Search"), is_gemini("gemini.google.com")  # the last: a page that was seen
-    (True, False, False)
-    """
-    return "." not in product and bool(_PRODUCT.search(product))
-
-
-def links(text: str) -> tuple[str, ...]:
-    """Return the conversations whose addresses stand in a text.
-
-    >>> links("https://gemini.google.com/app/b1: https://gemini.google.com/u/2/app/a2 https://gemini.google.com/gems/x")
-    ('b1', 'a2')
-    """
-    return tuple(dict.fromkeys(_CHAT.findall(text)))
-
-
-def is_activity_page(content: Any) -> bool:
-    """Return whether there is an activity of Gemini in a page."""
-    return isinstance(content, str) and any(map(_of_gemini, _cells(content)))
-
-
-def activities_of_page(file: ExportFile, tally: Tally) -> Iterator[Activity]:
-    """Yield the activities; raise MemlabError naming a time in a form that is not known."""
-    dated: list[tuple[list[str], int, Stamp, tuple[str, ...]]] = []
-    for cell in _cells(file.content):
-        if not _of_gemini(cell):
-            tally.add("activities of other products left out")
-            continue
-        lines = _LINE.split(cell[1].partition(">")[2])
+    activities: list[dict[str, Any]] = []
+    dated: list[tuple[dict[str, Any], list[str], int, Stamp]] = []
+    for cell in (piece.split(_CONTENT) for piece in page.split(_CELL)[1:]):
+        links = [{"url": url} for url in _LINK.findall("".join(cell[2:]))]
+        activities.append({"header": to_text(cell[0].partition(">")[2]), "title": "", "details": links})
+        lines = _LINE.split(cell[1].partition(">")[2]) if len(cell) > 1 else []
         times = [(place, _stamp(lines[place])) for place in range(1, len(lines)) if _looks_like_a_time(lines[place])]
         if found := next(((place, stamp) for place, stamp in times if stamp), None):
-            dated.append((lines, *found, links("".join(cell[2:]))))
+            dated.append((activities[-1], lines, *found))
         elif times:
-            raise _unknown_time(to_text(lines[times[0][0]]), file.name)
-        else:
-            tally.add("activities without a time left out")
-    if not dated:
-        return
-    reading = read_moments([stamp for _, _, stamp, _ in reversed(dated)])  # the newest comes first
-    tally.remarks.append(f"{file.name}: dates are read as {reading.order.value}, {reading.reason}")
-    for (lines, place, _, chats), moment in zip(dated, reversed(reading.moments)):
+            raise _unknown_time(to_text(lines[times[0][0]]), name)
+    reading = read_moments([stamp for *_, stamp in reversed(dated)]) if dated else None  # the newest comes first
+    how = f"{name}: dates are read as {reading.order.value}, {reading.reason}" if reading else ""
+    for (activity, lines, place, _), moment in zip(dated, reversed(reading.moments) if reading else ()):
         if moment is None:
-            raise _unknown_time(to_text(lines[place]), file.name)
+            raise _unknown_time(to_text(lines[place]), name)
         title, files = _before(lines[:place])
-        yield Activity(title, moment, to_text("<br>".join(lines[place + 1:])), chats, files)
+        activity |= {"title": title, "time": moment.isoformat(), "attachedFiles": files, "dates": how,
+                     "safeHtmlItem": [{"html": "<br>".join(lines[place + 1:])}]}
+    return activities
 
 
-def _cells(page: str) -> Iterator[list[str]]:
-    """Yield, for each activity, its header and its content-cells."""
-    yield from (cell.split(_CONTENT) for cell in page.split(_CELL)[1:])
-
-
-def _of_gemini(cell: list[str]) -> bool:
-    return len(cell) > 1 and (is_gemini(to_text(cell[0].partition(">")[2])) or any(map(_CHAT.search, cell[2:])))
+def is_page(text: str) -> bool:
+    """Return whether a text is a page of My Activity."""
+    return _CELL in text
 
 
 def _looks_like_a_time(line: str) -> bool:
@@ -126,8 +77,8 @@ def _unknown_time(text: str, where: str) -> MemlabError:
                        fix="export My Activity as JSON in Takeout: its times are the same in every language")
 
 
-def _before(lines: list[str]) -> tuple[str, tuple[str, ...]]:
-    """Return the title and the attached files of the lines before the time."""
+def _before(lines: list[str]) -> tuple[str, list[str]]:
+    """Return the title and the names of attached files of the lines before the time."""
     files: list[str] = []
     kept = lines[:1]
     for line in lines[1:]:
@@ -135,10 +86,10 @@ def _before(lines: list[str]) -> tuple[str, tuple[str, ...]]:
         if local:
             if not files and len(kept) > 1 and _HOW_MANY.fullmatch(kept[-1].strip()):
                 kept.pop()
-            files.append(attachment(to_text(line).lstrip("- ") or unquote(local[0])))
+            files.append(to_text(line).lstrip("- ") or unquote(local[0]))
         else:
             kept.append(line)
     label, blank, first = kept[0].replace("&nbsp;", "\xa0").partition("\xa0")
     if blank:  # it would become a plain blank, and is the mark of the label
-        return to_text(label) + blank + to_text("<br>".join([first, *kept[1:]])), tuple(files)
-    return to_text("<br>".join(kept)), tuple(files)
+        return to_text(label) + blank + to_text("<br>".join([first, *kept[1:]])), files
+    return to_text("<br>".join(kept)), files

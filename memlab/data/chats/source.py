@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from memlab.data.chats.archives import ENDINGS, TEXTS, ZIP, ExportReader
+from memlab.data.chats.gemini_page import is_page, read_page
 from memlab.data.chats.mails import MAIL, read_mails
 from memlab.support.errors import MemlabError
 from memlab.support.foreign import load_json
@@ -83,6 +84,11 @@ def parse(name: str, data: bytes) -> ExportFile:
         place = f"{name}, line {data[:fault.start].count(10) + 1}"
         return ExportFile(name, data[:20].decode("latin-1"), MemlabError(
             f"byte {fault.start} is not {fault.encoding.upper()}", where=place, fix="save it as UTF-8"))
+    if ending == ".html" and is_page(text):
+        try:
+            return ExportFile(name, read_page(text, name))
+        except MemlabError as fault:
+            return ExportFile(name, fault=fault)
     if ending in TEXTS:
         return ExportFile(name, text)
     if ending == ".csv":

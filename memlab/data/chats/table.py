@@ -24,11 +24,13 @@ from memlab.data.chats.values import first_at, name_of, objects_of, text_of, wal
 from memlab.support.clock import has_offset
 from memlab.support.errors import MemlabError
 
-READERS = {"gemini": (gemini.matches, gemini.read), "slack": (slack.matches, slack.read),
+READERS = {"slack": (slack.matches, slack.read),
            "whatsapp": (whatsapp.matches, whatsapp.read)}
+PROOFS = {"gemini": gemini.has_activity}
+ENTRIES = {"gemini": gemini.prompts}
 LOGS = {"claude_code": claude_code.sent_lines, "codex": codex.said_lines}
 MESSAGES = {"chatgpt": chatgpt.read_message, "claude_code": claude_code.read_message, "openai": messages.read_message}
-"""Readers of files, of the lines of a log and of messages that no table can describe."""
+"""What no table can describe: readers of files, what makes a conversation, its entries, the lines of a log, messages."""
 
 _SOME = 100
 """Conversations that are looked at to recognise a file."""
@@ -89,15 +91,16 @@ class TableFormat:
                           "$beside": _beside(file, self.table, files)}
                 where = file.name if node is file.content else f"{file.name}, conversation {number}"
                 groups = defaultdict[object, list[dict[str, Any]]](list)
-                for entry in self._entries(node, where, tally):
+                entries = self._entries(node, where, tally)
+                for entry in entries:
                     if (key := text_of(entry.get(self.table.once))) in seen:
                         tally.add("lines repeated from an earlier log left out")
                         continue
                     seen |= {key} - {""}
                     group = first_at(entry, self.table.group) or first_at(node, self.table.group)
                     groups[str(group) if group else (file.name, number)].append(entry)
-                for group, entries in (groups or {(file.name, number): []}).items():
-                    chats.setdefault(group, _Chat(node, around, where, [])).entries.extend(entries)
+                for group, found in (groups if entries else {(file.name, number): []}).items():
+                    chats.setdefault(group, _Chat(node, around, where, [])).entries.extend(found)
             tally.add("logs that end in the middle of a line", file.cut and bool(nodes))
         tally.remarks += [self.table.note] if self.table.note and chats else []
         return [self._conversation(chat, tally) for chat in chats.values()]
@@ -113,7 +116,7 @@ class TableFormat:
         return next((nodes for nodes in found if any(map(self._fits, nodes[:_SOME]))), [])
 
     def _fits(self, node: Any) -> bool:
-        return all(any(True for path in paths for _ in islice(walk(node, path), 1)) for paths in self.table.needs)
+        return PROOFS.get(self.table.code, bool)(node) and all(any(True for path in paths for _ in islice(walk(node, path), 1)) for paths in self.table.needs)
 
     def _entries(self, node: Any, where: str, tally: Tally) -> list[dict[str, Any]]:
         """Return the messages of a conversation, with those that are inside others behind them."""
@@ -135,7 +138,7 @@ class TableFormat:
                 inner = entry.get(self.table.children)
                 waiting += inner[::-1] if isinstance(inner, list) else []
         tally.add("entries that are no message left out", sum(not isinstance(entry, dict) for entry in found))
-        return entries
+        return ENTRIES[self.table.code](entries, tally) if self.table.code in ENTRIES else entries
 
     def _conversation(self, chat: _Chat, tally: Tally) -> Conversation:
         table, entries = self.table, chat.entries

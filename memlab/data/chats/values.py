@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from memlab.data.chats.source import ExportFile
-
 
 def text_of(value: object) -> str:
     """Return a text without blanks at its ends; "" for anything else."""
@@ -26,11 +24,6 @@ def object_of(value: object) -> dict[str, Any]:
 def objects_of(value: object) -> list[dict[str, Any]]:
     """Return the JSON objects of a list; empty for anything else."""
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
-
-
-def entries_of(file: ExportFile) -> list[dict[str, Any]]:
-    """Return the objects of a file: those of its list, or the one that it holds."""
-    return objects_of([file.content] if isinstance(file.content, dict) else file.content)
 
 
 def walk(value: Any, path: str) -> Iterator[Any]:

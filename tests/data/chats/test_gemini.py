@@ -53,17 +53,16 @@ def test_an_english_account(tmp_path: Path) -> None:
             ("user", None, "And in winter?"),
             ("assistant", None, "Boots.")])]
     assert counts == {"activities of other products left out": 1,
-                      "other activities left out (uses of the app, feedback, Canvas documents)": 2,
-                      "prompts without a conversation, grouped by pauses of 30 minutes": 3}
+                      "other activities left out (uses of the app, feedback, Canvas documents)": 2}
 
 
 def test_a_branched_conversation_repeats_no_turn(tmp_path: Path) -> None:
-    rows, counts, _ = read(write(tmp_path, {"내 활동/Gemini 앱/내활동.json": KOREAN}))
+    rows, counts, _ = read(write(tmp_path, {"내 활동/Gemini 앱/내활동.json": KOREAN, "x/내활동.json": KOREAN[:1]}))
     assert [[words for *_, words in turns] for *_, turns in rows] == [
         ["회의록을 정리해 주세요.", "네"],
         ["주간 보고 형식", "가", "표로 비교해 주세요.", "다", "더 있나요?", "마"],
         ["짧게 해 주세요.", "라"]]
-    assert counts == {"turns shared by several branches, each taken once": 1}
+    assert counts == {"lines repeated from an earlier log left out": 1}
 
 
 @pytest.mark.parametrize(("label", "app"), [
@@ -73,7 +72,9 @@ def test_a_branched_conversation_repeats_no_turn(tmp_path: Path) -> None:
 def test_labels_of_other_languages(tmp_path: Path, label: str, app: str) -> None:
     asked = [activity(f"{label}Where is {place}?", f"2026-01-0{day}T10:00:00", "<p>There.</p>", app=app)
              for day, place in enumerate(("Rome", "Oslo", "Kyiv"), start=1)]
-    rows, *_ = read(write(tmp_path, {"a.json": [*asked, activity("Other: Gemini", "2026-01-05T10:00:00", app=app)]}))
+    new = activity("Used Gemini Apps", "2026-01-05T11:00:00", "", "b1", app=app, userInteractions=[{}])
+    other = activity("Other: Gemini", "2026-01-05T10:00:00", app=app)
+    rows, *_ = read(write(tmp_path, {"a.json": [*asked, other, new]}), split="day")
     assert [turns[0][2] for *_, turns in rows] == ["Where is Rome?", "Where is Oslo?", "Where is Kyiv?"]
 
 
@@ -135,7 +136,7 @@ def test_what_holds_no_activities_or_no_known_time_is_named(tmp_path: Path) -> N
         read(write(tmp_path / "a", others))
     undated = page(cell("Prompted&nbsp;Ho", "last week"), cell("Prompted&nbsp;Hi", "Jul 3, 2026, 9:15:00 AM UTC", "x"))
     _, counts, _ = read(write(tmp_path / "b", {**others, "MyActivity.html": undated}))
-    assert counts["activities without a time left out"] == 1
+    assert counts == {"other activities left out (uses of the app, feedback, Canvas documents)": 1}
     odd = page(cell("Prompted&nbsp;Hi", "5. brumaire 2025, 01:34:47 CEST", "<p>ok</p>"))
     with pytest.raises(MemlabError, match=r"brumaire.*as JSON"):
         read(write(tmp_path / "c", {"a.html": odd}))
