@@ -38,7 +38,9 @@ def attachment(name: object, mime: object = "") -> str:
 def last_step(address: str) -> str:
     """Return the last step of an address; "" for none, and for data that stand in it."""
     try:
-        return "" if address.startswith("data:") else PurePosixPath(urlsplit(address).path).name
+        split = urlsplit(address)
+        name = PurePosixPath(split.path).name or ("" if split.scheme.startswith("http") else split.netloc)
+        return "" if split.scheme == "data" else name
     except ValueError:
         return ""
 
@@ -70,7 +72,7 @@ def tool_calls(value: object) -> list[str]:
 
 def _part(part: dict[str, Any], tally: Tally) -> str:
     sorts = read_book(BOOK).parts
-    kind = first_text(part, "style.type", "type", "kind", "phase").lower()
+    kind = first_text(part, "style.type", "type", "kind", "phase", "content_type").lower()
     if not kind:  # Gemini's API names a part by its field
         key = next((key for key in part if key.lower() in sorts and key != "text" and part[key]), "")
         kind, part = key.lower(), {**part, **object_of(part.get(key))}
@@ -86,13 +88,14 @@ def _part(part: dict[str, Any], tally: Tally) -> str:
         return placeholder("tool", part.get("name") or part.get("toolId"))
     if sort in ("image", "file"):
         return placeholder(sort, _file_name(part))
-    return text_of(part.get("text")) or placeholder("audio" if "audio" in kind else kind, part.get("name"))
+    name = "audio" if "audio" in kind else kind.removesuffix("_asset_pointer").removesuffix("_container")
+    return text_of(part.get("text")) or placeholder(name, part.get("name"))
 
 
 def _file_name(part: dict[str, Any]) -> str:
     """Return the name of a picture or file, or the last step of its address; "" for data that stand in the message."""
     name = first_text(part, *(f"{holder}{key}" for holder in ("", "image_url.", "file.", "source.")
                               for key in ("filename", "file_name", "title", "name")))
-    addresses = (first_text(part, path) for path in ("image_url", "image_url.url", "source.url", "imageUrl",
+    addresses = (first_text(part, path) for path in ("image_url", "image_url.url", "source.url", "imageUrl", "asset_pointer",
                                                        "inlineReference.path"))
     return name or next(filter(None, map(last_step, addresses)), "")

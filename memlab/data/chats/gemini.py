@@ -57,7 +57,7 @@ def prompts(entries: list[dict[str, Any]], tally: Tally) -> list[dict[str, Any]]
     """Return the activities that are prompts, with what was asked and answered, and the conversation."""
     ours = [entry for entry in entries if is_activity(entry)]
     tally.add("activities of other products left out", len(entries) - len(ours))
-    tally.remarks += sorted({entry["dates"] for entry in ours if "dates" in entry})
+    tally.remarks += sorted({text_of(entry.get("dates")) for entry in ours} - {""})
     labelled = any(without_label(entry["title"]) is not None for entry in ours)
     asked = []
     for entry in ours:
