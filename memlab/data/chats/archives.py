@@ -11,8 +11,8 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
-from typing import IO, NamedTuple
+from pathlib import Path
+from typing import IO
 
 from memlab.support.errors import MemlabError
 from memlab.support.foreign import read_bytes
@@ -31,15 +31,8 @@ _DAMAGE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplemen
            OSError, struct.error)
 
 
-class RawFile(NamedTuple):
-    """A file before it is parsed.
-
-    name: path inside the export, with ``/``; inner zips are folders of it. data: its bytes, or why an inner zip cannot
-    be read.
-    """
-
-    name: str
-    data: bytes | MemlabError
+RawFile = tuple[str, bytes | MemlabError]
+"""A path inside the export, with ``/``, where inner zips are folders; and its bytes, or why a zip cannot be read."""
 
 
 class ExportReader:
@@ -56,12 +49,13 @@ class ExportReader:
         if self._path.is_dir():
             yield from self._folder()
         elif _is_zip(self._path.name) or zipfile.is_zipfile(self._path):
-            try:
-                yield from self._members(self._path, "", 1)
-            except _DAMAGE as fault:
-                raise _damage(fault, str(self._path), "download it again, or unpack it and give the folder") from fault
+            for name, data in self._zip(self._path, "", 1):
+                if not name and isinstance(data, MemlabError):
+                    raise MemlabError(data.what, where=str(self._path),
+                                      fix="download it again, or unpack it and give the folder")
+                yield name, data
         else:
-            yield RawFile(self._path.name, self._read(self._path))
+            yield self._path.name, self._read(self._path)
 
     def _folder(self) -> Iterator[RawFile]:
         """Yield the files of the folder and of the zips in it; links are not followed."""
@@ -69,54 +63,52 @@ class ExportReader:
         for path in self._path.rglob("*"):
             self._count(1)
             inner = path.relative_to(self._path)
-            if (path.suffix.lower() in (*ENDINGS, ZIP) and not _is_hidden(inner.parts) and not path.is_symlink()
-                    and path.is_file()):
+            if _may_hold_chats(inner.as_posix()) and not path.is_symlink() and path.is_file():
                 found.append((inner.as_posix().encode(errors="replace").decode(), path))
         for name, path in sorted(found):
             if _is_zip(name):
-                yield from self._inner(path, name, 0)
+                yield from self._zip(path, name, 1)
             else:
-                yield RawFile(name, self._read(path))
+                yield name, self._read(path)
 
     def _read(self, path: Path) -> bytes:
         data = read_bytes(path, self._left, self._too_large())
         self._left -= len(data)
         return data
 
-    def _members(self, source: Path | IO[bytes], within: str, depth: int) -> Iterator[RawFile]:
-        """Yield the files of a zip; ``within`` is the beginning of their names, ``depth`` the number of zips."""
-        with zipfile.ZipFile(source) as packed:
-            entries = [entry for entry in packed.infolist() if not entry.is_dir()]
-            self._count(len(entries))
-            for entry in entries:
-                name = entry.filename.replace("\\", "/")
-                inner = _is_zip(name)
-                if _is_hidden(PurePosixPath(name).parts) or not (inner or name.lower().endswith(ENDINGS)):
-                    continue
-                with packed.open(entry) as stream:
-                    data = stream.read(max(self._left, 0) + 1)
-                self._left -= len(data)
-                if inner:
-                    yield from self._inner(io.BytesIO(data), within + name, depth)
-                    self._left += len(data)
-                elif self._left < 0:
-                    raise self._too_large()
-                else:
-                    yield RawFile(within + name, data)
+    def _zip(self, source: Path | IO[bytes], name: str, depth: int) -> Iterator[RawFile]:
+        """Yield the files of a zip; under its name the reason why it cannot be read. depth: zips inside each other."""
+        try:
+            with zipfile.ZipFile(source) as packed:
+                entries = [entry for entry in packed.infolist() if not entry.is_dir()]
+                self._count(len(entries))
+                for entry in entries:
+                    inner = entry.filename.replace("\\", "/")
+                    if not _may_hold_chats(inner):
+                        continue
+                    with packed.open(entry) as stream:
+                        data = stream.read(max(self._left, 0) + 1)
+                    yield from self._member(f"{name}/{inner}" if name else inner, data, depth)
+        except _DAMAGE as fault:
+            yield name, MemlabError(f"the zip is damaged, or protected ({str(fault)[:80] or type(fault).__name__})",
+                                    where=name, fix="download it again, or remove it")
 
-    def _inner(self, source: Path | IO[bytes], name: str, depth: int) -> Iterator[RawFile]:
-        """Yield the files of a zip in a zip or in a folder, or why it cannot be read."""
+    def _member(self, name: str, data: bytes, depth: int) -> Iterator[RawFile]:
+        """Yield a file of a zip, or those of the zip that it is."""
+        self._left -= len(data)
+        if not _is_zip(name):
+            if self._left < 0:
+                raise self._too_large()
+            yield name, data
+            return
         if self._left < 0:
-            yield RawFile(name, self._too_large(name))
+            yield name, self._too_large(name)
         elif depth >= MOST_ZIPS:
-            yield RawFile(name, MemlabError(
-                f"zips are inside each other more than {MOST_ZIPS} times, the limit", where=name,
-                fix="unpack the outer ones yourself if you trust them, and give the folder"))
+            yield name, MemlabError(f"zips are inside each other more than {MOST_ZIPS} times, the limit", where=name,
+                                    fix="unpack the outer ones yourself if you trust them, and give the folder")
         else:
-            try:
-                yield from self._members(source, f"{name}/", depth + 1)
-            except _DAMAGE as fault:
-                yield RawFile(name, _damage(fault, name, "download it again, or remove it"))
+            yield from self._zip(io.BytesIO(data), name, depth + 1)
+        self._left += len(data)
 
     def _count(self, number: int) -> None:
         self._files -= number
@@ -129,16 +121,13 @@ class ExportReader:
                            where=name or str(self._path), fix="import parts of it, or raise --max-mb")
 
 
-def _damage(fault: Exception, where: str, fix: str) -> MemlabError:
-    return MemlabError(f"the zip is damaged, or protected ({str(fault)[:80] or type(fault).__name__})", where=where,
-                       fix=fix)
-
-
 def _is_zip(name: str) -> bool:
     return name.lower().endswith(ZIP)
 
 
-def _is_hidden(parts: tuple[str, ...]) -> bool:
-    """Return whether a file is hidden, or is ChatGPT's page of the chats that its conversations.json holds."""
-    return ("__MACOSX" in parts or parts[-1:] == ("chat.html",)
-            or any(part.startswith(".") and part != ".." for part in parts))
+def _may_hold_chats(name: str) -> bool:
+    """Return whether a file is read: not one that is hidden, or ChatGPT's page of what conversations.json holds."""
+    parts = name.split("/")
+    hidden = any(part.startswith(".") and part != ".." for part in parts)
+    return name.lower().endswith((*ENDINGS, ZIP)) and not hidden and "__MACOSX" not in parts and (
+        parts[-1] != "chat.html")
