@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from datetime import date, datetime
 from typing import Any
 
+from memlab.data.chats.content import read_openai
 from memlab.data.chats.conversation import Tally
-from memlab.data.chats.messages import read_message
 from memlab.data.chats.times import FIX, UnreadTime
 from memlab.data.fields import check_fields
 from memlab.memory.sessions import Session, Turn
@@ -39,7 +39,7 @@ def session_of_messages(messages: Iterable[Mapping[str, Any]], said_on: datetime
         if not isinstance(value, Mapping):
             raise MemlabError(f"expected an object with role and content, got {type(value).__name__}", where=where,
                               fix='write {"role": "user", "content": "..."}')
-        if message := read_message(value, Tally(), where):
+        if message := read_openai(value, Tally(), where):
             turns.append(Turn(message.role, message.text, message.speaker))
             dates += [message.said_on] if message.said_on else []
             if isinstance(message.said_on, UnreadTime) and said_on is None:

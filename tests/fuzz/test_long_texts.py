@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 
 from memlab.data.beam import _PLAN
 from memlab.data.chats import claude_code, codex
-from memlab.data.chats.chatgpt_marks import without_marks
+from memlab.data.chats.chatgpt import without_marks
 from memlab.data.chats.conversation import Tally
-from memlab.data.chats.slack_blocks import Cards, with_lines
-from memlab.data.chats.slack_people import People
+from memlab.data.chats.slack_texts import Cards, People, with_lines
 from memlab.data.chats.whatsapp import split_line
 from memlab.data.chats.whatsapp_words import drop_edit_mark, is_notice, name_attachments
 from memlab.data.questions.facts import facts_of

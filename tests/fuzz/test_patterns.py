@@ -22,7 +22,7 @@ from tests.fuzz.patterns import METHODS, Used, all_patterns, texts_of
 
 pytestmark = pytest.mark.nightly
 
-LIMITS = {"memlab.data.chats.whatsapp_patterns": HEAD, "memlab.stages.query.decompose": decompose.LONGEST,
+LIMITS = {"memlab.data.chats.whatsapp_dates": HEAD, "memlab.stages.query.decompose": decompose.LONGEST,
           "memlab.data.questions.facts": facts.LONGEST,
           "memlab.data.questions.rules": facts.LONGEST_SENTENCE, "memlab.data.questions.team": facts.LONGEST_SENTENCE,
           "memlab.support.text.temporal.context": context._FAR}

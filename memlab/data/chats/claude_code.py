@@ -17,9 +17,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from memlab.data.chats.branches import path_to
 from memlab.data.chats.content import flatten
-from memlab.data.chats.conversation import ChatMessage, Tally
+from memlab.data.chats.conversation import ChatMessage, Tally, path_to
 from memlab.data.chats.times import said_on
 from memlab.data.chats.values import first_at, first_text, object_of, objects_of, text_of, walk
 

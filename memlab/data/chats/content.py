@@ -1,16 +1,25 @@
-"""Content of messages as text: parts of text, and placeholders of pictures, files, voice and calls of tools."""
+"""Content of messages as text: parts of text, placeholders of pictures, files, voice and calls of tools.
+
+Messages as OpenAI's API takes them, ``{"role": "user", "content": ...}``, are read here as well.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
-from memlab.data.chats.conversation import Tally
+from memlab.data.chats.conversation import ChatMessage, Tally
 from memlab.data.chats.schema import BOOK, read_book
+from memlab.data.chats.times import said_on
 from memlab.data.chats.values import first_text, object_of, objects_of, text_of
+from memlab.support.errors import MemlabError
 
 _ENDINGS = {"image": "jpg jpeg png webp heic gif bmp", "video": "mp4 mov 3gp", "audio": "opus m4a mp3 ogg aac amr"}
+_LEFT_OUT = {"system", "developer", "tool", "function"}
+_SAID = {"content", "tool_calls", "function_call", "refusal", "audio"}
+_THOUGHTS = ("reasoning_content", "reasoning")
 
 
 def placeholder(kind: str, name: object = "") -> str:
@@ -96,6 +105,30 @@ def _file_name(part: dict[str, Any]) -> str:
     """Return the name of a picture or file, or the last step of its address; "" for data that stand in the message."""
     name = first_text(part, *(f"{holder}{key}" for holder in ("", "image_url.", "file.", "source.")
                               for key in ("filename", "file_name", "title", "name")))
-    addresses = (first_text(part, path) for path in ("image_url", "image_url.url", "source.url", "imageUrl", "asset_pointer",
-                                                       "inlineReference.path"))
+    addresses = (first_text(part, path) for path in ("image_url", "image_url.url", "source.url", "imageUrl",
+                                                     "asset_pointer", "inlineReference.path"))
     return name or next(filter(None, map(last_step, addresses)), "")
+
+
+def read_openai(value: Mapping[str, Any], tally: Tally, where: str) -> ChatMessage | None:
+    """Return one message; None for instructions, tools' results and blank ones; raise MemlabError if it is none."""
+    role = value.get("role")
+    if not isinstance(role, str) or not _SAID & value.keys():
+        raise MemlabError('expected an object with "role" and "content"', where=where,
+                          fix='write {"role": "user", "content": "..."}')
+    if role in _LEFT_OUT:
+        tally.add("instructions left out" if role in ("system", "developer") else "results of tools left out")
+        return None
+    if role not in ("user", "assistant", "model"):
+        raise MemlabError(f"there is no role '{role:.40}'", where=where, fix="write user or assistant")
+    content = value.get("content")
+    if content is not None and not isinstance(content, str | list | dict):
+        raise MemlabError("expected text or a list of parts", where=f"{where}, field content")
+    tally.add("thoughts of the assistant left out", any(text_of(value.get(key)) for key in _THOUGHTS))
+    audio = object_of(value.get("audio"))
+    parts = [flatten(content, tally), text_of(value.get("refusal")), placeholder("audio") if audio else "",
+             text_of(audio.get("transcript")), *tool_calls(value.get("tool_calls")),
+             *tool_calls([value.get("function_call")])]
+    text = "\n".join(part for part in parts if part)
+    speaker = text_of(value.get("name")) or None
+    return ChatMessage("user" if role == "user" else "assistant", text, speaker, said_on(value)) if text else None

@@ -1,16 +1,19 @@
-"""Conversations as all readers of exports return them: messages, and what was left out."""
+"""Conversations as all readers of exports return them: messages, branches, copies, and what was left out.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from datetime import datetime
+from typing import Any, Literal
 
 from memlab.data.chats.times import Time
 from memlab.support.text.display import shorten
 
 Role = Literal["user", "assistant"]
+OTHERS = "messages of other branches left out (edited questions, repeated answers)"
 
 
 @dataclass(frozen=True)
@@ -84,3 +87,105 @@ def merge_assistant(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
 def first_words(messages: Iterable[ChatMessage], width: int = 40) -> str:
     """Return the beginning of the first text as a title."""
     return shorten(" ".join(next((m.text for m in messages if m.text), "").split()), width)
+
+
+def shown_branch(messages: list[dict[str, Any]], key: Callable[[dict[str, Any]], str],
+                 parent: Callable[[dict[str, Any]], str], leaf: str, tally: Tally,
+                 is_spoken: Callable[[dict[str, Any]], bool]) -> list[dict[str, Any]]:
+    """Return the messages up to ``leaf``, else to the last, and count the others; all where none names its parent.
+
+    messages: in the order of time. key, parent: the ids of a message, "" for none. leaf: an id, "" for none. is_spoken:
+    whether a message says something. The first message may name a parent that is in no export, as do other versions of
+    it.
+    """
+    by_id = {name: message for message in messages if (name := key(message))}
+    named = {name: parent(message) for name, message in by_id.items()}
+    if len(by_id) < len(messages) or not any(above in by_id for above in named.values()):
+        return messages
+    root = next(iter(named.values()))
+    parents = mend_parents({name: above if above != root or above in by_id else None for name, above in named.items()})
+    path = path_to(leaf if leaf in by_id else next(reversed(by_id)), parents)
+    others = sum(is_spoken(by_id[name]) for name in by_id.keys() - {*path})
+    tally.add(OTHERS, others)
+    tally.add("conversations without a current message: the branch of the latest was taken",
+              bool(leaf and leaf not in by_id))
+    return [by_id[name] for name in path]
+
+
+def path_to(leaf: str | None, parents: Mapping[str, str | None]) -> list[str]:
+    """Return the ids from the first message to ``leaf``; a circle ends the walk.
+
+    >>> path_to("c", {"a": None, "b": "a", "b2": "a", "c": "b"})
+    ['a', 'b', 'c']
+    """
+    path: list[str] = []
+    seen: set[str] = set()
+    while leaf is not None and leaf in parents and leaf not in seen:
+        seen.add(leaf)
+        path.append(leaf)
+        leaf = parents[leaf]
+    return path[::-1]
+
+
+def mend_parents(parents: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Let each message whose parent is not there follow the one before it; ``parents``: in the order of time.
+
+    >>> mend_parents({"a": None, "b": "a", "d": "c"})
+    {'a': None, 'b': 'a', 'd': 'b'}
+    """
+    before = dict(zip(parents, [None, *parents]))
+    return {key: before[key] if parent and parent not in parents else parent for key, parent in parents.items()}
+
+
+def single_copies(conversations: Sequence[Conversation], tally: Tally) -> list[Conversation]:
+    """Return each conversation once, and count the others.
+
+    By the vendor's id, the latest version is taken, as the vendor shows it. Chats that go on for years have no id: two
+    of one title that share messages are joined. Others are copies if all their messages are the same, with their times.
+    """
+    groups: dict[object, list[Conversation]] = {}
+    for number, conversation in enumerate(conversations):
+        groups.setdefault(_identity(conversation) or number, []).append(conversation)
+    kept: list[Conversation] = []
+    for first, *others in groups.values():
+        if first.key:
+            kept.append(max([first, *others], key=lambda c: (_last(c), len(c.messages))))
+        else:
+            kept += _join([first, *others]) if first.endless and others else [first]
+    tally.add("conversations that occur twice, taken once", len(conversations) - len(kept))
+    return kept
+
+
+def _identity(conversation: Conversation) -> object:
+    """Return what copies of a conversation have in common; None if nothing tells copies from others."""
+    if conversation.key or conversation.endless:
+        return conversation.endless, conversation.key or conversation.title
+    dated = any(isinstance(message.said_on, datetime) for message in conversation.messages)
+    return tuple(map(_content, conversation.messages)) if dated else None
+
+
+def _last(conversation: Conversation) -> str:
+    return max((str(message.said_on or "") for message in conversation.messages), default="")
+
+
+def _join(group: list[Conversation]) -> list[Conversation]:
+    """Join chats that share messages, in the order of time."""
+    whole, *others = sorted(group, key=lambda c: len(c.messages), reverse=True)
+    apart = []
+    for other in others:
+        new = Counter(map(_content, other.messages)) - Counter(map(_content, whole.messages))
+        if new.total() == len(other.messages):
+            apart.append(other)
+            continue
+        added = []
+        for message in reversed(other.messages):  # of what occurs more often here, the last
+            if new[_content(message)]:
+                new[_content(message)] -= 1
+                added.append(message)
+        messages = sorted([*whole.messages, *reversed(added)], key=lambda m: str(m.said_on or ""))
+        whole = replace(whole, messages=messages)
+    return [whole, *apart]
+
+
+def _content(message: ChatMessage) -> tuple[str, str, str]:
+    return str(message.said_on or ""), message.role, message.text

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 
-from memlab.data.chats.conversation import Conversation, Tally
-from memlab.data.chats.copies import single_copies
+from memlab.data.chats.conversation import Conversation, Tally, single_copies
 from memlab.data.chats.schema import BOOK, Refused, read_book
 from memlab.data.chats.source import MAX_MB, ExportFile, open_export
 from memlab.data.chats.table import TableFormat

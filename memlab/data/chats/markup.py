@@ -6,7 +6,8 @@ the end of the text for each tag that is not closed, and refuses numbers of thou
 tag, or such a number, is escaped before, so that the time is linear in the text.
 
 Marks stand for breaks until all is read, since what is shown of several breaks in a row is the widest: a line, a
-paragraph, the cell or the row of a table, and what a list's entry begins with (``_ROW``, ``_ENTRY``), after which no break is shown.
+paragraph, the cell or the row of a table, and what a list's entry begins with (``_ROW``, ``_ENTRY``), after which no
+break is shown.
 """
 
 from __future__ import annotations

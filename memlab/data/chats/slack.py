@@ -14,8 +14,7 @@ from datetime import date, datetime
 from typing import Any
 
 from memlab.data.chats.conversation import ChatMessage, Conversation, Tally, first_words
-from memlab.data.chats.slack_blocks import Cards, file_text, same, with_lines
-from memlab.data.chats.slack_people import People
+from memlab.data.chats.slack_texts import Cards, People, file_text, same, with_lines
 from memlab.data.chats.source import ExportFile
 from memlab.data.chats.times import read_time
 from memlab.data.chats.values import object_of, objects_of, text_of

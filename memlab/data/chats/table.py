@@ -12,10 +12,9 @@ from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any
 
-from memlab.data.chats import chatgpt, claude_code, codex, gemini, messages, slack, whatsapp
-from memlab.data.chats.branches import shown_branch
-from memlab.data.chats.content import attachment, flatten, last_step, placeholder
-from memlab.data.chats.conversation import ChatMessage, Conversation, Tally, merge_assistant
+from memlab.data.chats import chatgpt, claude_code, codex, gemini, slack, whatsapp
+from memlab.data.chats.content import attachment, flatten, last_step, placeholder, read_openai
+from memlab.data.chats.conversation import ChatMessage, Conversation, Tally, merge_assistant, shown_branch
 from memlab.data.chats.markup import to_text
 from memlab.data.chats.schema import EntryTurn, Format, Paths
 from memlab.data.chats.source import ExportFile
@@ -29,8 +28,8 @@ READERS = {"slack": (slack.matches, slack.read),
 PROOFS = {"gemini": gemini.has_activity}
 ENTRIES = {"gemini": gemini.prompts}
 LOGS = {"claude_code": claude_code.sent_lines, "codex": codex.said_lines}
-MESSAGES = {"chatgpt": chatgpt.read_message, "claude_code": claude_code.read_message, "openai": messages.read_message}
-"""What no table can describe: readers of files, what makes a conversation, its entries, the lines of a log, messages."""
+MESSAGES = {"chatgpt": chatgpt.read_message, "claude_code": claude_code.read_message, "openai": read_openai}
+"""What no table can describe: files, what makes a conversation, its entries, the lines of a log, messages."""
 
 _SOME = 100
 """Conversations that are looked at to recognise a file."""
@@ -116,7 +115,8 @@ class TableFormat:
         return next((nodes for nodes in found if any(map(self._fits, nodes[:_SOME]))), [])
 
     def _fits(self, node: Any) -> bool:
-        return PROOFS.get(self.table.code, bool)(node) and all(any(True for path in paths for _ in islice(walk(node, path), 1)) for paths in self.table.needs)
+        return PROOFS.get(self.table.code, bool)(node) and all(
+            any(True for path in paths for _ in islice(walk(node, path), 1)) for paths in self.table.needs)
 
     def _entries(self, node: Any, where: str, tally: Tally) -> list[dict[str, Any]]:
         """Return the messages of a conversation, with those that are inside others behind them."""

@@ -18,9 +18,8 @@ from memlab.data.chats import whatsapp_words
 from memlab.data.chats.content import placeholder
 from memlab.data.chats.conversation import ChatMessage, Conversation, Tally
 from memlab.data.chats.source import ExportFile
-from memlab.data.chats.whatsapp_dates import OTHER_CALENDARS, read_moments
-from memlab.data.chats.whatsapp_patterns import DateOrder as DateOrder
-from memlab.data.chats.whatsapp_patterns import Stamp, begins_with_stamp
+from memlab.data.chats.whatsapp_dates import OTHER_CALENDARS, Stamp, begins_with_stamp, read_moments
+from memlab.data.chats.whatsapp_dates import DateOrder as DateOrder
 from memlab.data.chats.whatsapp_words import plain
 from memlab.support.errors import MemlabError
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memlab.data.chats.chatgpt_marks import without_marks
+from memlab.data.chats.chatgpt import without_marks
 from memlab.data.chats.conversation import Tally
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from memlab.data.chats.slack_people import People
+from memlab.data.chats.slack_texts import People
 from tests.chat_exports import pack, read, write
 
 ANN, BOB, LEFT, BOT = "U0ANN", "U0BOB", "U0LEFT", "U0BOT"

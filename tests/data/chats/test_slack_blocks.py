@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from memlab.data.chats.conversation import Tally
-from memlab.data.chats.slack_blocks import Cards, file_text
-from memlab.data.chats.slack_people import People
+from memlab.data.chats.slack_texts import Cards, People, file_text
 from memlab.data.chats.source import ExportFile
 from tests.chat_exports import read, write
 from tests.data.chats.test_slack import ANN, BOB, CHANNELS, DAY1, USERS, said

@@ -13,8 +13,7 @@ from babel.dates import format_date, format_skeleton, format_time
 from babel.localedata import locale_identifiers
 
 from memlab.data.chats.whatsapp import split_line
-from memlab.data.chats.whatsapp_dates import read_moments
-from memlab.data.chats.whatsapp_patterns import DateOrder
+from memlab.data.chats.whatsapp_dates import DateOrder, read_moments
 from memlab.support.paths import PACKAGE
 
 WORDS = yaml.safe_load((PACKAGE / "data" / "chats" / "whatsapp_words.yaml").read_text(encoding="utf-8"))
