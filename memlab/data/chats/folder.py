@@ -68,11 +68,9 @@ def update_folder(folder: Path, settings: ImportSettings, sessions: Iterable[Cha
     with disk_faults(path, other="give another --out"):
         first = not path.exists()
         fresh = fresh or first
-        stored = [] if fresh else _read(path)
-        as_written = {id(line): text for text, line in stored}
-        merged, changes = merge([line for _, line in stored], lines)
+        merged, changes = merge([] if fresh else _read(path), lines)
         merged.sort(key=lambda line: line["said_on"] or "")
-        content = "".join(f"{as_written.get(id(line)) or _text(line)}\n" for line in merged)
+        content = "".join(f"{replace_surrogates(json.dumps(line, ensure_ascii=False))}\n" for line in merged)
         if first:  # never sessions without settings: a later import would refuse them
             write_json(folder / SETTINGS, asdict(settings))
         if first or path.read_bytes() != content.encode():
@@ -92,12 +90,8 @@ def _line(corpus: str, session: ChatSession, source: str) -> Line:
             "said_on": session.said_on and session.said_on.isoformat(timespec="minutes"), **fields, "turns": turns}
 
 
-def _text(line: Line) -> str:
-    return replace_surrogates(json.dumps(line, ensure_ascii=False))
-
-
-def _read(path: Path) -> list[tuple[str, Line]]:
-    """Return the lines of sessions.jsonl, as text and as objects; raise MemlabError for one that is no session."""
+def _read(path: Path) -> list[Line]:
+    """Return the lines of sessions.jsonl; raise MemlabError for one that is no session."""
     stored = []
     try:
         texts = foreign.read_bytes(path, MOST_OF_SESSIONS).decode("utf-8-sig").split("\n")
@@ -112,7 +106,7 @@ def _read(path: Path) -> list[tuple[str, Line]]:
             raise _no_session(path, f"line {number}: {str(fault)[:80]}") from fault
         if not _is_session(line):
             raise _no_session(path, f"line {number} is no session")
-        stored.append((text.rstrip("\r"), line))
+        stored.append(line)
     return stored
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatch
-from itertools import islice
+from itertools import accumulate, islice
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -50,15 +50,11 @@ class _Chat:
     entries: list[dict[str, Any]]
 
     def at(self, paths: Paths, grouped: bool) -> Any:
-        """Return the first value in the conversation, or in its messages where these are ``grouped``."""
-        for path in paths:
-            node = self.node[::-1] if isinstance(self.node, list) else self.node  # a log states its last title
-            found = first_at(self.around if path.startswith("$") else node, (path,))
-            if found is None and grouped:
-                found = first_at(self.entries, (f"*.{path}",))
-            if found is not None:
-                return found
-        return None
+        """Return the first value of the names around a conversation, in it, or in its messages if they are grouped."""
+        node = self.node[::-1] if isinstance(self.node, list) else self.node  # a log states its last title
+        places = ((self.around, path) if path.startswith("$") else place for path in paths
+                  for place in ((node, path), (self.entries * grouped, f"*.{path}")))
+        return next((found for holder, path in places if (found := first_at(holder, (path,))) is not None), None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,10 +170,8 @@ class TableFormat:
         stated = [time for time in times if time]
         if self.table.newest or stated and stated[0] > stated[-1]:
             entries, times = entries[::-1], times[::-1]
-        keys: list[str] = []
-        for time in times:
-            keys.append(time or (keys[-1] if keys else ""))
-        return [entries[place] for place in sorted(range(len(entries)), key=lambda place: keys[place])]
+        keys = accumulate(times, lambda before, time: time or before)
+        return [entry for _, entry in sorted(zip(keys, entries), key=lambda pair: pair[0])]
 
     def _messages(self, entry: dict[str, Any], where: str, tally: Tally) -> list[ChatMessage]:
         """Return the turns of an entry; none for what is left out, which is counted."""
