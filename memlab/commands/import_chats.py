@@ -12,7 +12,6 @@ from typing import get_args
 from memlab.data.chats.folder import SESSIONS, ImportSettings, common_settings, update_folder
 from memlab.data.chats.formats import FORMATS, ChatExport, load
 from memlab.data.chats.merge import Changes
-from memlab.data.chats.refusal import whole_export
 from memlab.data.chats.sessions import ChatSession, Split, to_sessions
 from memlab.data.chats.source import MAX_MB
 from memlab.data.chats.whatsapp import DateOrder
@@ -21,7 +20,7 @@ from memlab.support.errors import MemlabError
 from memlab.support.help_text import Parser
 from memlab.support.machine import enough_memory
 from memlab.support.paths import path_argument, text_argument
-from memlab.support.shell import data_path, word
+from memlab.support.shell import data_path
 from memlab.support.terminal import print
 from memlab.support.text.display import plural, safe_line
 
@@ -86,8 +85,6 @@ def _import(options: argparse.Namespace) -> None:
     print(f"{safe_line(options.path)}: {export.format.table.product}")
     for line in _facts(export, sessions, settings):
         print(f"  {safe_line(line)}")
-    if whole := whole_export(options.path):
-        print(f"  this is one channel; for all of them, with people's names: memlab import {word(str(whole))}")
     print(f"{_changes_in_words(changes)}: {safe_line(folder / SESSIONS)}")
     print(f'next: memlab ask data=custom {data_path(str(folder))} "your question"', secret=True)
 

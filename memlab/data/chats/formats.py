@@ -61,18 +61,14 @@ def load(path: Path, name: str = "auto", max_mb: float = MAX_MB, dates: DateOrde
     chats = {file for f in chosen for file in owned[f]}
     kinds = {kind for file in chats for kind in _kinds(file)}
     tally = Tally()
-    refused = {file.name: _refusal(file) for file in files}
-    for file in files:
-        if (refusal := refused[file.name]) and not chats:
-            raise MemlabError(f"this is {refusal.product}, which is not read: it holds {shape_of(file.content)}",
-                              where=f"{path}: {file.name}", fix=refusal.fix)
-        if file.fault is None:
-            continue
-        if not chats or _kinds(file.name)[-1] in kinds:
-            raise MemlabError(file.fault.what, where=f"{path}: {file.fault.where}", fix=file.fault.fix)
-        tally.remarks.append(f"left out, since it cannot be read: {file.fault.where} ({file.fault.what})")
     if not chats:
         raise _no_chats(path, files, formats, name)
+    for file in files:
+        if not (fault := file.fault):
+            continue
+        if _kinds(file.name)[-1] in kinds:
+            raise MemlabError(fault.what, where=f"{path}: {fault.where}", fix=fault.fix)
+        tally.remarks.append(f"left out, since it cannot be read: {fault.where} ({fault.what})")
     for other, names in owned.items():
         if other not in chosen:
             tally.remarks.append(f"left out, since of another format: {_some(names)} ({other.table.product})")
@@ -139,6 +135,12 @@ def missing_archives(files: Sequence[ExportFile]) -> list[str]:
 
 def _no_chats(path: Path, files: Sequence[ExportFile], formats: Sequence[TableFormat], name: str) -> MemlabError:
     """Return the error for an export without chats of a format, or of any."""
+    for file in files:
+        if refusal := _refusal(file):
+            return MemlabError(f"this is {refusal.product}, which is not read: it holds {shape_of(file.content)}",
+                               where=f"{path}: {file.name}", fix=refusal.fix)
+        if file.fault:
+            return MemlabError(file.fault.what, where=f"{path}: {file.fault.where}", fix=file.fault.fix)
     if missing := missing_archives(files):
         return MemlabError("this is the list of an export's archives, and they are not here", where=str(path),
                            fix=f"download {', '.join(missing[:8])} into one folder, and import the folder")

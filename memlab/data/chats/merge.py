@@ -139,13 +139,11 @@ def _extend(stored: Sequence[Line], new: Sequence[Line]) -> tuple[list[Line], in
         if there[role, text]:
             there[role, text] -= 1
             continue
-        before = stored[place] if place < len(stored) and there[_role_and_text(stored[place])] else None
-        if before and before["role"] == role and goes_on(role, before["text"], text):
-            there[_role_and_text(before)] -= 1
-            turns[place] = {**before, "text": text}
-            added += 1
-        elif before and before["role"] == role and goes_on(role, text, before["text"]):  # an earlier export
-            there[_role_and_text(before)] -= 1
+        before = _role_and_text(stored[place]) if place < len(stored) else ("", "")
+        if there[before] and before[0] == role and (goes_on(*before, text) or goes_on(role, text, before[1])):
+            there[before] -= 1
+            turns[place] = {**stored[place], "text": max(before[1], text, key=len)}  # the other is an earlier export's
+            added += len(text) > len(before[1])
         else:
             turns.append(turn)
             added += 1

@@ -11,9 +11,6 @@ from memlab.support.shell import data_path, word
 
 OWN = "sessions.jsonl"
 
-PEOPLE = "users.json"
-"""The file of an unpacked Slack export that names people, beside the folders of channels."""
-
 
 def export_at(path: Path) -> MemlabError | None:
     """Return the error for a chat export, which data sets do not read as it is; None if a path is none."""
@@ -22,18 +19,8 @@ def export_at(path: Path) -> MemlabError | None:
     title = recognise(path) if os.path.exists(path) else None
     if title is None:
         return None
-    if whole := whole_export(path):
-        return MemlabError(f"this is one channel of a {title}, which is not read as it is", where=str(path),
-                           fix=f"import all channels, with people's names: memlab import {word(str(whole))}; or this "
-                               f"one: memlab import {word(str(path))}")
     return MemlabError(f"this is a {title}, which is not read as it is", where=str(path),
                        fix=f"import it: memlab import {word(str(path))}")
-
-
-def whole_export(path: Path) -> Path | None:
-    """Return the unpacked Slack export that a folder is one channel of; None if it is none."""
-    above = Path(os.path.normpath(path)).parent
-    return above if path.is_dir() and (above / PEOPLE).is_file() else None
 
 
 def holds_sessions(path: Path) -> bool:

@@ -37,7 +37,6 @@ _SOME = 100
 _NAMES = ("fileName", "file_name", "filename", "original_name", "export_name", "name", "title", "uri", "url", "path",
           "emoji")
 _KINDS = ("mime_type", "mimeType", "contentType", "mimetype", "file_type", "file_kind", "type")
-_AUTHOR = re.compile("author|sender|from|user|name|speaker|creator")
 
 
 @dataclass
@@ -157,8 +156,8 @@ class TableFormat:
             tally.add("times without a zone beside others with one, taken as UTC", sum(
                 not has_offset(m.said_on) for m in kept if isinstance(m.said_on, datetime)))
             kept = [replace(m, said_on=_in_utc(m.said_on)) for m in kept]
-        if table.people:
-            self._name_authors(kept, entries, tally)
+        tally.add("messages whose author is not named", sum(m.speaker is None for m in kept) * bool(
+            table.people and table.speaker))
         room, title = text_at(table.room), text_at(table.title)
         started = self._time(chat.node, table.started)
         return Conversation(title or room, merge_assistant(kept) if table.join else kept, started,
@@ -195,8 +194,8 @@ class TableFormat:
         role = "assistant" if first_at(entry, table.bots) else "user" if not table.role else roles.get(
             said_by.lower(), roles.get("*"))
         if role != "user" and role != "assistant":
-            if said_by or any(_texts(entry)):
-                tally.add(role or "messages of other roles left out", kind="" if role else said_by)
+            is_said = bool(said_by or self._text(entry, table.text, Tally()))
+            tally.add(role or "messages of other roles left out", is_said, kind="" if role else said_by)
             return []
         message = self._turn(entry, EntryTurn(role=role, text=table.text), speaker, time, tally)
         return [message] if message else []
@@ -210,10 +209,7 @@ class TableFormat:
         names = [] if self.table.turns else [*self._attachments(entry)]
         names += [placeholder("tool", value) for path in self.table.calls for value in walk(entry, path)]
         text = "\n".join(filter(None, [text, *dict.fromkeys(names)]))
-        if not text:
-            tally.add(turn.missing or "messages without text left out")
-            for path in () if turn.missing else _texts(entry):
-                tally.add("texts in fields that the format does not name", kind=path)
+        tally.add(turn.missing or "messages without text left out", not text)
         return ChatMessage(turn.role, text, speaker, time) if text else None
 
     def _omission(self, entry: dict[str, Any]) -> tuple[str, str] | None:
@@ -273,12 +269,6 @@ class TableFormat:
                     name = "" if name.startswith("(") else last_step(name) if "/" in name else name
                     yield placeholder(kind, name) if kind else attachment(name, first_at(holder, _KINDS) or "")
 
-    def _name_authors(self, kept: list[ChatMessage], entries: list[dict[str, Any]], tally: Tally) -> None:
-        if nobody := sum(message.speaker is None for message in kept if self.table.speaker):
-            fields = sorted({key for entry in entries for key, value in entry.items()
-                             if isinstance(value, str) and _AUTHOR.search(key.lower())})
-            tally.add("messages whose author is not named", nobody, kind=", ".join(fields[:3]))
-
 
 def split_text(text: str, pattern: str) -> list[dict[str, Any]]:
     """Return the messages of a text: the groups of each match, and the text up to the next; a time holds until another.
@@ -308,12 +298,3 @@ def _beside(file: ExportFile, table: Format, files: Sequence[ExportFile]) -> Any
 
 def _in_utc(time: Time) -> Time:
     return time.replace(tzinfo=UTC) if isinstance(time, datetime) and not has_offset(time) else time
-
-
-def _texts(value: Any, path: str = "", depth: int = 3) -> Iterator[str]:
-    """Yield the paths of texts of several words."""
-    for key, inner in value.items() if isinstance(value, dict) and depth else ():
-        place = f"{path}.{key}" if path else str(key)
-        if isinstance(inner, str) and len(inner.split()) > 2:
-            yield place
-        yield from _texts(inner, place, depth - 1)

@@ -32,12 +32,9 @@ _BESIDE = "create|creation|last|update|in|send|post|start|message|msg|chat|conve
 _UNIT = "[mun]s|(?:milli|micro|nano)?s(?:ec(?:ond)?s?)?"
 _NAME = re.compile(rf"(?:{_BESIDE})*(?:{_ALONE})(?:{_BESIDE}|{_ALONE})*(?:{_UNIT})?")
 _CHANGE = re.compile("last|update|modified|edited")
-_ENGLISH = re.compile(r"(?:[A-Z][a-z]+day, )?([A-Z][a-z]{2})[a-z]* (\d{1,2}, \d{4}),?(?: at)? "
-                      r"(\d{1,2}:\d{2}:\d{2} [AP]M)( UTC| GMT)?")
-"""Such as Friday, March 1, 2024 at 9:40:00 AM UTC."""
-
-_DOTNET = re.compile(r"(\d{1,2})/(\d{1,2})/(\d{4}) (\d{1,2}:\d{2}:\d{2}) ([+-]\d{2}:\d{2})")
-"""Such as 3/1/2024 9:40:00 +00:00, the month first, as .NET writes moments in no country's form."""
+_FORMS = ("%b %d, %Y %I:%M:%S %p", "%A, %B %d, %Y at %I:%M:%S %p", "%A, %B %d, %Y at %I:%M:%S %p UTC",
+          "%m/%d/%Y %H:%M:%S %z")
+"""Forms of other programs; the last is that of .NET for moments, in no country's form."""
 
 _WORDS = {"answer", "content", "id", "message", "name", "prompt", "query", "text", "title"}
 """Fields of words, which may themselves be a time."""
@@ -109,11 +106,11 @@ def _read_text(text: str) -> date | datetime | None:
     """Return the date or time that ISO 8601, RFC 2822, or a mixture such as 2024-03-01 09:40:00 +0000 writes."""
     if len(text) > _LONGEST:
         return None
-    if match := _ENGLISH.fullmatch(" ".join(text.split())):
-        written = datetime.strptime(" ".join(match.group(1, 2, 3)), "%b %d, %Y %I:%M:%S %p")
-        return written.replace(tzinfo=UTC) if match[4] else written
-    if match := _DOTNET.fullmatch(text):
-        text = f"{match[3]}-{match[1]:0>2}-{match[2]:0>2}T{match[4]:0>8}{match[5]}"
+    for form in _FORMS:
+        with suppress(ValueError):
+            written = datetime.strptime(" ".join(text.split()), form)
+            return (written.replace(tzinfo=UTC) if form.endswith("UTC") else written.astimezone(UTC) if written.tzinfo
+                    else written)
     try:
         moment = read_moment(re.sub(" (?=[+-][0-9])", "", re.sub(" (UTC|GMT)$", "Z", text)))
     except MemlabError:

@@ -11,7 +11,7 @@ from memlab.data.inspect import inspect
 from memlab.experiment.config.compose import compose
 from memlab.experiment.config.instantiate import make_dataset
 from memlab.support.errors import MemlabError
-from tests.chat_exports import pack, write
+from tests.chat_exports import pack
 from tests.data.chats.test_chatgpt import LISBON
 
 EXPORT = {"conversations.json": [LISBON]}
@@ -32,22 +32,6 @@ def test_each_data_set_names_the_line_that_imports_an_export(name: str, form: st
     quoted = f"'{place}'" if " " in str(place) else place
     assert str(error.value) == (f"{place}: this is a ChatGPT export, which is not read as it is. Fix: import it: "
                                 f"memlab import {quoted}")
-
-
-@pytest.mark.parametrize("name", ["custom", "documents", "locomo"])
-def test_one_channel_of_an_unpacked_slack_export_names_the_import_of_all(
-        name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    message = {"type": "message", "ts": "1709286000.000000", "user": "U1", "text": "We ship in May."}
-    write(tmp_path / "slack", {"users.json": [{"id": "U1", "name": "ann"}], "eng/2024-03-01.json": [message]})
-    channel = tmp_path / "slack" / "eng"
-    with pytest.raises(MemlabError) as error:
-        make_dataset(name, path=channel).load()
-    assert str(error.value) == (
-        f"{channel}: this is one channel of a Slack export, which is not read as it is. Fix: import all channels, with "
-        f"people's names: memlab import {tmp_path}/slack; or this one: memlab import {channel}")
-    assert main(["import", str(channel), "--out", str(tmp_path / "one")]) == 0
-    assert f"this is one channel; for all of them, with people's names: memlab import {tmp_path}/slack" in (
-        capsys.readouterr().out)
 
 
 @pytest.mark.parametrize("name", ["custom", "documents", "locomo", "beir"])

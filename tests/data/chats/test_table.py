@@ -53,8 +53,7 @@ def test_a_format_of_one_s_own(tmp_path: Path) -> None:
     assert (chat.room, [(m.speaker, m.text) for m in chat.messages]) == (
         "Ward 3", [("Ann", "Come."), (None, "Why not?")])
     assert export.tally.counts == {
-        "messages whose author is not named (nurse_name)": 1, "messages without text left out": 1,
-        "texts in fields that the format does not name (note)": 1}
+        "messages whose author is not named": 1, "messages without text left out": 1}
     for name, problem in (("wrong.yaml", r"formats\.pager\.texts: Extra inputs"), ("none.yaml", "no file of formats")):
         with pytest.raises(MemlabError, match=problem):
             load(tmp_path / "x.json", str(tmp_path / name))
