@@ -11,8 +11,8 @@ from zoneinfo import ZoneInfo
 
 import yaml
 
+from memlab.data.chats.conversation import Split, to_sessions
 from memlab.data.chats.formats import load
-from memlab.data.chats.sessions import Split, to_sessions
 
 SAMPLES: dict[str, dict[str, Any]] = yaml.safe_load(
     (Path(__file__).parent / "data" / "chats" / "samples.yaml").read_text(encoding="utf-8"))

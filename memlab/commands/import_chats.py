@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
-from memlab.data.chats.folder import SESSIONS, ImportSettings, common_settings, update_folder
+from memlab.data.chats.conversation import ChatSession, Split, to_sessions
+from memlab.data.chats.folder import SESSIONS, Changes, ImportSettings, common_settings, update_folder
 from memlab.data.chats.formats import FORMATS, ChatExport, load
-from memlab.data.chats.merge import Changes
-from memlab.data.chats.sessions import ChatSession, Split, to_sessions
 from memlab.data.chats.source import MAX_MB
 from memlab.data.chats.whatsapp import DateOrder
 from memlab.support.clock import has_offset, time_zone

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import tzinfo
 from pathlib import Path
 
-from memlab.data.chats.sessions import distinct
+from memlab.data.chats.conversation import distinct
 from memlab.data.custom import Custom
 from memlab.data.fields import FIELDS
 from memlab.data.jsonl import SESSIONS, SessionLine, first_faults, read_sessions

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memlab.data.chats.conversation import Split, to_sessions
 from memlab.data.chats.folder import ImportSettings, update_folder
 from memlab.data.chats.formats import load
-from memlab.data.chats.sessions import Split, to_sessions
 from memlab.data.chats.times import UnreadTime, said_on
 from memlab.data.custom import Custom
 from tests.chat_exports import SAMPLES, as_bytes

@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memlab.data.beam import _PLAN
-from memlab.data.chats import claude_code, codex
+from memlab.data.chats import agent_logs
 from memlab.data.chats.chatgpt import without_marks
 from memlab.data.chats.conversation import Tally
 from memlab.data.chats.slack_texts import Cards, People, with_lines
@@ -69,9 +69,9 @@ READERS: dict[str, Callable[[str], Any]] = {
     "sentences": extract_rules.sentences, "category": extract_rules.category,
     "states": lambda text: list(contradiction.states(text)),
     "claims": lambda text: list(contradiction.claims(text)), "values": lambda text: list(relations.values(text)),
-    "marks": lambda text: without_marks(text, Tally()), "context": codex._is_context,
-    "reminders": lambda text: claude_code.read_message({"type": "user", "message": {"content": text}}, Tally(), ""),
-    "commands": lambda text: claude_code._typed_text(text, Tally()),
+    "marks": lambda text: without_marks(text, Tally()), "context": agent_logs._is_context,
+    "reminders": lambda text: agent_logs.read_claude_code({"type": "user", "message": {"content": text}}, Tally(), ""),
+    "commands": lambda text: agent_logs._typed_text(text, Tally()),
     "slack": People([]).plain, "blocks_of_slack": lambda text: with_lines(text, text.split("\n")),
     "kinds_of_slack": lambda text: Cards(People([]), Tally()).blocks({"type": text, "text": text}),
     "attachments": name_attachments, "edited": drop_edit_mark, "notice": is_notice,

@@ -15,10 +15,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from memlab.data.chats.content import attachment, flatten, placeholder
+from memlab.data.chats.content import attachment, first_text, flatten, object_of, objects_of, placeholder, text_of
 from memlab.data.chats.conversation import ChatMessage, Tally
 from memlab.data.chats.times import said_on
-from memlab.data.chats.values import first_text, object_of, objects_of, text_of
 from memlab.support.foreign import load_json
 
 _SPOKEN = {"text", "multimodal_text", "code"}

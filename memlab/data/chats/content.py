@@ -1,11 +1,12 @@
-"""Content of messages as text: parts of text, placeholders of pictures, files, voice and calls of tools.
+"""Typed values of JSON, and the content of messages as text: parts, placeholders of pictures, files, voice and tools.
 
-Messages as OpenAI's API takes them, ``{"role": "user", "content": ...}``, are read here as well.
+A value of another type is empty. Messages as OpenAI's API takes them, ``{"role": "user", "content": ...}``, are read
+here as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,13 +14,66 @@ from urllib.parse import urlsplit
 from memlab.data.chats.conversation import ChatMessage, Tally
 from memlab.data.chats.schema import BOOK, read_book
 from memlab.data.chats.times import said_on
-from memlab.data.chats.values import first_text, object_of, objects_of, text_of
 from memlab.support.errors import MemlabError
 
 _ENDINGS = {"image": "jpg jpeg png webp heic gif bmp", "video": "mp4 mov 3gp", "audio": "opus m4a mp3 ogg aac amr"}
 _LEFT_OUT = {"system", "developer", "tool", "function"}
 _SAID = {"content", "tool_calls", "function_call", "refusal", "audio"}
 _THOUGHTS = ("reasoning_content", "reasoning")
+
+
+def text_of(value: object) -> str:
+    """Return a text without blanks at its ends; "" for anything else."""
+    return value.strip() if isinstance(value, str) else ""
+
+
+def name_of(value: object) -> str:
+    """Return a text, or a whole number as text; "" for anything else."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else text_of(value)
+
+
+def object_of(value: object) -> dict[str, Any]:
+    """Return a JSON object; empty for anything else."""
+    return value if isinstance(value, dict) else {}
+
+
+def objects_of(value: object) -> list[dict[str, Any]]:
+    """Return the JSON objects of a list; empty for anything else."""
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
+
+
+def walk(value: Any, path: str) -> Iterator[Any]:
+    """Yield the values at a path.
+
+    >>> list(walk({"a": [{"b": 1}, {"b": None}, {}]}, "a.*.b")), list(walk([7, 8], "1"))
+    ([1, None], [8])
+    """
+    if path in ("", "."):
+        yield value
+        return
+    step, _, rest = path.partition(".")
+    if step in ("*", "[]"):
+        values = value.values() if isinstance(value, dict) and step == "*" else value
+        for inner in values if not isinstance(values, str | dict) and isinstance(values, Iterable) else ():
+            yield from walk(inner, rest)
+    elif isinstance(value, dict) and step in value:
+        yield from walk(value[step], rest)
+    elif isinstance(value, list) and step.isdecimal() and int(step) < len(value):
+        yield from walk(value[int(step)], rest)
+
+
+def first_at(value: Any, paths: Iterable[str]) -> Any:
+    """Return the first value that holds something at one of several paths; None for none."""
+    return next((found for path in paths for found in walk(value, path) if found not in (None, "", [], {})), None)
+
+
+def first_text(value: Any, *paths: str) -> str:
+    """Return the first text at one of several paths; "" for none.
+
+    >>> first_text({"profile": {"name": " "}, "id": "U1"}, "profile.name", "name", "id")
+    'U1'
+    """
+    return next(filter(None, (text_of(found) for path in paths for found in walk(value, path))), "")
 
 
 def placeholder(kind: str, name: object = "") -> str:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 
+from memlab.data.chats.content import objects_of, text_of
 from memlab.data.chats.conversation import Conversation, Tally, single_copies
 from memlab.data.chats.schema import BOOK, Refused, read_book
 from memlab.data.chats.source import MAX_MB, ExportFile, open_export
 from memlab.data.chats.table import TableFormat
-from memlab.data.chats.values import objects_of, text_of
 from memlab.data.chats.whatsapp import DateOrder
 from memlab.support.errors import MemlabError, did_you_mean
 

@@ -24,11 +24,10 @@ import re
 from typing import Any
 from urllib.parse import unquote
 
-from memlab.data.chats.content import attachment, placeholder
+from memlab.data.chats.content import attachment, objects_of, placeholder, text_of, walk
 from memlab.data.chats.conversation import Tally
 from memlab.data.chats.markup import to_text
 from memlab.data.chats.schema import BOOK, read_book
-from memlab.data.chats.values import objects_of, text_of, walk
 from memlab.data.chats.whatsapp_dates import Stamp, read_moments, read_stamp
 from memlab.data.chats.whatsapp_words import plain
 from memlab.support.errors import MemlabError
@@ -109,7 +108,7 @@ def without_label(title: str) -> str | None:
 
 
 def read_page(page: str, name: str) -> list[dict[str, Any]]:
-    """Return the activities of a page as Takeout's JSON has them; without a title those that state no time.
+    """Return the activities of a page as Takeout's JSON has them, none for another page; no title if a time is missing.
 
     Raises MemlabError naming a time in a form that is not known.
     """
@@ -133,11 +132,6 @@ def read_page(page: str, name: str) -> list[dict[str, Any]]:
         activity |= {"title": title, "time": moment.isoformat(), "attachedFiles": files, "dates": how,
                      "safeHtmlItem": [{"html": "<br>".join(lines[place + 1:])}]}
     return activities
-
-
-def is_page(text: str) -> bool:
-    """Return whether a text is a page of My Activity."""
-    return _CELL in text
 
 
 def _looks_like_a_time(line: str) -> bool:
@@ -167,7 +161,4 @@ def _before(lines: list[str]) -> tuple[str, list[str]]:
             files.append(to_text(line).lstrip("- ") or unquote(local[0]))
         else:
             kept.append(line)
-    label, blank, first = kept[0].replace("&nbsp;", "\xa0").partition("\xa0")
-    if blank:  # it would become a plain blank, and is the mark of the label
-        return to_text(label) + blank + to_text("<br>".join([first, *kept[1:]])), files
     return to_text("<br>".join(kept)), files

@@ -37,14 +37,6 @@ class EntryTurn(_Entry):
     missing: str = ""
 
 
-class MessageTree(_Entry):
-    """The fields by which messages name themselves and their parents, and the path of the last one's name."""
-
-    key: Paths
-    parent: Paths
-    leaf: Paths = ()
-
-
 class Format(_Entry):
     """A product's export.
 
@@ -54,16 +46,17 @@ class Format(_Entry):
     any other export may look like it. ``note`` is said to the user.
 
     A conversation: ``title``, ``key`` (its id), ``room``, ``started``, ``messages``; ``children`` of a message follow
-    it; ``tree`` names branches; ``group``: messages with the same value are one conversation; ``once``: those with the
-    same value count once. ``people``: they talk to each other for years, else to an assistant. ``sort``: by time;
-    ``newest``: the newest stands first. ``join``: what the assistant says in a row is a turn.
+    it; ``tree``: the fields by which messages name themselves and their parents, and the path of the last one's name.
+    ``group``: messages with the same value are one conversation; ``once``: those with the same value count once.
+    ``people``: they talk to each other for years, else to an assistant. ``sort``: by time; ``newest``: the newest stands
+    first. ``join``: what the assistant says in a row is a turn.
 
     A message: ``pick`` is a list and the field with the number of the entry that counts. ``role`` is looked up in
     ``roles`` (``"*"`` for any other): user, assistant, or the words in which it is counted; a value at ``bots`` makes
     an assistant. ``time`` in any form, in UTC where it has no zone if ``utc``. ``text`` and its parts are joined by
     ``glue``; ``parts`` follow it, or stand alone if one of them is a text; ``more`` stands beside it where they differ.
     ``replace`` are expressions, ``attachments`` the kinds of what is named, or "". ``turns``: an entry holds several.
-    ``skip``: values by which messages are left out; ``only``: the values that stay. ``counts``: what is left out.
+    ``skip``: values by which messages are left out, in which words; "" for those that stay. ``counts``: what is left out.
     ``html``: texts are marked up. ``latin1``: UTF-8 that was written as Latin-1. ``code``: a reader in Python.
     """
 
@@ -88,7 +81,7 @@ class Format(_Entry):
     messages: Paths = ()
     once: str = ""
     children: str = ""
-    tree: MessageTree | None = None
+    tree: dict[Literal["key", "parent", "leaf"], Paths] = {}
     pick: tuple[str, str] | None = None
     code: str = ""
     turns: tuple[EntryTurn, ...] = ()
@@ -108,7 +101,6 @@ class Format(_Entry):
     attachments: dict[str, str] = {}
     calls: Paths = ()
     skip: dict[str, dict[str, str]] = {}
-    only: dict[str, tuple[str, ...]] = {}
     counts: dict[str, str] = {}
 
 

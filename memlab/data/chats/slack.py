@@ -13,11 +13,11 @@ from collections.abc import Iterator, Sequence
 from datetime import date, datetime
 from typing import Any
 
+from memlab.data.chats.content import object_of, objects_of, text_of
 from memlab.data.chats.conversation import ChatMessage, Conversation, Tally, first_words
 from memlab.data.chats.slack_texts import Cards, People, file_text, same, with_lines
 from memlab.data.chats.source import ExportFile
 from memlab.data.chats.times import read_time
-from memlab.data.chats.values import object_of, objects_of, text_of
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _SPOKEN = {"", "thread_broadcast", "reply_broadcast", "file_share", "file_comment", "bot_message", "me_message",
@@ -72,17 +72,7 @@ def _time(stamp: str) -> date | datetime | None:
 
 def _conversations(channel: str, events: list[tuple[str, dict[str, Any]]], people: People,
                    tally: Tally) -> list[Conversation]:
-    threads: dict[str, list[ChatMessage]] = defaultdict(list)
-    for thread, message in _in_order(events, people, tally):
-        threads[thread].append(message)
-    return [Conversation(f"{channel}, thread: {first_words(messages)}" if thread else channel, messages,
-                         endless=not thread, room=channel) for thread, messages in sorted(threads.items())]
-
-
-def _in_order(events: list[tuple[str, dict[str, Any]]], people: People,
-              tally: Tally) -> Iterator[tuple[str, ChatMessage]]:
-    """Yield the messages by their timestamps, edits applied, each once, with the thread that each is in, "" for none.
-    """
+    """Return a channel and its threads: messages by their timestamps, edits applied, each once."""
     current: dict[str, dict[str, Any]] = {}
     removed: set[str] = set()
     for stamp, event in events:
@@ -92,17 +82,18 @@ def _in_order(events: list[tuple[str, dict[str, Any]]], people: People,
             tally.add("edited messages, taken as they are now")
         elif kind == "message_deleted":
             removed.add(_stamp(event.get("deleted_ts") or object_of(event.get("previous_message")).get("ts")))
-        elif stamp in current:
-            tally.add("messages that occur twice, taken once")
-            current[stamp] = {**event, **current[stamp]}
         else:
-            current[stamp] = event
+            tally.add("messages that occur twice, taken once", stamp in current)
+            current[stamp] = {**event, **current.get(stamp, {})}
     tally.add("deleted messages left out", len(removed & current.keys()))
     started = {thread for stamp, m in current.items() if (thread := _stamp(m.get("thread_ts"))) != stamp}
+    threads: dict[str, list[ChatMessage]] = defaultdict(list)  # "" for what is in none
     for stamp in sorted(current.keys() - removed, key=lambda s: (str(_time(s) or ""), s)):
         if message := _message(current[stamp], _time(stamp), people, tally):
             thread = _stamp(current[stamp].get("thread_ts")) or stamp
-            yield thread if thread in started else "", message
+            threads[thread if thread in started else ""].append(message)
+    return [Conversation(f"{channel}, thread: {first_words(messages)}" if thread else channel, messages,
+                         endless=not thread, room=channel) for thread, messages in sorted(threads.items())]
 
 
 def _message(raw: dict[str, Any], said_on: date | datetime | None, people: People, tally: Tally) -> ChatMessage | None:

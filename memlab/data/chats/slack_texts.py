@@ -17,10 +17,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from memlab.data.chats.content import attachment, placeholder
+from memlab.data.chats.content import attachment, first_text, object_of, objects_of, placeholder, text_of
 from memlab.data.chats.conversation import Tally
 from memlab.data.chats.source import ExportFile
-from memlab.data.chats.values import first_text, object_of, objects_of, text_of
 
 _OWN_NAMES = ("display_name", "real_name")
 _MARK = re.compile(r"<([^<>|]+)(?:\|([^<>]*))?>")

@@ -12,14 +12,24 @@ from itertools import accumulate, islice
 from pathlib import PurePosixPath
 from typing import Any
 
-from memlab.data.chats import chatgpt, claude_code, codex, gemini, slack, whatsapp
-from memlab.data.chats.content import attachment, flatten, last_step, placeholder, read_openai
+from memlab.data.chats import agent_logs, chatgpt, gemini, slack, whatsapp
+from memlab.data.chats.content import (
+    attachment,
+    first_at,
+    flatten,
+    last_step,
+    name_of,
+    objects_of,
+    placeholder,
+    read_openai,
+    text_of,
+    walk,
+)
 from memlab.data.chats.conversation import ChatMessage, Conversation, Tally, merge_assistant, shown_branch
 from memlab.data.chats.markup import to_text
 from memlab.data.chats.schema import EntryTurn, Format, Paths
 from memlab.data.chats.source import ExportFile
 from memlab.data.chats.times import Time, UnreadTime, read_time, said_on
-from memlab.data.chats.values import first_at, name_of, objects_of, text_of, walk
 from memlab.support.clock import has_offset
 from memlab.support.errors import MemlabError
 
@@ -27,8 +37,8 @@ READERS = {"slack": (slack.matches, slack.read),
            "whatsapp": (whatsapp.matches, whatsapp.read)}
 PROOFS = {"gemini": gemini.has_activity}
 ENTRIES = {"gemini": gemini.prompts}
-LOGS = {"claude_code": claude_code.sent_lines, "codex": codex.said_lines}
-MESSAGES = {"chatgpt": chatgpt.read_message, "claude_code": claude_code.read_message, "openai": read_openai}
+LOGS = {"claude_code": agent_logs.sent_lines, "codex": agent_logs.said_lines}
+MESSAGES = {"chatgpt": chatgpt.read_message, "claude_code": agent_logs.read_claude_code, "openai": read_openai}
 """What no table can describe: files, what makes a conversation, its entries, the lines of a log, messages."""
 
 _SOME = 100
@@ -144,9 +154,9 @@ class TableFormat:
         if table.sort or table.people or table.newest:
             entries = self._in_order(entries)
         if table.tree:
-            key, parent = table.tree.key, table.tree.parent
-            entries = shown_branch(entries, lambda entry: name_of(first_at(entry, key)),
-                                   lambda entry: name_of(first_at(entry, parent)), text_at(table.tree.leaf), tally,
+            entries = shown_branch(entries, lambda entry: name_of(first_at(entry, table.tree["key"])),
+                                   lambda entry: name_of(first_at(entry, table.tree["parent"])),
+                                   text_at(table.tree.get("leaf", ())), tally,
                                    lambda entry: bool(self._messages(entry, "", Tally())))
         if table.code in LOGS:
             entries = LOGS[table.code](entries, tally)
@@ -178,9 +188,11 @@ class TableFormat:
         if table.pick:
             chosen = first_at(entry, (f"{table.pick[0]}.{name_of(entry.get(table.pick[1]))}",))
             entry = chosen if isinstance(chosen, dict) else entry
-        if omitted := self._omission(entry):
-            tally.add(omitted[0], kind=omitted[1])
-            return []
+        for path, words in table.skip.items():
+            for value in walk(entry, path):
+                if omitted := words.get(str(value).lower(), words.get("*", "") if value else ""):
+                    tally.add(omitted)
+                    return []
         if table.code in MESSAGES:
             message = MESSAGES[table.code](entry, tally, where)
             return [message] if message else []
@@ -188,7 +200,7 @@ class TableFormat:
             tally.add(words, sum(bool(value) for value in walk(entry, path)))
         time, speaker = self._time(entry, table.time), self._plain(first_at(entry, table.speaker)) or None
         if table.turns:
-            return [m for turn in table.turns if (m := self._turn(entry, turn, None, time, tally))]
+            return [m for turn in table.turns for m in self._turn(entry, turn, None, time, tally)]
         said_by = str(next((v for path in table.role for v in walk(entry, path) if v is not None), ""))
         roles = {**self.roles, **table.roles}
         role = "assistant" if first_at(entry, table.bots) else "user" if not table.role else roles.get(
@@ -197,11 +209,10 @@ class TableFormat:
             is_said = bool(said_by or self._text(entry, table.text, Tally()))
             tally.add(role or "messages of other roles left out", is_said, kind="" if role else said_by)
             return []
-        message = self._turn(entry, EntryTurn(role=role, text=table.text), speaker, time, tally)
-        return [message] if message else []
+        return self._turn(entry, EntryTurn(role=role, text=table.text), speaker, time, tally)
 
     def _turn(self, entry: dict[str, Any], turn: EntryTurn, speaker: str | None, time: Time,
-              tally: Tally) -> ChatMessage | None:
+              tally: Tally) -> list[ChatMessage]:
         parts, more = self._text(entry, self.table.parts, tally), self._text(entry, self.table.more, tally)
         is_whole = any(text_of(text) for path in self.table.parts for text in walk(entry, f"{path}.*.text"))
         text = "" if is_whole else self._text(entry, turn.text, tally)
@@ -210,19 +221,7 @@ class TableFormat:
         names += [placeholder("tool", value) for path in self.table.calls for value in walk(entry, path)]
         text = "\n".join(filter(None, [text, *dict.fromkeys(names)]))
         tally.add(turn.missing or "messages without text left out", not text)
-        return ChatMessage(turn.role, text, speaker, time) if text else None
-
-    def _omission(self, entry: dict[str, Any]) -> tuple[str, str] | None:
-        """Return in which words a message is left out, and its kind."""
-        for path, words in self.table.skip.items():
-            for value in walk(entry, path):
-                if found := words.get(str(value).lower(), words.get("*", "") if value else ""):
-                    return found, ""
-        for path, kinds in self.table.only.items():
-            for value in walk(entry, path):
-                if str(value) not in kinds:
-                    return "notices left out", str(value)
-        return None
+        return [ChatMessage(turn.role, text, speaker, time)] * bool(text)
 
     def _time(self, entry: dict[str, Any], paths: Paths) -> Time:
         unread: Time = None

@@ -15,7 +15,7 @@ from enum import Enum
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from memlab.data.chats.whatsapp_words import DateWords, clock_key, known_words, words
+from memlab.data.chats.whatsapp_words import DateWords, clock_key, words
 
 
 class DateOrder(Enum):
@@ -90,14 +90,15 @@ def _stamp(text: str, time: re.Match[str]) -> Stamp | None:
     """Return the stamp whose time is a match; None if a word is no month or part of the day in any language."""
     before, after = text[:time.start()], text[time.end():]
     fields: list[str] = []
-    months, periods = known_words()
+    known = words()
     name = month = part_of_day = period = ""
     for token in (token.strip(" -") for token in _TOKEN.findall(f"{before}\n{after}")):
-        parts = [part for part in token.split() if clock_key(part) not in words().joiners]
-        word = next((key for key in map(clock_key, (token, "".join(parts))) if key in months or key in periods), "")
+        parts = [part for part in token.split() if clock_key(part) not in known.joiners]
+        keys = map(clock_key, (token, "".join(parts)))
+        word = next((key for key in keys if key in known.months or key in known.hours), "")
         if token[-1].isdecimal():
             fields.append(token)
-        elif word in months and not month:
+        elif word in known.months and not month:
             month, name = word, token
             fields.append(word)
         elif word:

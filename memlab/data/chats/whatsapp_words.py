@@ -33,13 +33,18 @@ class DateWords(NamedTuple):
 
 
 class AppWords(NamedTuple):
-    """Texts that stand for a message, by their kind; parts of notices; beginnings of a file's name; words of dates."""
+    """Texts that stand for a message, by their kind; parts of notices; beginnings of a file's name; words of dates.
+
+    hours and months: words for parts of the day, and names, of all languages, as ``clock_key`` has them.
+    """
 
     kinds: dict[str, str]
     notices: tuple[str, ...]
     titles: tuple[str, ...]
     clocks: tuple[DateWords, ...]
     joiners: frozenset[str]
+    hours: frozenset[str]
+    months: frozenset[str]
 
 
 @cache
@@ -49,8 +54,10 @@ def words() -> AppWords:
     kinds = {_key(text): kind for language in content["texts"].values() for kind, texts in language.items()
              for text in texts}
     notices = tuple(part.casefold() for parts in content["notices"].values() for part in parts)
-    return AppWords(kinds, notices, tuple(content["titles"]), tuple(map(_clock, content["clocks"].values())),
-                    frozenset(map(clock_key, content["joiners"])))
+    clocks = tuple(map(_clock, content["clocks"].values()))
+    hours, months = (frozenset(word for clock in clocks for word in clock[place]) for place in (0, 1))
+    return AppWords(kinds, notices, tuple(content["titles"]), clocks, frozenset(map(clock_key, content["joiners"])),
+                    hours, months)
 
 
 def _clock(language: dict[str, Any]) -> DateWords:
@@ -59,13 +66,6 @@ def _clock(language: dict[str, Any]) -> DateWords:
     return DateWords({word: tuple(hour + 12 * (first <= hour <= last) for hour in range(12))
                   for word, (first, last) in late.items()},
                  {name: number for number, names in enumerate(language["months"], start=1) for name in names.split()})
-
-
-@cache
-def known_words() -> tuple[frozenset[str], frozenset[str]]:
-    """Return the names of months and the words for parts of the day of all languages, as ``clock_key`` has them."""
-    months, hours = ({word for clock in words().clocks for word in clock[place]} for place in (1, 0))
-    return frozenset(months), frozenset(hours)
 
 
 def plain(text: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.data.chats.merge import Changes, merge
+from memlab.data.chats.folder import Changes, merge
 
 
 def session(name: str, *texts: str, at: str | None = "2024-03-01T09:00", corpus: str = "c") -> dict[str, Any]:

@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from memlab.data.chats.conversation import to_sessions
 from memlab.data.chats.formats import load
-from memlab.data.chats.sessions import to_sessions
 from memlab.support.errors import MemlabError
 from tests.chat_exports import SAMPLES, write
 
