@@ -16,7 +16,7 @@ from memlab.data.beam import _PLAN
 from memlab.data.chats import agent_logs
 from memlab.data.chats.chatgpt import without_marks
 from memlab.data.chats.conversation import Tally
-from memlab.data.chats.slack_texts import Cards, People, with_lines
+from memlab.data.chats.slack_texts import People, with_lines
 from memlab.data.chats.whatsapp import split_line
 from memlab.data.chats.whatsapp_words import drop_edit_mark, is_notice, name_attachments
 from memlab.data.questions.facts import facts_of
@@ -72,8 +72,8 @@ READERS: dict[str, Callable[[str], Any]] = {
     "marks": lambda text: without_marks(text, Tally()), "context": agent_logs._is_context,
     "reminders": lambda text: agent_logs.read_claude_code({"type": "user", "message": {"content": text}}, Tally(), ""),
     "commands": lambda text: agent_logs._typed_text(text, Tally()),
-    "slack": People([]).plain, "blocks_of_slack": lambda text: with_lines(text, text.split("\n")),
-    "kinds_of_slack": lambda text: Cards(People([]), Tally()).blocks({"type": text, "text": text}),
+    "slack": People([], Tally()).plain, "blocks_of_slack": lambda text: with_lines(text, text.split("\n")),
+    "kinds_of_slack": lambda text: People([], Tally()).blocks({"type": text, "text": text}),
     "attachments": name_attachments, "edited": drop_edit_mark, "notice": is_notice,
     "dated": split_line, "plan": lambda text: _PLAN.sub("", text),
 }

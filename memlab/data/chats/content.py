@@ -128,11 +128,6 @@ def flatten(content: object, tally: Tally, glue: str = "\n") -> str:
     return glue.join(part for part in parts if part)
 
 
-def tool_calls(value: object) -> list[str]:
-    """Name the calls of OpenAI's field ``tool_calls``."""
-    return [placeholder("tool", first_text(call, "function.name", "name")) for call in objects_of(value)]
-
-
 def _part(part: dict[str, Any], tally: Tally) -> str:
     sorts = read_book(BOOK).parts
     kind = first_text(part, "style.type", "type", "kind", "phase", "content_type").lower()
@@ -180,9 +175,10 @@ def read_openai(value: Mapping[str, Any], tally: Tally, where: str) -> ChatMessa
         raise MemlabError("expected text or a list of parts", where=f"{where}, field content")
     tally.add("thoughts of the assistant left out", any(text_of(value.get(key)) for key in _THOUGHTS))
     audio = object_of(value.get("audio"))
+    calls = [*objects_of(value.get("tool_calls")), *objects_of([value.get("function_call")])]
     parts = [flatten(content, tally), text_of(value.get("refusal")), placeholder("audio") if audio else "",
-             text_of(audio.get("transcript")), *tool_calls(value.get("tool_calls")),
-             *tool_calls([value.get("function_call")])]
+             text_of(audio.get("transcript")),
+             *(placeholder("tool", first_text(call, "function.name", "name")) for call in calls)]
     text = "\n".join(part for part in parts if part)
     speaker = text_of(value.get("name")) or None
     return ChatMessage("user" if role == "user" else "assistant", text, speaker, said_on(value)) if text else None

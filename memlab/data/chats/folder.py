@@ -200,19 +200,15 @@ def update_folder(folder: Path, settings: ImportSettings, sessions: Iterable[Cha
     path = folder / SESSIONS
     lines = [_line(settings.corpus, session, source) for session in sessions]
     with disk_faults(path, other="give another --out"):
-        first = not path.exists()
-        fresh = fresh or first
+        fresh = fresh or not path.exists()
         merged, changes = merge([] if fresh else _read(path), lines)
         merged.sort(key=lambda line: line["said_on"] or "")
         content = "".join(f"{replace_surrogates(json.dumps(line, ensure_ascii=False))}\n" for line in merged)
-        if first:  # never sessions without settings: a later import would refuse them
+        if fresh:  # never sessions without settings, or with those of others: a later import would refuse or mix them
+            path.unlink(missing_ok=True)
             write_json(folder / SETTINGS, asdict(settings))
-        if first or path.read_bytes() != content.encode():
-            if fresh and not first:  # never other sessions' settings beside these
-                (folder / SETTINGS).unlink(missing_ok=True)
+        if fresh or path.read_bytes() != content.encode():
             atomic_write(path, content)
-        if fresh and not first:
-            write_json(folder / SETTINGS, asdict(settings))
     return changes
 
 

@@ -71,7 +71,7 @@ def load(path: Path, name: str = "auto", max_mb: float = MAX_MB, dates: DateOrde
         tally.remarks.append(f"left out, since it cannot be read: {fault.where} ({fault.what})")
     for other, names in owned.items():
         if other not in chosen:
-            tally.remarks.append(f"left out, since of another format: {_some(names)} ({other.table.product})")
+            tally.remarks.append(f"left out, since of another format: {', '.join(names[:4])} ({other.table.product})")
     if missing := missing_archives(files):
         tally.remarks.append(f"the export's list names archives that are not here: {', '.join(missing)}")
     try:
@@ -82,12 +82,8 @@ def load(path: Path, name: str = "auto", max_mb: float = MAX_MB, dates: DateOrde
     claimed = {name for names in owned.values() for name in names}
     others = [file for file in files if file.name not in claimed]
     if alike := [file.name for file in others if file.content and _kinds(file.name)[-1] in kinds]:
-        tally.remarks.append(f"left out, since no known format fits, though chats have such names: {_some(alike)}")
+        tally.remarks.append(f"left out, since no known format fits, though chats have such names: {', '.join(alike[:4])}")
     return ChatExport(chosen[0], read, tally, [file.name for file in others if file.name not in alike])
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join([*names[:4], "..."] if len(names) > 4 else names)
 
 
 def recognise(path: Path) -> str | None:

@@ -41,7 +41,6 @@ _CELL, _CONTENT = '<div class="outer-cell', '<div class="content-cell'
 _LINE = re.compile(r"<br\s*+/?+>")
 _FILE = re.compile(r'<a href="([^"<>]*+)"')
 _LINK = re.compile(r"https://gemini\.google\.com/[0-9A-Za-z_/-]+")
-_HOW_MANY = re.compile(r"[^<>]{0,60}\d[^<>]{0,60}")
 _ZONE = re.compile(r" ?(?:(?![AP]M$)[A-Z]{1,5}(?:[+-]\d{1,2}(?::?\d{2})?)?|[+-]\d{2}:?\d{2})$")
 _LIKE_A_TIME = re.compile(r"(?<![\d:])\d{1,2}[:.]\d{2}[:.]\d{2}(?!\d)")
 
@@ -55,11 +54,6 @@ def is_activity(entry: dict[str, Any]) -> bool:
     names = [text_of(name) for path in ("header", "products.[]") for name in walk(entry, path)]
     named = any("." not in name and _PRODUCT.search(name) for name in names)  # with a dot: a page that was seen
     return isinstance(entry.get("title"), str) and (named or bool(_chat(entry)))
-
-
-def has_activity(node: Any) -> bool:
-    """Return whether one of a file's entries is an activity of Gemini."""
-    return any(map(is_activity, objects_of(node)))
 
 
 def _chat(entry: dict[str, Any]) -> str:
@@ -113,21 +107,21 @@ def read_page(page: str, name: str) -> list[dict[str, Any]]:
     Raises MemlabError naming a time in a form that is not known.
     """
     activities: list[dict[str, Any]] = []
-    dated: list[tuple[dict[str, Any], list[str], int, Stamp]] = []
+    dated: list[tuple[dict[str, Any], list[str], int, Stamp | None]] = []
     for cell in (piece.split(_CONTENT) for piece in page.split(_CELL)[1:]):
         links = [{"url": url} for url in _LINK.findall("".join(cell[2:]))]
         activities.append({"header": to_text(cell[0].partition(">")[2]), "title": "", "details": links})
         lines = _LINE.split(cell[1].partition(">")[2]) if len(cell) > 1 else []
-        times = [(place, _stamp(lines[place])) for place in range(1, len(lines)) if _looks_like_a_time(lines[place])]
-        if found := next(((place, stamp) for place, stamp in times if stamp), None):
-            dated.append((activities[-1], lines, *found))
-        elif times:
-            raise _unknown_time(to_text(lines[times[0][0]]), name)
-    reading = read_moments([stamp for *_, stamp in reversed(dated)]) if dated else None  # the newest comes first
+        if times := [(place, _stamp(line)) for place, line in enumerate(lines) if place and _looks_like_a_time(line)]:
+            dated.append((activities[-1], lines, *next((time for time in times if time[1]), times[0])))
+    stamps = [stamp for *_, stamp in reversed(dated) if stamp]  # the newest comes first
+    reading = read_moments(stamps) if stamps else None
     how = f"{name}: dates are read as {reading.order.value}, {reading.reason}" if reading else ""
-    for (activity, lines, place, _), moment in zip(dated, reversed(reading.moments) if reading else ()):
-        if moment is None:
-            raise _unknown_time(to_text(lines[place]), name)
+    moments = reversed(reading.moments if reading else [])
+    for activity, lines, place, stamp in dated:
+        if (moment := next(moments) if stamp else None) is None:
+            raise MemlabError(f"the time '{to_text(lines[place])[:40]}' has a form that is not known", where=name,
+                              fix="export My Activity as JSON in Takeout: its times are the same in every language")
         title, files = _before(lines[:place])
         activity |= {"title": title, "time": moment.isoformat(), "attachedFiles": files, "dates": how,
                      "safeHtmlItem": [{"html": "<br>".join(lines[place + 1:])}]}
@@ -144,11 +138,6 @@ def _stamp(line: str) -> Stamp | None:
     return read_stamp(local) if zone else None
 
 
-def _unknown_time(text: str, where: str) -> MemlabError:
-    return MemlabError(f"the time '{text[:40]}' has a form that is not known", where=where,
-                       fix="export My Activity as JSON in Takeout: its times are the same in every language")
-
-
 def _before(lines: list[str]) -> tuple[str, list[str]]:
     """Return the title and the names of attached files of the lines before the time."""
     files: list[str] = []
@@ -156,8 +145,6 @@ def _before(lines: list[str]) -> tuple[str, list[str]]:
     for line in lines[1:]:
         local = [address for address in _FILE.findall(line) if address and ":" not in address and address[0] != "#"]
         if local:
-            if not files and len(kept) > 1 and _HOW_MANY.fullmatch(kept[-1].strip()):
-                kept.pop()
             files.append(to_text(line).lstrip("- ") or unquote(local[0]))
         else:
             kept.append(line)

@@ -48,15 +48,15 @@ class Format(_Entry):
     A conversation: ``title``, ``key`` (its id), ``room``, ``started``, ``messages``; ``children`` of a message follow
     it; ``tree``: the fields by which messages name themselves and their parents, and the path of the last one's name.
     ``group``: messages with the same value are one conversation; ``once``: those with the same value count once.
-    ``people``: they talk to each other for years, else to an assistant. ``sort``: by time; ``newest``: the newest stands
-    first. ``join``: what the assistant says in a row is a turn.
+    ``people``: they talk to each other for years, else to an assistant. ``sort``: by time; ``newest``: the newest
+    stands first. ``join``: what the assistant says in a row is a turn.
 
     A message: ``pick`` is a list and the field with the number of the entry that counts. ``role`` is looked up in
     ``roles`` (``"*"`` for any other): user, assistant, or the words in which it is counted; a value at ``bots`` makes
     an assistant. ``time`` in any form, in UTC where it has no zone if ``utc``. ``text`` and its parts are joined by
     ``glue``; ``parts`` follow it, or stand alone if one of them is a text; ``more`` stands beside it where they differ.
     ``replace`` are expressions, ``attachments`` the kinds of what is named, or "". ``turns``: an entry holds several.
-    ``skip``: values by which messages are left out, in which words; "" for those that stay. ``counts``: what is left out.
+    ``skip``: values by which messages are left out, in which words; "" for those that stay. ``counts``: what else is.
     ``html``: texts are marked up. ``latin1``: UTF-8 that was written as Latin-1. ``code``: a reader in Python.
     """
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import date, datetime
 from typing import Any
 
 from memlab.data.chats.content import object_of, objects_of, text_of
 from memlab.data.chats.conversation import ChatMessage, Conversation, Tally, first_words
-from memlab.data.chats.slack_texts import Cards, People, file_text, same, with_lines
+from memlab.data.chats.slack_texts import People, file_text, same, with_lines
 from memlab.data.chats.source import ExportFile
 from memlab.data.chats.times import read_time
 
@@ -27,7 +27,7 @@ _STAND_INS = {"This content can't be displayed.", "This message contains interac
 
 def matches(file: ExportFile) -> bool:
     """Return whether the file holds the messages of a channel's day."""
-    if file.ending != ".json" or not isinstance(file.content, list):
+    if not file.name.lower().endswith(".json") or not isinstance(file.content, list):
         return False
     dated = bool(_DAY.fullmatch(file.stem))
     return dated and not file.content or any(dated + ("ts" in m) + (m.get("type") == "message") > 1
@@ -36,11 +36,15 @@ def matches(file: ExportFile) -> bool:
 
 def read(files: Sequence[ExportFile], tally: Tally, _: object = None) -> list[Conversation]:
     """Return one conversation for each channel, and one for each thread."""
-    people = People(files)
+    people = People(files, tally)
     channels: dict[str, list[tuple[str, dict[str, Any]]]] = defaultdict(list)
     for file in filter(matches, files):
         name = file.folder if file.folder and _DAY.fullmatch(file.stem) else file.stem
-        channels[name] += _events(file)
+        last = file.stem
+        for place, event in enumerate(objects_of(file.content)):  # one without a timestamp follows the one before it
+            stamp = _stamp(event.get("ts"))
+            last, stamp = (stamp, stamp) if _time(stamp) else (last, f"{last}#{place:06}")
+            channels[name].append((stamp, event))
     found = []
     for name in sorted(channels):
         found += _conversations(people.channel(name), channels[name], people, tally)
@@ -48,22 +52,9 @@ def read(files: Sequence[ExportFile], tally: Tally, _: object = None) -> list[Co
     return found
 
 
-def _events(file: ExportFile) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each event with its timestamp; one without follows the event before it, or begins the day of its file."""
-    last = file.stem
-    for place, event in enumerate(objects_of(file.content)):
-        if _time(stamp := _stamp(event.get("ts"))):
-            last = stamp
-        else:
-            stamp = f"{last}#{place:06}"
-        yield stamp, event
-
-
 def _stamp(value: object) -> str:
     """Return a timestamp as Slack writes it, which is also the name of its message."""
-    if isinstance(value, int | float):
-        return f"{value:.6f}" if isinstance(value, float) else f"{value}.000000"
-    return text_of(value)
+    return f"{value:.6f}" if isinstance(value, int | float) else text_of(value)
 
 
 def _time(stamp: str) -> date | datetime | None:
@@ -106,12 +97,10 @@ def _message(raw: dict[str, Any], said_on: date | datetime | None, people: Peopl
         tally.add("notices left out", kind=kind or sort)
         return None
     tally.add("edited messages, taken as they are now", isinstance(raw.get("edited"), dict))
-    for reaction in objects_of(raw.get("reactions")):
-        count = reaction.get("count")
-        tally.add("reactions left out", count if isinstance(count, int) and count > 0 else 1)
-    cards = Cards(people, tally)
+    counts = (reaction.get("count") for reaction in objects_of(raw.get("reactions")))
+    tally.add("reactions left out", sum(max(count, 1) if isinstance(count, int) else 1 for count in counts))
     text = people.plain(raw.get("text"))
-    blocks, attachments = cards.blocks(raw.get("blocks")), cards.attachments(raw.get("attachments"))
+    blocks, attachments = people.blocks(raw.get("blocks")), people.attachments(raw.get("attachments"))
     if (blocks or attachments) and text.replace("\u2019", "'") in _STAND_INS:
         text = ""
     files = objects_of(raw.get("files")) or objects_of([raw.get("file")])

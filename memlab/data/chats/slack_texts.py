@@ -35,12 +35,13 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 class People:
-    """People by their ids, from users.json and from the profiles that messages carry.
+    """People by their ids, from users.json and from the profiles that messages carry, and texts with their names.
 
     unknown: ids that messages mention and users.json does not name.
     """
 
-    def __init__(self, files: Sequence[ExportFile]) -> None:
+    def __init__(self, files: Sequence[ExportFile], tally: Tally) -> None:
+        self._tally = tally
         self._users = {text_of(user.get("id")): user for file in files if file.stem in ("users", "org_users")
                        for user in objects_of(file.content)}
         display = {key: first_text(user, *(f"profile.{n}" for n in _OWN_NAMES), "real_name", "name", "id")
@@ -104,6 +105,82 @@ class People:
             self._labels[key] = label.lstrip("@#")
         return self.mention({"@": "user", "#": "channel"}.get(target[0], "broadcast"), key)
 
+    def blocks(self, value: object) -> list[str]:
+        """Return the lines of a block, or of a list of them."""
+        if isinstance(value, list):
+            return [line for block in value for line in self.blocks(block)]
+        if not isinstance(value, dict):
+            return []
+        kind, text = text_of(value.get("type")), value.get("text")
+        if _CONTROL.fullmatch(kind):
+            self._tally.add("buttons and menus of cards left out")
+            return []
+        if kind in _TEXTS:
+            return _lines(self.plain(text) if kind == "mrkdwn" else literal(text_of(text)))
+        if kind.startswith("rich_text"):
+            lines = _lines(self._rich(value))
+        elif kind in ("image", "video"):
+            names = [*self.blocks(value.get("title")), literal(text_of(value.get("alt_text")))]
+            lines = [placeholder(kind, ", ".join(dict.fromkeys(filter(None, names)))),
+                     *self.blocks(value.get("description"))]
+        elif kind == "file":
+            lines = _lines(file_text(object_of(value.get("file")) or value))
+        else:
+            lines = [line for key, inner in value.items() for line in self._field(key, inner)]
+        self._tally.add("blocks without a text left out", not lines and kind not in _EMPTY, kind=kind)
+        return lines
+
+    def _field(self, key: str, value: object) -> list[str]:
+        """Return the lines of a field of a block; a row of a table is one."""
+        if isinstance(value, str):
+            return _lines(self.plain(value)) if key in _SHOWN else []
+        if key == "rows" and isinstance(value, list):
+            rows = (" | ".join(" ".join(self.blocks(cell)) for cell in row) for row in value if isinstance(row, list))
+            return [row for row in rows if row.strip(" |")] or [line for row in value for line in self.blocks(row)]
+        return [] if key in _APART else self.blocks(value)
+
+    def attachments(self, value: object) -> list[str]:
+        """Return the lines of a list of attachments."""
+        return [line for holder in objects_of(value) for line in self._attachment(holder)]
+
+    def _rich(self, part: dict[str, Any]) -> str:
+        """Return the text of a rich text, of one of its parts, or of an element of these."""
+        kind, text = text_of(part.get("type")), part.get("text")
+        if kind.startswith("rich_text"):
+            inner = list(map(self._rich, objects_of(part.get("elements"))))
+            if kind == "rich_text_list":
+                return "".join(f"• {entry}" for entry in inner)
+            return "".join(inner) + "\n" * (kind != "rich_text")
+        if kind == "text" and isinstance(text, str):
+            return literal(text)  # with the blanks at its ends
+        if kind == "link":
+            return link(text_of(part.get("url")), literal(text_of(text)))
+        if kind in _MENTIONS:
+            return self.mention(kind, text_of(part.get(_MENTIONS[kind])))
+        name = first_text(part, "text", "title", "name", "value", "fallback", "url")
+        self._tally.add("blocks without a text left out", not name, kind=kind)
+        return f":{name}:" if kind == "emoji" else literal(name)
+
+    def _attachment(self, holder: dict[str, Any]) -> list[str]:
+        """Return the lines of an attachment: a card, a preview of a link, or a message that is forwarded."""
+        author = self.name(text_of(holder.get("author_id")),
+                             literal(first_text(holder, "author_name", "author_subname")) or " ").strip()
+        lines = [self.plain(holder.get("title")), self.plain(holder.get("text"))]
+        lines += [": ".join(filter(None, map(self.plain, (field.get("title"), field.get("value")))))
+                  for field in objects_of(holder.get("fields"))]
+        body = with_lines("\n".join(filter(None, lines)), self.blocks([holder.get("blocks"), holder.get("preview")]))
+        for message in (object_of(entry.get("message")) for entry in objects_of(holder.get("message_blocks"))):
+            forwarded = same(self.plain(message.get("text")), self.blocks(message.get("blocks")))
+            body = with_lines(body, [*_lines(forwarded), *self.attachments(message.get("attachments")),
+                                     *map(file_text, objects_of(message.get("files")))])
+        self._tally.add("buttons and menus of cards left out", len(objects_of(holder.get("actions"))))
+        shown = [self.plain(holder.get("pretext")), f"{author}: {body}" if author and body else author or body,
+                 *map(file_text, objects_of(holder.get("files"))), "[image]" if holder.get("image_url") else ""]
+        fallback = self.plain(holder.get("fallback"))
+        if not any(shown) and fallback != "[no preview available]":
+            shown = [fallback]
+        return _lines("\n".join([*shown, self.plain(holder.get("footer"))]))
+
 
 def literal(text: str) -> str:
     """Return a text without HTML entities."""
@@ -152,89 +229,6 @@ def _words(text: str) -> str:
     words = " ".join(_WORD.findall(text.casefold()))
     return f" {words} " if words else ""
 
-
-class Cards:
-    """Blocks and attachments as lines of text."""
-
-    def __init__(self, people: People, tally: Tally) -> None:
-        self._people, self._tally = people, tally
-
-    def blocks(self, value: object) -> list[str]:
-        """Return the lines of a block, or of a list of them."""
-        if isinstance(value, list):
-            return [line for block in value for line in self.blocks(block)]
-        if not isinstance(value, dict):
-            return []
-        kind, text = text_of(value.get("type")), value.get("text")
-        if _CONTROL.fullmatch(kind):
-            self._tally.add("buttons and menus of cards left out")
-            return []
-        if kind in _TEXTS:
-            return _lines(self._people.plain(text) if kind == "mrkdwn" else literal(text_of(text)))
-        if kind.startswith("rich_text"):
-            lines = _lines(self._rich(value))
-        elif kind in ("image", "video"):
-            names = [*self.blocks(value.get("title")), literal(text_of(value.get("alt_text")))]
-            lines = [placeholder(kind, ", ".join(dict.fromkeys(filter(None, names)))),
-                     *self.blocks(value.get("description"))]
-        elif kind == "file":
-            lines = _lines(file_text(object_of(value.get("file")) or value))
-        else:
-            lines = [line for key, inner in value.items() for line in self._field(key, inner)]
-        self._tally.add("blocks without a text left out", not lines and kind not in _EMPTY, kind=kind)
-        return lines
-
-    def _field(self, key: str, value: object) -> list[str]:
-        """Return the lines of a field of a block; a row of a table is one."""
-        if isinstance(value, str):
-            return _lines(self._people.plain(value)) if key in _SHOWN else []
-        if key == "rows" and isinstance(value, list):
-            rows = (" | ".join(" ".join(self.blocks(cell)) for cell in row) for row in value if isinstance(row, list))
-            return [row for row in rows if row.strip(" |")] or [line for row in value for line in self.blocks(row)]
-        return [] if key in _APART else self.blocks(value)
-
-    def attachments(self, value: object) -> list[str]:
-        """Return the lines of a list of attachments."""
-        return [line for holder in objects_of(value) for line in self._attachment(holder)]
-
-    def _rich(self, part: dict[str, Any]) -> str:
-        """Return the text of a rich text, of one of its parts, or of an element of these."""
-        kind, text = text_of(part.get("type")), part.get("text")
-        if kind.startswith("rich_text"):
-            inner = list(map(self._rich, objects_of(part.get("elements"))))
-            if kind == "rich_text_list":
-                return "".join(f"• {entry}" for entry in inner)
-            return "".join(inner) + "\n" * (kind != "rich_text")
-        if kind == "text" and isinstance(text, str):
-            return literal(text)  # with the blanks at its ends
-        if kind == "link":
-            return link(text_of(part.get("url")), literal(text_of(text)))
-        if kind in _MENTIONS:
-            return self._people.mention(kind, text_of(part.get(_MENTIONS[kind])))
-        name = first_text(part, "text", "title", "name", "value", "fallback", "url")
-        self._tally.add("blocks without a text left out", not name, kind=kind)
-        return f":{name}:" if kind == "emoji" else literal(name)
-
-    def _attachment(self, holder: dict[str, Any]) -> list[str]:
-        """Return the lines of an attachment: a card, a preview of a link, or a message that is forwarded."""
-        people = self._people
-        author = people.name(text_of(holder.get("author_id")),
-                             literal(first_text(holder, "author_name", "author_subname")) or " ").strip()
-        lines = [people.plain(holder.get("title")), people.plain(holder.get("text"))]
-        lines += [": ".join(filter(None, map(people.plain, (field.get("title"), field.get("value")))))
-                  for field in objects_of(holder.get("fields"))]
-        body = with_lines("\n".join(filter(None, lines)), self.blocks([holder.get("blocks"), holder.get("preview")]))
-        for message in (object_of(entry.get("message")) for entry in objects_of(holder.get("message_blocks"))):
-            forwarded = same(people.plain(message.get("text")), self.blocks(message.get("blocks")))
-            body = with_lines(body, [*_lines(forwarded), *self.attachments(message.get("attachments")),
-                                     *map(file_text, objects_of(message.get("files")))])
-        self._tally.add("buttons and menus of cards left out", len(objects_of(holder.get("actions"))))
-        shown = [people.plain(holder.get("pretext")), f"{author}: {body}" if author and body else author or body,
-                 *map(file_text, objects_of(holder.get("files"))), "[image]" if holder.get("image_url") else ""]
-        fallback = people.plain(holder.get("fallback"))
-        if not any(shown) and fallback != "[no preview available]":
-            shown = [fallback]
-        return _lines("\n".join([*shown, people.plain(holder.get("footer"))]))
 
 
 def file_text(file: dict[str, Any]) -> str:

@@ -204,11 +204,6 @@ class ExportFile:
         name = PurePosixPath(self.name).parent.name
         return name[:-len(ZIP)] if name.lower().endswith(ZIP) else name
 
-    @property
-    def ending(self) -> str:
-        """The ending of the name in small letters, with its dot."""
-        return PurePosixPath(self.name).suffix.lower()
-
 
 def open_export(path: Path, max_mb: float = MAX_MB) -> list[ExportFile]:
     """Read the files of an export that have one of ``ENDINGS``, also those in zips, in the order of their names.

@@ -35,11 +35,10 @@ from memlab.support.errors import MemlabError
 
 READERS = {"slack": (slack.matches, slack.read),
            "whatsapp": (whatsapp.matches, whatsapp.read)}
-PROOFS = {"gemini": gemini.has_activity}
-ENTRIES = {"gemini": gemini.prompts}
-LOGS = {"claude_code": agent_logs.sent_lines, "codex": agent_logs.said_lines}
+PROOFS = {"gemini": lambda node: any(map(gemini.is_activity, objects_of(node)))}
+ENTRIES = {"gemini": gemini.prompts, "claude_code": agent_logs.sent_lines, "codex": agent_logs.said_lines}
 MESSAGES = {"chatgpt": chatgpt.read_message, "claude_code": agent_logs.read_claude_code, "openai": read_openai}
-"""What no table can describe: files, what makes a conversation, its entries, the lines of a log, messages."""
+"""What no table can describe: files, what makes a conversation, its entries, messages."""
 
 _SOME = 100
 """Conversations that are looked at to recognise a file."""
@@ -158,8 +157,6 @@ class TableFormat:
                                    lambda entry: name_of(first_at(entry, table.tree["parent"])),
                                    text_at(table.tree.get("leaf", ())), tally,
                                    lambda entry: bool(self._messages(entry, "", Tally())))
-        if table.code in LOGS:
-            entries = LOGS[table.code](entries, tally)
         kept = [m for number, entry in enumerate(entries)
                 for m in self._messages(entry, f"{chat.where}, message {number}", tally)]
         if len({has_offset(m.said_on) for m in kept if isinstance(m.said_on, datetime)}) > 1:

@@ -38,11 +38,6 @@ class WhatsAppLine(NamedTuple):
     raw: str
     text: str
 
-    @property
-    def layout(self) -> tuple[str, str]:
-        """What stands around the date, and the form of the date."""
-        return self.separator, self.stamp.skeleton
-
 
 def split_line(raw: str) -> WhatsAppLine | None:
     """Return the parts of a line; None if it does not begin with a date.
@@ -94,10 +89,10 @@ def _chat(file: ExportFile, tally: Tally, dates: DateOrder | None) -> Conversati
 def _blocks(file: ExportFile, tally: Tally) -> list[tuple[WhatsAppLine, list[str]]]:
     """Return each dated line with the lines that follow it; all in the layout that most have."""
     found = [(raw, split_line(raw)) for raw in file.content.replace("\r\n", "\n").split("\n")]
-    usual = Counter(line.layout for _, line in found if line).most_common(1)[0][0]
+    usual, _ = Counter((line.separator, line.stamp.skeleton) for _, line in found if line).most_common(1)[0]
     blocks: list[tuple[WhatsAppLine, list[str]]] = []
     for raw, line in found:
-        if line and line.layout == usual:
+        if line and (line.separator, line.stamp.skeleton) == usual:
             blocks.append((line, []))
         elif blocks:
             blocks[-1][1].append(raw)
@@ -141,9 +136,8 @@ def _notice(text: str, tally: Tally) -> None:
 
 def _title(file: ExportFile) -> str:
     """Return the other side's name, as the file's name has it."""
-
-    def name(text: str) -> str:
-        title = next((title for title in whatsapp_words.words().titles if plain(text).startswith(title)), "")
-        return plain(text)[len(title):].strip()
-
-    return name("" if file.stem == "_chat" else file.stem) or name(file.folder) or "WhatsApp chat"
+    for text in (plain("" if file.stem == "_chat" else file.stem), plain(file.folder)):
+        title = next((title for title in whatsapp_words.words().titles if text.startswith(title)), "")
+        if name := text[len(title):].strip():
+            return name
+    return "WhatsApp chat"

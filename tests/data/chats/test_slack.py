@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from memlab.data.chats.conversation import Tally
 from memlab.data.chats.slack_texts import People
 from tests.chat_exports import pack, read, write
 
@@ -118,4 +119,4 @@ def test_two_people_of_one_name_are_told_apart(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("raw", "plain"), [("a &lt;b&gt; &amp; c", "a <b> & c"), ("&#" + "1" * 5000 + ";",) * 2])
 def test_an_entity_is_a_letter_unless_its_number_has_no_end(raw: str, plain: str) -> None:
-    assert People([]).plain(raw) == plain
+    assert People([], Tally()).plain(raw) == plain

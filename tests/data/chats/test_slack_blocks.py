@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from memlab.data.chats.conversation import Tally
-from memlab.data.chats.slack_texts import Cards, People, file_text
+from memlab.data.chats.slack_texts import People, file_text
 from memlab.data.chats.source import ExportFile
 from tests.chat_exports import read, write
 from tests.data.chats.test_slack import ANN, BOB, CHANNELS, DAY1, USERS, said
@@ -75,8 +75,8 @@ BLOCKS: tuple[tuple[Any, list[str]], ...] = (
 @pytest.mark.parametrize(("block", "lines"), BLOCKS)
 def test_each_kind_of_block_gives_its_texts(block: Any, lines: list[str]) -> None:
     tally = Tally()
-    people = People([ExportFile("users.json", USERS), ExportFile("channels.json", CHANNELS)])
-    assert Cards(people, tally).blocks([block]) == lines
+    people = People([ExportFile("users.json", USERS), ExportFile("channels.json", CHANNELS)], tally)
+    assert people.blocks([block]) == lines
     assert not [what for what in tally.counts if "without a text" in what]
 
 
