@@ -13,7 +13,7 @@ from memlab.data.chats.conversation import ChatSession, Split, to_sessions
 from memlab.data.chats.folder import SESSIONS, Changes, ImportSettings, common_settings, update_folder
 from memlab.data.chats.formats import FORMATS, ChatExport, load
 from memlab.data.chats.source import MAX_MB
-from memlab.data.chats.whatsapp import DateOrder
+from memlab.data.chats.whatsapp_dates import DateOrder
 from memlab.support.clock import has_offset, time_zone
 from memlab.support.errors import MemlabError
 from memlab.support.help_text import Parser

@@ -74,8 +74,8 @@ def test_a_folder_keeps_the_settings_of_its_first_import(tmp_path: Path, capsys:
 
 @pytest.mark.parametrize(("files", "problem"), [
     ({"import.json": ""}, "memlab import did not write them"), ({"import.json": "[]"}, "did not write them"),
-    ({"sessions.jsonl": "{"}, "line 1: Expecting"), ({"sessions.jsonl": b"\xff"}, "it is not UTF-8"),
-    ({"sessions.jsonl": '{"corpus": "x", "session": "y", "turns": [1]}'}, "line 1 is no session")])
+    ({"sessions.jsonl": "{"}, "line 1: Expecting"), ({"sessions.jsonl": b"\xff"}, "can't decode byte 0xff"),
+    ({"sessions.jsonl": '{"corpus": "x", "session": "y", "turns": [1]}'}, "line 1: it is no session")])
 def test_what_memlab_did_not_write_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str],
                                            files: dict[str, str | bytes], problem: str) -> None:
     write(tmp_path, {"a.json": [LISBON]})

@@ -178,8 +178,8 @@ def said_lines(lines: list[dict[str, Any]], tally: Tally) -> list[dict[str, Any]
             tally.add("lines without a message left out", sort not in _COPIES | {"session_meta"}, kind=sort)
         elif sort == "message" and (role := text_of(item.get("role"))) in ("user", "assistant"):
             text = flatten(item.get("content"), tally)
-            is_context = role == "user" and _is_context(text)
-            tally.add("context added by the program left out", is_context)
+            if is_context := role == "user" and _is_context(text):
+                tally.add("context added by the program left out")
             said += [{"role": role, "text": text, **time}] if text and not is_context else []
         elif sort.endswith("_call"):
             name = placeholder("tool", item.get("name") or sort.removesuffix("_call"))

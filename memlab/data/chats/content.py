@@ -17,7 +17,6 @@ from memlab.data.chats.times import said_on
 from memlab.support.errors import MemlabError
 
 _ENDINGS = {"image": "jpg jpeg png webp heic gif bmp", "video": "mp4 mov 3gp", "audio": "opus m4a mp3 ogg aac amr"}
-_LEFT_OUT = {"system", "developer", "tool", "function"}
 _SAID = {"content", "tool_calls", "function_call", "refusal", "audio"}
 _THOUGHTS = ("reasoning_content", "reasoning")
 
@@ -165,8 +164,8 @@ def read_openai(value: Mapping[str, Any], tally: Tally, where: str) -> ChatMessa
     if not isinstance(role, str) or not _SAID & value.keys():
         raise MemlabError('expected an object with "role" and "content"', where=where,
                           fix='write {"role": "user", "content": "..."}')
-    if role in _LEFT_OUT:
-        tally.add("instructions left out" if role in ("system", "developer") else "results of tools left out")
+    if (words := read_book(BOOK).roles.get(role, "")).endswith("left out"):
+        tally.add(words)
         return None
     if role not in ("user", "assistant", "model"):
         raise MemlabError(f"there is no role '{role:.40}'", where=where, fix="write user or assistant")

@@ -118,8 +118,7 @@ def shown_branch(messages: list[dict[str, Any]], key: Callable[[dict[str, Any]],
     root = next(iter(named.values()))
     parents = mend_parents({name: above if above != root or above in by_id else None for name, above in named.items()})
     path = path_to(leaf if leaf in by_id else next(reversed(by_id)), parents)
-    others = sum(is_spoken(by_id[name]) for name in by_id.keys() - {*path})
-    tally.add(OTHERS, others)
+    tally.add(OTHERS, sum(is_spoken(by_id[name]) for name in by_id.keys() - {*path}))
     tally.add("conversations without a current message: the branch of the latest was taken",
               bool(leaf and leaf not in by_id))
     return [by_id[name] for name in path]

@@ -222,21 +222,18 @@ def _line(corpus: str, session: ChatSession, source: str) -> Line:
 
 def _read(path: Path) -> list[Line]:
     """Return the lines of sessions.jsonl; raise MemlabError for one that is no session."""
-    stored = []
+    stored: list[Line] = []
+    number = 0
     try:
-        texts = foreign.read_bytes(path, MOST_OF_SESSIONS).decode("utf-8-sig").split("\n")
-    except UnicodeDecodeError as fault:
-        raise _no_session(path, "it is not UTF-8") from fault
-    for number, text in enumerate(texts, start=1):
-        if not text.strip():
-            continue
-        try:
-            line = foreign.load_json(text)
-        except ValueError as fault:
-            raise _no_session(path, f"line {number}: {str(fault)[:80]}") from fault
-        if not _is_session(line):
-            raise _no_session(path, f"line {number} is no session")
-        stored.append(line)
+        for text in foreign.read_bytes(path, MOST_OF_SESSIONS).decode("utf-8-sig").split("\n"):
+            number += 1  # noqa: SIM113  (the fault names it)
+            if text.strip():
+                stored.append(foreign.load_json(text))
+                if not _is_session(stored[-1]):
+                    raise ValueError("it is no session")
+    except ValueError as fault:
+        raise MemlabError(f"the sessions there cannot be added to: line {number}: {str(fault)[:80]}", where=str(path),
+                          fix=f"see memlab data check, or {_ELSEWHERE}") from fault
     return stored
 
 
@@ -246,8 +243,3 @@ def _is_session(line: object) -> bool:
             and all(isinstance(line.get(name), str) for name in ("corpus", "session"))
             and all(isinstance(turn, dict) and isinstance(turn.get("text"), str) and isinstance(turn.get("role"), str)
                     for turn in turns))
-
-
-def _no_session(path: Path, what: str) -> MemlabError:
-    return MemlabError(f"the sessions there cannot be added to: {what}", where=str(path),
-                       fix=f"see memlab data check, or {_ELSEWHERE}")

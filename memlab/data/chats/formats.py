@@ -13,19 +13,18 @@ from memlab.data.chats.conversation import Conversation, Tally, single_copies
 from memlab.data.chats.schema import BOOK, Refused, read_book
 from memlab.data.chats.source import MAX_MB, ExportFile, open_export
 from memlab.data.chats.table import TableFormat
-from memlab.data.chats.whatsapp import DateOrder
+from memlab.data.chats.whatsapp_dates import DateOrder
 from memlab.support.errors import MemlabError, did_you_mean
 
 
 def table_formats(path: Path) -> tuple[TableFormat, ...]:
     """Return the formats of a file of formats, with memlab's names of roles; raise MemlabError where it is none."""
     book, own = read_book(BOOK), read_book(path)
-    return tuple(TableFormat(name, table, {**book.roles, **own.roles}) for name, table in own.formats.items())
+    return tuple(TableFormat(name, f, {**book.roles, **own.roles, **f.roles}) for name, f in own.formats.items())
 
 
 FORMATS = table_formats(BOOK)
 
-_NO_LETTER = re.compile(r"[\W\d_]")
 
 
 @dataclass(frozen=True)
@@ -79,10 +78,9 @@ def load(path: Path, name: str = "auto", max_mb: float = MAX_MB, dates: DateOrde
     except RecursionError as fault:
         raise MemlabError("lists and objects are nested too deeply", where=str(path),
                           fix="give the export as the vendor sent it") from fault
-    claimed = {name for names in owned.values() for name in names}
-    others = [file for file in files if file.name not in claimed]
+    others = [file for file in files if not any(file.name in names for names in owned.values())]
     if alike := [file.name for file in others if file.content and _kinds(file.name)[-1] in kinds]:
-        tally.remarks.append(f"left out, since no known format fits, though chats have such names: {', '.join(alike[:4])}")
+        tally.remarks.append(f"left out, since no format fits, though chats have such names: {', '.join(alike[:4])}")
     return ChatExport(chosen[0], read, tally, [file.name for file in others if file.name not in alike])
 
 
@@ -116,7 +114,7 @@ def _kinds(name: str) -> list[tuple[str, str]]:
     [('Chats', '.zip'), ('conversations', '.json')]
     """
     parts = map(PurePosixPath, PurePosixPath(name).parts)
-    return [(_NO_LETTER.split(part.stem, maxsplit=1)[0], part.suffix.lower()) for part in parts]
+    return [(re.split(r"[\W\d_]", part.stem, maxsplit=1)[0], part.suffix.lower()) for part in parts]
 
 
 def missing_archives(files: Sequence[ExportFile]) -> list[str]:

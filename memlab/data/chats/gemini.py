@@ -109,15 +109,14 @@ def read_page(page: str, name: str) -> list[dict[str, Any]]:
     activities: list[dict[str, Any]] = []
     dated: list[tuple[dict[str, Any], list[str], int, Stamp | None]] = []
     for cell in (piece.split(_CONTENT) for piece in page.split(_CELL)[1:]):
-        links = [{"url": url} for url in _LINK.findall("".join(cell[2:]))]
-        activities.append({"header": to_text(cell[0].partition(">")[2]), "title": "", "details": links})
+        activities.append({"header": to_text(cell[0].partition(">")[2]), "title": "", "details": [
+            {"url": url} for url in _LINK.findall("".join(cell[2:]))]})
         lines = _LINE.split(cell[1].partition(">")[2]) if len(cell) > 1 else []
         if times := [(place, _stamp(line)) for place, line in enumerate(lines) if place and _looks_like_a_time(line)]:
             dated.append((activities[-1], lines, *next((time for time in times if time[1]), times[0])))
     stamps = [stamp for *_, stamp in reversed(dated) if stamp]  # the newest comes first
-    reading = read_moments(stamps) if stamps else None
-    how = f"{name}: dates are read as {reading.order.value}, {reading.reason}" if reading else ""
-    moments = reversed(reading.moments if reading else [])
+    order, reason, read = read_moments(stamps) if stamps else (None, "", [])
+    how, moments = f"{name}: dates are read as {order and order.value}, {reason}", reversed(read)
     for activity, lines, place, stamp in dated:
         if (moment := next(moments) if stamp else None) is None:
             raise MemlabError(f"the time '{to_text(lines[place])[:40]}' has a form that is not known", where=name,

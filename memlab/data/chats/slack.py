@@ -89,12 +89,9 @@ def _conversations(channel: str, events: list[tuple[str, dict[str, Any]]], peopl
 
 def _message(raw: dict[str, Any], said_on: date | datetime | None, people: People, tally: Tally) -> ChatMessage | None:
     kind = text_of(raw.get("subtype"))
-    if kind == "tombstone":
-        tally.add("deleted messages left out")
-        return None
     sort = text_of(raw.get("type"))
     if kind not in _SPOKEN or sort not in ("", "message"):
-        tally.add("notices left out", kind=kind or sort)
+        tally.add("notices left out", kind=kind or sort)  # a tombstone stands for a deleted message
         return None
     tally.add("edited messages, taken as they are now", isinstance(raw.get("edited"), dict))
     counts = (reaction.get("count") for reaction in objects_of(raw.get("reactions")))

@@ -30,6 +30,7 @@ from memlab.data.chats.markup import to_text
 from memlab.data.chats.schema import EntryTurn, Format, Paths
 from memlab.data.chats.source import ExportFile
 from memlab.data.chats.times import Time, UnreadTime, read_time, said_on
+from memlab.data.chats.whatsapp_dates import DateOrder
 from memlab.support.clock import has_offset
 from memlab.support.errors import MemlabError
 
@@ -77,7 +78,7 @@ class TableFormat:
         """Return whether there is a conversation of this product in the file."""
         return READERS[self.table.code][0](file) if self.table.code in READERS else bool(self._nodes(file))
 
-    def read(self, files: Sequence[ExportFile], tally: Tally, dates: whatsapp.DateOrder | None) -> list[Conversation]:
+    def read(self, files: Sequence[ExportFile], tally: Tally, dates: DateOrder | None) -> list[Conversation]:
         """Return the conversations; raise MemlabError naming file and field where messages are no list."""
         if self.table.code in READERS:
             return READERS[self.table.code][1](files, tally, dates)
@@ -166,9 +167,8 @@ class TableFormat:
         tally.add("messages whose author is not named", sum(m.speaker is None for m in kept) * bool(
             table.people and table.speaker))
         room, title = text_at(table.room), text_at(table.title)
-        started = self._time(chat.node, table.started)
-        return Conversation(title or room, merge_assistant(kept) if table.join else kept, started,
-                            endless=table.people, key=text_at(table.key), room=room)
+        return Conversation(title or room, merge_assistant(kept) if table.join else kept,
+                            self._time(chat.node, table.started), table.people, text_at(table.key), room)
 
     def _in_order(self, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return messages by their times; one without a time follows the one before it."""
@@ -176,7 +176,7 @@ class TableFormat:
         stated = [time for time in times if time]
         if self.table.newest or stated and stated[0] > stated[-1]:
             entries, times = entries[::-1], times[::-1]
-        keys = accumulate(times, lambda before, time: time or before)
+        keys: Iterator[str] = accumulate(times, lambda before, time: time or before)
         return [entry for _, entry in sorted(zip(keys, entries), key=lambda pair: pair[0])]
 
     def _messages(self, entry: dict[str, Any], where: str, tally: Tally) -> list[ChatMessage]:
@@ -193,15 +193,14 @@ class TableFormat:
         if table.code in MESSAGES:
             message = MESSAGES[table.code](entry, tally, where)
             return [message] if message else []
-        for path, words in table.counts.items():
-            tally.add(words, sum(bool(value) for value in walk(entry, path)))
+        for path, what in table.counts.items():
+            tally.add(what, sum(bool(value) for value in walk(entry, path)))
         time, speaker = self._time(entry, table.time), self._plain(first_at(entry, table.speaker)) or None
         if table.turns:
             return [m for turn in table.turns for m in self._turn(entry, turn, None, time, tally)]
         said_by = str(next((v for path in table.role for v in walk(entry, path) if v is not None), ""))
-        roles = {**self.roles, **table.roles}
-        role = "assistant" if first_at(entry, table.bots) else "user" if not table.role else roles.get(
-            said_by.lower(), roles.get("*"))
+        role = "assistant" if first_at(entry, table.bots) else "user" if not table.role else self.roles.get(
+            said_by.lower(), self.roles.get("*"))
         if role != "user" and role != "assistant":
             is_said = bool(said_by or self._text(entry, table.text, Tally()))
             tally.add(role or "messages of other roles left out", is_said, kind="" if role else said_by)

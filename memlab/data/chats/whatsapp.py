@@ -18,8 +18,7 @@ from memlab.data.chats import whatsapp_words
 from memlab.data.chats.content import placeholder
 from memlab.data.chats.conversation import ChatMessage, Conversation, Tally
 from memlab.data.chats.source import ExportFile
-from memlab.data.chats.whatsapp_dates import OTHER_CALENDARS, Stamp, begins_with_stamp, read_moments
-from memlab.data.chats.whatsapp_dates import DateOrder as DateOrder
+from memlab.data.chats.whatsapp_dates import OTHER_CALENDARS, DateOrder, Stamp, begins_with_stamp, read_moments
 from memlab.data.chats.whatsapp_words import plain
 from memlab.support.errors import MemlabError
 
@@ -107,7 +106,8 @@ def _message(line: WhatsAppLine, said_on: datetime, whole: str, tally: Tally) ->
     """
     match = _SPEAKER.match(whole)
     if not match or whatsapp_words.opens_a_quote(match[1]):
-        return _notice(whole, tally)
+        _notice(whole, tally)
+        return None
     speaker = " ".join(_MARKS.sub("", match[1]).replace("~", " ").split())
     text = match[2].strip()
     if (kept := whatsapp_words.drop_edit_mark(text)) is not None:
@@ -122,7 +122,8 @@ def _message(line: WhatsAppLine, said_on: datetime, whole: str, tally: Tally) ->
         return None
     if kind == "call" or (own and named == text and "https://" not in text):
         if kind == "call" or line.raw[:1] not in whatsapp_words.MARKS or whatsapp_words.is_notice(text):
-            return _notice(text, tally)
+            _notice(text, tally)
+            return None
         named = placeholder("media")
     tally.add("messages without text left out", not named)
     return ChatMessage("assistant" if speaker == "Meta AI" else "user", named, speaker, said_on) if named else None

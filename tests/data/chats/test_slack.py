@@ -69,9 +69,9 @@ def test_channels_by_days_and_threads_whole_turn_by_turn(tmp_path: Path) -> None
     rows, counts, _ = read(write(tmp_path, EXPORT))
     assert rows == [GENERAL_1, THREAD, DIRECT, GENERAL_2]
     assert counts == {
-        "deleted messages left out": 1, "edited messages, taken as they are now": 1,
+        "edited messages, taken as they are now": 1,
         "ids of people whom users.json does not name": 1, "messages of bots, under the role assistant": 2,
-        "notices left out (channel_join, channel_topic)": 2, "reactions left out": 2,
+        "notices left out (channel_join, channel_topic, tombstone)": 3, "reactions left out": 2,
         "sessions that run over several days, dated by their first message (--split day cuts them)": 1}
 
 

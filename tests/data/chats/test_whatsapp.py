@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from memlab.data.chats.whatsapp import DateOrder, split_line
-from memlab.data.chats.whatsapp_dates import DateReading, read_moments
+from memlab.data.chats.whatsapp import split_line
+from memlab.data.chats.whatsapp_dates import DateOrder, DateReading, read_moments
 from memlab.support.errors import MemlabError
 from tests.chat_exports import read, write
 
