@@ -18,6 +18,8 @@ SAMPLES: dict[str, dict[str, Any]] = yaml.safe_load(
     (Path(__file__).parent / "data" / "chats" / "samples.yaml").read_text(encoding="utf-8"))
 """A small export of each product of the table, by its name."""
 
+T = 1709286000.5  # 2024-03-01 09:40:00 UTC
+
 Rows = list[tuple[str, str | None, list[tuple[str, str | None, str]]]]
 """Name, date and turns (role, speaker, text) of each session."""
 
@@ -27,11 +29,12 @@ def json_lines(*lines: object) -> str:
 
 
 def write(folder: Path, files: Mapping[str, Any]) -> Path:
-    """Write files by their names: text and bytes as they are, anything else as JSON."""
+    """Write files by their names: text and bytes as they are, a list in a .jsonl line by line, the rest as JSON."""
     for name, content in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(as_bytes(content))
+        is_log = name.endswith(".jsonl") and isinstance(content, list)
+        path.write_bytes(as_bytes(json_lines(*content) if is_log else content))
     return folder
 
 
@@ -56,3 +59,18 @@ def read(path: Path, *, split: Split = "auto", zone: str = "UTC",
     rows: Rows = [(s.name, s.said_on and s.said_on.isoformat(" ", "minutes"),
                    [(t.role, t.speaker, t.text) for t in s.turns]) for s in sessions]
     return rows, dict(export.tally.counts), export.tally.remarks
+
+
+def node(key: str, parent: str | None, role: str | None = None, *parts: Any, kind: str = "text", at: float | None = T,
+         **fields: Any) -> dict[str, Any]:
+    """Return a node of ChatGPT's tree."""
+    message = None if role is None else {
+        "id": key, "author": {"role": role, "name": None, "metadata": {}}, "create_time": at, "weight": 1.0,
+        "content": {"content_type": kind, "parts": list(parts)}, "recipient": "all", "metadata": {}, **fields}
+    return {"id": key, "parent": parent, "children": [], "message": message}
+
+
+def conversation(title: str, *nodes: dict[str, Any], current: str | None, at: float = T) -> dict[str, Any]:
+    """Return a conversation of ChatGPT's export."""
+    return {"title": title, "create_time": at, "update_time": at, "mapping": {n["id"]: n for n in nodes},
+            "current_node": current, "conversation_id": title, "moderation_results": []}

@@ -12,9 +12,9 @@ import pytest
 from memlab.commands.ask import AskCommand, answer
 from memlab.commands.import_chats import main
 from memlab.data.jsonl import read as read_folder
-from tests.chat_exports import write
-from tests.data.chats.test_chatgpt import EXPECTED, LISBON, T, conversation, node
-from tests.data.chats.test_whatsapp import ANDROID_24
+from tests.chat_exports import SAMPLES, T, conversation, node, write
+
+(LISBON,) = SAMPLES["chatgpt"]["files"]["conversations.json"]
 
 
 @pytest.fixture(autouse=True)
@@ -32,8 +32,9 @@ def test_an_export_becomes_a_folder_of_the_user_s_own(tmp_path: Path, capsys: py
     assert "messages of other branches left out (edited questions, repeated answers): 3" in printed
     assert "data=custom data.path=chats-chatgpt" in printed
     (session,) = read_folder(tmp_path / "chats-chatgpt").sessions
-    assert (session.corpus, session.session, session.said_on) == ("chatgpt", EXPECTED[0], datetime(2024, 3, 1, 9, 40))
-    assert [(t.role, t.speaker, t.text) for t in session.turns] == EXPECTED[2]
+    assert (session.corpus, session.session, session.said_on) == (
+        "chatgpt", "2024-03-01 Lisbon trip 🇵🇹", datetime(2024, 3, 1, 9, 40))
+    assert [f"09:40 {t.role} {t.speaker}: {t.text}" for t in session.turns] == SAMPLES["chatgpt"]["turns"]
 
 
 def test_a_later_export_adds_what_is_new_and_questions_cite_the_same_turns(tmp_path: Path,
@@ -99,7 +100,8 @@ def test_the_next_line_works_as_it_is_pasted(tmp_path: Path, capsys: pytest.Capt
 
 
 def test_options_reach_the_reader(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write(tmp_path, {"chat.txt": ANDROID_24.replace("31/12/2023", "02/01/2024")})
+    (chat,) = SAMPLES["whatsapp"]["files"].values()
+    write(tmp_path, {"chat.txt": chat.replace("31/12/2023", "02/01/2024")})
     words = "chat.txt --out x --corpus lake --date-order month-first --split conversation"
     assert main(words.split()) == 0
     (line,) = (tmp_path / "x" / "sessions.jsonl").read_text("utf-8").splitlines()

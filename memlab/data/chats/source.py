@@ -246,7 +246,7 @@ def parse(name: str, data: bytes) -> ExportFile:
         except MemlabError as fault:
             return ExportFile(name, fault=fault)
     if ending == ".csv":
-        return ExportFile(name, list(csv.DictReader(io.StringIO(text))))
+        return ExportFile(name, list(csv.DictReader(io.StringIO(text), restkey="")))
     try:
         return _lines(name, text) if ending == ".jsonl" else ExportFile(name, load_json(text))
     except ValueError as fault:

@@ -1,4 +1,4 @@
-"""Gemini in Google Takeout: activities in JSON and HTML, in several languages."""
+"""Gemini in Google Takeout: labels in several languages, times of pages, files that are no activities."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from memlab.support.errors import MemlabError
-from tests.chat_exports import pack, read, write
+from tests.chat_exports import read, write
 
 CHAT = "https://gemini.google.com/app/"
 
@@ -19,50 +19,6 @@ def activity(title: str, time: str, answer: str = "", *chats: str, app: str = "G
     return {"header": app, "title": title, "time": f"{time}.806Z", "products": [app], "activityControls": [app],
             **({"safeHtmlItem": [{"html": answer}]} if answer else {}),
             **({"details": [{"name": CHAT + chat, "url": CHAT + chat} for chat in chats]} if chats else {}), **fields}
-
-
-ENGLISH = [
-    activity("Prompted And in winter?", "2026-02-02T07:50:00", "<p>Boots.</p>"),
-    activity("Selected preferred draft", "2026-02-02T07:45:00"),
-    activity("Prompted What is on it?", "2026-02-02T07:31:00", "<p>A <strong>map</strong>:</p><ul><li>roads</li></ul>",
-             attachedFiles=["map-1e98.png", "notes-77.pdf"], imageFile="map-1e98.png"),
-    activity("Created Gemini Canvas titled Quiz", "2026-02-02T07:30:00", subtitles=[{"name": "print(1)"}]),
-    activity("Prompted Which shoes for Lisbon?", "2026-02-02T07:24:02", "<p>Flat ones.</p>"),
-    activity("Visited gemini.google.com", "2026-02-02T07:23:00", app="gemini.google.com"),
-]
-KOREAN = [  # newest first, but not everywhere; a turn before a branch names both branches
-    activity("표로 비교해 주세요.", "2026-03-02T10:20:00", "<p>다</p>", "aaa1", app="Gemini 앱"),
-    activity("회의록을 정리해 주세요.", "2026-03-01T09:00:00", "<p>네</p>", "ccc3", app="Gemini 앱"),
-    activity("분기된 주간 보고 형식", "2026-03-02T10:00:00", "<p>가</p>", "aaa1", "bbb2", app="Gemini 앱"),
-    activity("짧게 해 주세요.", "2026-03-02T10:30:00", "<p>라</p>", "bbb2", app="Gemini 앱"),
-    activity("더 있나요?", "2026-03-02T10:40:00", "<p>마</p>", "aaa1", app="Gemini 앱"),
-]
-
-
-def test_an_english_account(tmp_path: Path) -> None:
-    seen = activity("Watched a film", "2026-02-01T07:00:00", app="YouTube")
-    files = {"Takeout/My Activity/Gemini Apps/MyActivity.json": ENGLISH, "Takeout/archive_browser.html": "<p>x</p>",
-             "Takeout/My Activity/YouTube/MyActivity.json": [seen]}
-    rows, counts, _ = read(pack(tmp_path / "takeout-1.zip", files))
-    assert rows == [
-        ("2026-02-02 Which shoes for Lisbon?", "2026-02-02 07:24", [
-            ("user", None, "Which shoes for Lisbon?"),
-            ("assistant", None, "Flat ones."),
-            ("user", None, "What is on it?\n[image: map-1e98.png]\n[file: notes-77.pdf]"),
-            ("assistant", None, "A map:\n\n- roads"),
-            ("user", None, "And in winter?"),
-            ("assistant", None, "Boots.")])]
-    assert counts == {"activities of other products left out": 1,
-                      "other activities left out (uses of the app, feedback, Canvas documents)": 2}
-
-
-def test_a_branched_conversation_repeats_no_turn(tmp_path: Path) -> None:
-    rows, counts, _ = read(write(tmp_path, {"내 활동/Gemini 앱/내활동.json": KOREAN, "x/내활동.json": KOREAN[:1]}))
-    assert [[words for *_, words in turns] for *_, turns in rows] == [
-        ["회의록을 정리해 주세요.", "네"],
-        ["주간 보고 형식", "가", "표로 비교해 주세요.", "다", "더 있나요?", "마"],
-        ["짧게 해 주세요.", "라"]]
-    assert counts == {"lines repeated from an earlier log left out": 1}
 
 
 @pytest.mark.parametrize(("label", "app"), [
@@ -93,29 +49,6 @@ def cell(activity: str, when: str, reply: str = "", chat: str = "", product: str
 def page(*cells: str) -> str:
     """Make the page of My Activity."""
     return f"<html><head><style>.mdl-grid{{display:flex}}</style></head><body>{''.join(cells)}</body></html>"
-
-
-SLOVENE = page(
-    cell("Poslali ste poziv:\xa0Second?", "7. nov. 2025, 01:00:00 CEST", "<p>B</p>", "one"),
-    cell("Uporabljena je bila funkcija Pomočnika", "6. nov. 2025, 02:00:00 CEST", "", "one"),
-    cell("Ustvarjeno platno Gemini z naslovom\xa0Quiz<br>```<br>print(1)<br>```", "6. nov. 2025, 01:00:00 CEST"),
-    cell("Poslali ste poziv:\xa0What is wrong<br>with 2 &lt; 1?<br>1 priložena datoteka.<br>"
-         '-  <a href="slika-52.png">slika.png</a>', "5. nov. 2025, 01:34:47 CEST",
-         '<p>See <a href="https://example.org/x">the docs</a>.</p><div><pre><code>a\n  b</code></pre></div>', "one"),
-    cell("Iskali ste\xa0kranj vreme", "5. nov. 2025, 01:00:00 CEST", product="Iskanje"))
-
-
-def test_a_page(tmp_path: Path) -> None:
-    path = write(tmp_path, {"Takeout/Moja dejavnost/Aplikacije Gemini/Moja_dejavnost.html": SLOVENE})
-    rows, counts, _ = read(path, split="day", zone="America/New_York")  # its times are local already
-    assert rows == [
-        ("2025-11-05 What is wrong with 2 < 1? [image…", "2025-11-05 01:34", [
-            ("user", None, "What is wrong\nwith 2 < 1?\n[image: slika.png]"),
-            ("assistant", None, "See the docs (https://example.org/x).\n\n```\na\n  b\n```")]),
-        ("2025-11-07 What is wrong with 2 < 1? [image…", "2025-11-07 01:00", [
-            ("user", None, "Second?"), ("assistant", None, "B")])]
-    assert counts == {"activities of other products left out": 1,
-                      "other activities left out (uses of the app, feedback, Canvas documents)": 2}
 
 
 @pytest.mark.parametrize(("when", "said_on"), [

@@ -11,9 +11,9 @@ from memlab.data.inspect import inspect
 from memlab.experiment.config.compose import compose
 from memlab.experiment.config.instantiate import make_dataset
 from memlab.support.errors import MemlabError
-from tests.chat_exports import pack
-from tests.data.chats.test_chatgpt import LISBON
+from tests.chat_exports import SAMPLES, pack
 
+(LISBON,) = SAMPLES["chatgpt"]["files"]["conversations.json"]
 EXPORT = {"conversations.json": [LISBON]}
 
 

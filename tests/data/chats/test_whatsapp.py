@@ -1,4 +1,4 @@
-"""WhatsApp's export: messages of several lines, notices and attachments in many languages, and the order of dates."""
+"""WhatsApp's export: the order of dates, their forms, and the words of the app in many languages."""
 
 from __future__ import annotations
 
@@ -11,61 +11,6 @@ from memlab.data.chats.whatsapp import split_line
 from memlab.data.chats.whatsapp_dates import DateOrder, DateReading, read_moments
 from memlab.support.errors import MemlabError
 from tests.chat_exports import read, write
-
-ANDROID_24 = """31/12/2023, 21:15 - Messages and calls are end-to-end encrypted. Tap for more.
-31/12/2023, 21:15 - Ann: Happy new year 🎉
-to all of you:
-
-- Bob
-- 12:30 at the lake
-31/12/2023, 21:16 - Bob: <Media omitted>
-31/12/2023, 21:17 - Bob: IMG-20231231-WA0001.jpg (file attached)
-The lake
-31/12/2023, 21:18 - Ann changed the subject from "Trip: Rome" to "Lake"
-31/12/2023, 21:19 - +39 333 1234567: This message was deleted
-01/01/2024, 00:05 - Ann: See https://x.org: it is open <This message was edited>
-01/01/2024, 00:06 - Bob left
-"""
-ANDROID_12 = ANDROID_24.replace("31/12/2023", "12/31/23").replace("01/01/2024", "1/1/24").replace(
-    "21:1", "9:1").replace(" - ", "\u202fPM - ").replace("00:05\u202fPM", "12:05\u202fAM").replace(
-    "00:06\u202fPM", "12:06\u202fAM")
-IOS = """\ufeff[31.12.23, 21:15:01] Lake: \u200eMessages and calls are end-to-end encrypted.
-[31.12.23, 21:15:04] Ann: Happy new year 🎉
-to all of you:
-
-- Bob
-- 12:30 at the lake
-\u200e[31.12.23, 21:16:00] Bob: \u200eimage omitted
-\u200e[31.12.23, 21:17:00] ~\u202fBob: \u200e<attached: 00000012-PHOTO-2023-12-31.jpg>
-[31.12.23, 21:18:00] Lake: \u200eAnn changed the group name to "Lake"
-[31.12.23, 21:19:00] \u202a+39\u00a0333\u00a01234567\u202c: \u200eThis message was deleted.
-[01.01.24, 00:05:59] Ann: See https://x.org: it is open \u200e<This message was edited>
-"""
-NEW_YEAR = ("user", "Ann", "Happy new year 🎉\nto all of you:\n\n- Bob\n- 12:30 at the lake")
-OPEN = ("2024-01-01", "2024-01-01 00:05", [("user", "Ann", "See https://x.org: it is open")])
-
-
-@pytest.mark.parametrize(("text", "order"), [(ANDROID_24, "day/month/year"), (ANDROID_12, "month/day/year")])
-def test_android_turn_by_turn(tmp_path: Path, text: str, order: str) -> None:
-    name = "WhatsApp Chat with Lake.txt"
-    rows, counts, remarks = read(write(tmp_path, {name: text, "IMG-20231231-WA0001.jpg": b"\xff\xd8"}))
-    assert rows == [
-        ("2023-12-31 Lake", "2023-12-31 21:15", [
-            NEW_YEAR, ("user", "Bob", "[media]"), ("user", "Bob", "[image: IMG-20231231-WA0001.jpg]\nThe lake")]),
-        ("2024-01-01 Lake", *OPEN[1:])]
-    assert counts == {"notices left out (encryption, joins, subjects)": 3, "deleted messages left out": 1,
-                      "edited messages, taken as they are now": 1}
-    assert remarks == [f"{name}: dates are read as {order}, since the other order gives days that do not exist"]
-
-
-def test_ios_turn_by_turn(tmp_path: Path) -> None:
-    rows, counts, _ = read(write(tmp_path, {"_chat.txt": IOS.replace("\n", "\r\n")}) / "_chat.txt")
-    assert rows == [
-        ("2023-12-31 WhatsApp chat", "2023-12-31 21:15", [
-            NEW_YEAR, ("user", "Bob", "[image]"), ("user", "Bob", "[image: 00000012-PHOTO-2023-12-31.jpg]")]),
-        ("2024-01-01 WhatsApp chat", *OPEN[1:])]
-    assert counts == {"notices left out (encryption, joins, subjects)": 2, "deleted messages left out": 1,
-                      "edited messages, taken as they are now": 1}
 
 
 def reading(lines: list[str], order: DateOrder | None = None) -> DateReading:
@@ -170,13 +115,3 @@ def test_words_of_the_app_on_iphones(tmp_path: Path, lead: str, body: str, text:
     chat = f"[13/1/24, 10:00:00] A: first\n{lead}[13/1/24, 10:01:00] B: {body}\n"
     rows, _, _ = read(write(tmp_path, {"a.txt": chat}))
     assert rows[0][2] == [("user", "A", "first"), *([("user", "B", text)] if text else [])]
-
-
-def test_lines_without_a_name_are_counted_by_what_is_known(tmp_path: Path) -> None:
-    text = "\n".join(f"13/1/24, 10:0{n} - {line}" for n, line in enumerate((
-        "Mesajlar ve aramalar uçtan uca şifrelidir.", 'Ann muutti ryhmän aiheeksi "Matka: Rooma"', "Bob left",
-        ":bob:: hello", "Bob ging weg")))
-    rows, counts, _ = read(write(tmp_path, {"Chat de WhatsApp con\u00a0Ann.txt": text}))
-    assert rows == [("2024-01-13 Ann", "2024-01-13 10:03", [("user", ":bob:", "hello")])]
-    assert counts == {"notices left out (encryption, joins, subjects)": 2,
-                      "system lines that memlab does not know left out": 2}

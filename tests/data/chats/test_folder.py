@@ -17,11 +17,16 @@ def session(name: str, *texts: str, at: str | None = "2024-03-01T09:00", corpus:
     return {"corpus": corpus, "session": name, "said_on": at, "turns": turns}
 
 
+OLD = [session("Job", "I start.", "Good."), session("Cat", "Mio.", "Aw.", at="2024-03-02T09:00")]
+SESSIONS = st.lists(st.builds(
+    lambda name, words, at: session(name, *words, at=at), st.sampled_from(["Job", "Job (2)", "Cat"]),
+    st.lists(st.sampled_from(["a", "b", "a\nb", "c"]), min_size=1, max_size=5),
+    st.sampled_from([None, "2024-03-01T09:00", "2024-03-01T10:00", "2024-03-02T09:00"])), max_size=6).map(
+        lambda lines: [{**line, "session": f"{line['session']} {n}"} for n, line in enumerate(lines)])
+
+
 def texts(line: dict[str, Any]) -> list[str]:
     return [turn["text"] for turn in line["turns"]]
-
-
-OLD = [session("Job", "I start.", "Good."), session("Cat", "Mio.", "Aw.", at="2024-03-02T09:00")]
 
 
 def test_new_sessions_and_turns_are_added() -> None:
@@ -54,13 +59,6 @@ def test_a_session_that_went_on_is_not_taken_for_the_branch_of_another() -> None
     branch = session("Branch", "I start.", "Great.", "Yes.")
     merged, _ = merge(old, [branch, session("Job", "I start.", "Good.", "At Acme.")])
     assert [(line["session"], texts(line)[-1]) for line in merged] == [("Job", "At Acme."), ("Branch", "Yes.")]
-
-
-SESSIONS = st.lists(st.builds(
-    lambda name, words, at: session(name, *words, at=at), st.sampled_from(["Job", "Job (2)", "Cat"]),
-    st.lists(st.sampled_from(["a", "b", "a\nb", "c"]), min_size=1, max_size=5),
-    st.sampled_from([None, "2024-03-01T09:00", "2024-03-01T10:00", "2024-03-02T09:00"])), max_size=6).map(
-        lambda lines: [{**line, "session": f"{line['session']} {n}"} for n, line in enumerate(lines)])
 
 
 @given(SESSIONS, SESSIONS)

@@ -43,18 +43,6 @@ def test_moments_and_local_times_are_not_mixed(tmp_path: Path) -> None:
         read(tmp_path / "mixed.jsonl")
 
 
-def test_all_that_an_assistant_says_beside_its_content_is_read(tmp_path: Path) -> None:
-    answers = [{"role": "assistant", "content": None, "refusal": "I cannot."},
-               {"role": "assistant", "content": None, "function_call": {"name": "search", "arguments": "{}"}},
-               {"role": "assistant", "function_call": {"name": "old"}},
-               {"role": "assistant", "content": None, "audio": {"id": "a", "transcript": "Hello there."}},
-               {"role": "assistant", "content": "Yes.", "reasoning_content": "hm"}]
-    rows, counts, _ = read(write(tmp_path, {"a.json": [{"role": "user", "content": "Hi"}, *answers]}))
-    assert [text for *_, text in rows[0][2]] == [
-        "Hi", "I cannot.", "[tool: search]", "[tool: old]", "[audio]\nHello there.", "Yes."]
-    assert counts["thoughts of the assistant left out"] == 1
-
-
 @pytest.mark.parametrize(("lines", "where"), [
     ([{"role": "user", "content": "Hi"}, {"role": "bot", "content": "Ho"}], "a.jsonl, message 1: there is no role"),
     ([{"role": "user", "content": "Hi"}, {"rolle": "user"}], 'message 1: expected an object with "role"'),

@@ -1,4 +1,4 @@
-"""Exports that overlap: each conversation once, in its latest version, and nothing joined that only looks alike."""
+"""Exports that overlap: each conversation once, in its latest version; names of people and titles of sessions."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from tests.chat_exports import Rows, read, write
-from tests.data.chats.test_chatgpt import T, conversation, node
+from tests.chat_exports import Rows, T, conversation, node, read, write
 
 START = [node("q", None, "user", "I start at Acme."), node("a", "q", "assistant", "Congrats", at=T + 10)]
 MORE = [*START, node("p", "a", "user", "I quit.", at=T + 20), node("b", "p", "assistant", "Oh", at=T + 30)]
 TWICE = "conversations that occur twice, taken once"
+NAMES = ("علی\u200cرضا", "शर्\u200dमा", "Ann \U0001f469\u200d\U0001f4bb")
 
 
 def job(nodes: list[Any], current: str, key: str = "id-1", title: str = "Job") -> dict[str, Any]:
@@ -55,3 +55,10 @@ def test_two_exports_of_a_chat_are_joined_where_they_share_messages(tmp_path: Pa
     assert counts[TWICE] == 1
     apart = {**files, "b/WhatsApp Chat with Ann.txt": "31/12/23, 21:15 - Ann: Hello"}
     assert len(read(write(tmp_path / "two", apart))[0]) == 2
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_joiners_stay_in_names_and_titles_and_other_marks_leave_no_blank(tmp_path: Path, name: str) -> None:
+    message = {"role": "user", "content": "Hi", "name": f"\u200f{name}\u2069"}
+    rows, *_ = read(write(tmp_path, {"a.json": {"title": name, "messages": [message]}}))
+    assert rows == [(name, None, [("user", name, "Hi")])]
