@@ -6,10 +6,9 @@ here as well.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import PurePosixPath
 from typing import Any
-from urllib.parse import urlsplit
 
 from memlab.data.chats.conversation import ChatMessage, Tally
 from memlab.data.chats.schema import BOOK, read_book
@@ -99,12 +98,9 @@ def attachment(name: object, mime: object = "") -> str:
 
 def last_step(address: str) -> str:
     """Return the last step of an address; "" for none, and for data that stand in it."""
-    try:
-        split = urlsplit(address)
-        name = PurePosixPath(split.path).name or ("" if split.scheme.startswith("http") else split.netloc)
-        return "" if split.scheme == "data" else name
-    except ValueError:
-        return ""
+    path = re.split("[?#]", address, maxsplit=1)[0]
+    is_host = path.startswith(("http://", "https://")) and path.count("/") < 3
+    return "" if is_host or path.startswith("data:") else path.rpartition("/")[2]
 
 
 def flatten(content: object, tally: Tally, glue: str = "\n") -> str:

@@ -40,7 +40,6 @@ _CHAT = re.compile(r"https://gemini\.google\.com/(?:u/\d+/)?app/(?:c/)?([0-9A-Za
 _CELL, _CONTENT = '<div class="outer-cell', '<div class="content-cell'
 _LINE = re.compile(r"<br\s*+/?+>")
 _FILE = re.compile(r'<a href="([^"<>]*+)"')
-_LINK = re.compile(r"https://gemini\.google\.com/[0-9A-Za-z_/-]+")
 _ZONE = re.compile(r" ?(?:(?![AP]M$)[A-Z]{1,5}(?:[+-]\d{1,2}(?::?\d{2})?)?|[+-]\d{2}:?\d{2})$")
 _LIKE_A_TIME = re.compile(r"(?<![\d:])\d{1,2}[:.]\d{2}[:.]\d{2}(?!\d)")
 
@@ -110,7 +109,7 @@ def read_page(page: str, name: str) -> list[dict[str, Any]]:
     dated: list[tuple[dict[str, Any], list[str], int, Stamp | None]] = []
     for cell in (piece.split(_CONTENT) for piece in page.split(_CELL)[1:]):
         activities.append({"header": to_text(cell[0].partition(">")[2]), "title": "", "details": [
-            {"url": url} for url in _LINK.findall("".join(cell[2:]))]})
+            {"url": link[0]} for link in _CHAT.finditer("".join(cell[2:]))]})
         lines = _LINE.split(cell[1].partition(">")[2]) if len(cell) > 1 else []
         if times := [(place, _stamp(line)) for place, line in enumerate(lines) if place and _looks_like_a_time(line)]:
             dated.append((activities[-1], lines, *next((time for time in times if time[1]), times[0])))

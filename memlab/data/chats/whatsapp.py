@@ -55,7 +55,7 @@ def split_line(raw: str) -> WhatsAppLine | None:
 
 def matches(file: ExportFile) -> bool:
     """Return whether one of the first lines begins with a date as phones write it."""
-    lines = file.content[:5000].splitlines()[:8] if isinstance(file.content, str) else []
+    lines = _lines(file.content[:5000])[:8] if isinstance(file.content, str) else []
     return any(map(split_line, lines))
 
 
@@ -85,9 +85,17 @@ def _chat(file: ExportFile, tally: Tally, dates: DateOrder | None) -> Conversati
     return Conversation(_title(file), messages, endless=True, room=_title(file))
 
 
+def _lines(text: str) -> list[str]:
+    """Return the lines of a file; where most of what follows a CR LF is dated, a line feed alone ends no line."""
+    records = text.split("\r\n")
+    filled = [record for record in records[1:] if record.strip()]
+    whole = 2 * sum(split_line(record) is not None for record in filled) > len(filled)
+    return records if whole else text.replace("\r\n", "\n").split("\n")
+
+
 def _blocks(file: ExportFile, tally: Tally) -> list[tuple[WhatsAppLine, list[str]]]:
     """Return each dated line with the lines that follow it; all in the layout that most have."""
-    found = [(raw, split_line(raw)) for raw in file.content.replace("\r\n", "\n").split("\n")]
+    found = [(raw, split_line(raw)) for raw in _lines(file.content)]
     usual, _ = Counter((line.separator, line.stamp.skeleton) for _, line in found if line).most_common(1)[0]
     blocks: list[tuple[WhatsAppLine, list[str]]] = []
     for raw, line in found:

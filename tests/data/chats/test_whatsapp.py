@@ -12,6 +12,16 @@ from memlab.data.chats.whatsapp_dates import DateOrder, DateReading, read_moment
 from memlab.support.errors import MemlabError
 from tests.chat_exports import read, write
 
+QUOTE = "[22/01/24, 10:00:00] Bob: Look:\n[21/01/24, 09:00:00] Carla: I quit\nCrazy!\r\n[22/01/24, 10:01:00] Alice: Wow"
+
+
+@pytest.mark.parametrize("end", ["", "\r\n", "\r\n\r\n", "\r\n[23/01/24, 10:01:00] Bob: Yes\r\n"])
+def test_a_line_that_a_message_of_an_iphone_quotes_is_no_message(tmp_path: Path, end: str) -> None:
+    rows, *_ = read(write(tmp_path, {"_chat.txt": QUOTE + end}))
+    assert rows[0][1:] == ("2024-01-22 10:00", [
+        ("user", "Bob", "Look:\n[21/01/24, 09:00:00] Carla: I quit\nCrazy!"), ("user", "Alice", "Wow")])
+    assert [turns for *_, turns in rows[1:]] == ([[("user", "Bob", "Yes")]] if "23/01" in end else [])
+
 
 def reading(lines: list[str], order: DateOrder | None = None) -> DateReading:
     parts = [split_line(line) for line in lines]
