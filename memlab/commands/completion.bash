@@ -5,6 +5,8 @@ _memlab() {
   cur=${cur##* }
   if ((COMP_CWORD == 1)); then
     COMPREPLY=($(compgen -W "@commands@" -- "$cur"))
+  elif [[ ${COMP_LINE:0:COMP_POINT} == "memlab import "*"--format $cur" ]]; then
+    COMPREPLY=($(compgen -W "@formats@" -- "$cur"))
   elif [[ $cur == *=* ]]; then
     COMPREPLY=($(compgen -W "@choices@" -- "$cur"))
     COMPREPLY=("${COMPREPLY[@]#"${cur%%=*}="}")   # bash cuts words at =

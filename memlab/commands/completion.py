@@ -11,6 +11,7 @@ from pathlib import Path
 from memlab import __version__
 from memlab.__main__ import COMMANDS
 from memlab.commands.explain import bare_settings
+from memlab.data.chats.schema import BOOK, read_book
 from memlab.experiment.config.choices import ARM, GLOBAL, own_choices
 from memlab.experiment.config.comments import run_settings
 from memlab.experiment.config.instantiate import CONF, options
@@ -45,7 +46,8 @@ def script(shell: str) -> str:
               for setting in bare_settings(choice)}
     settings = {f"{place}=" for place in (*places, *(line.name for line in run_settings()))}
     words = {"version": [__version__], "commands": COMMANDS, "settings": sorted({*slots, *settings}),
-             "choices": sorted(f"{slot}{name}" for slot, names in slots.items() for name in names)}
+             "choices": sorted(f"{slot}{name}" for slot, names in slots.items() for name in names),
+             "formats": sorted(read_book(BOOK).formats)}
     text = Path(__file__).with_suffix(".bash").read_text(encoding="utf-8")
     for mark, filled in words.items():
         text = text.replace(f"@{mark}@", " ".join(filled))

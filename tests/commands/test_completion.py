@@ -26,7 +26,9 @@ def bash(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("ru", ["run"]), ("run rank/sel", ["rank/select="]), ("run +e", ["+exp="]),
     ("run rank/select=ga", ["gap"]), ("run -m rank.select.buf", ["rank.select.buffer="]),
     ("run system=gimli_c", ["gimli_corrected"]), ("run pla", ["plan="]), ("run rank/select=", options("rank/select")),
-    ("", list(COMMANDS)), ("run data.path=cha", [])])
+    ("", list(COMMANDS)), ("run data.path=cha", []),
+    ("import a.zip --format goo", ["google_chat"]), ("import --format mess", [
+        "messages", "messenger", "messenger_encrypted"])])
 def test_bash_completes(line: str, expected: list[str], bash: Path) -> None:
     words = ["bash", "-c", FUNCTION, "bash", str(bash), f"memlab {line}", str(max(1, len(line.split())))]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
