@@ -137,7 +137,7 @@ def _is_zip(name: str) -> bool:
 
 
 def _may_hold_chats(name: str) -> bool:
-    """Return whether a file is read: not one that is hidden, but Aider's, or ChatGPT's page of what conversations.json holds."""
+    """Return whether a file is read: none that is hidden but Aider's, nor ChatGPT's page of its conversations.json."""
     parts = name.split("/")
     hidden = any(part.startswith(".") and part not in ("..", ".aider.chat.history.md") for part in parts)
     return name.lower().endswith((*ENDINGS, ZIP)) and not hidden and "__MACOSX" not in parts and (
