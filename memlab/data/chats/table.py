@@ -172,7 +172,7 @@ class TableFormat:
 
     def _in_order(self, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return messages by their times; one without a time follows the one before it."""
-        times = [str(self._time(entry, self.table.time) or "") for entry in entries]
+        times = [str(self._time(entry, (*self.table.time, ".")) or "") for entry in entries]
         stated = [time for time in times if time]
         if self.table.newest or stated and stated[0] > stated[-1]:
             entries, times = entries[::-1], times[::-1]
@@ -195,7 +195,7 @@ class TableFormat:
             return [message] if message else []
         for path, what in table.counts.items():
             tally.add(what, sum(bool(value) for value in walk(entry, path)))
-        time, speaker = self._time(entry, table.time), self._plain(first_at(entry, table.speaker)) or None
+        time, speaker = self._time(entry, (*table.time, ".")), self._plain(first_at(entry, table.speaker)) or None
         if table.turns:
             return [m for turn in table.turns for m in self._turn(entry, turn, None, time, tally)]
         said_by = str(next((v for path in table.role for v in walk(entry, path) if v is not None), ""))
@@ -221,7 +221,7 @@ class TableFormat:
 
     def _time(self, entry: dict[str, Any], paths: Paths) -> Time:
         unread: Time = None
-        for path in (*paths, "."):
+        for path in paths:
             for value in walk(entry, path):
                 time = said_on(value) if isinstance(value, dict) else read_time(value)
                 if time and not isinstance(time, UnreadTime):
