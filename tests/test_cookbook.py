@@ -79,7 +79,17 @@ def record(folder: Path, file: str = "manifest.json") -> dict[str, Any]:
 
 def test_every_page_is_tested() -> None:
     assert {page.stem for page in PAGES.glob("*.md")} == {
-        "retriever", "dataset", "reranker", "fusion", "judge", "agent", "frameworks", "users"}
+        "retriever", "dataset", "reranker", "fusion", "experiment", "judge", "agent", "frameworks", "users"}
+
+
+def test_an_experiment_has_its_question_its_arms_and_its_contrast(tmp_path: Path) -> None:
+    files("experiment", tmp_path)
+    plan, whole = (line.partition("  #")[0] for line in commands("experiment"))
+    assert "windows" in run(tmp_path, plan, *LIVES, "track=none")
+    run(tmp_path, whole, *LIVES, "track=none")
+    report = (tmp_path / "runs" / "my_windows" / "synthetic" / "report.md").read_text(encoding="utf-8")
+    assert "Do windows of three turns find more than turns, at equal tokens?" in report
+    assert "windows finds all evidence" in report
 
 
 def test_a_retriever_runs_beside_bm25_and_has_the_same_figures_from_its_ranking_file(tmp_path: Path) -> None:
