@@ -16,12 +16,13 @@ LINES = [
         {"role": "user", "text": "My cat is called Tom </script><b>&"},
         {"role": "assistant", "text": "I live in a cat."}]},
     {"corpus": "ann", "session": "s2", "said_on": "2024-03-02", "turns": [
-        {"role": "user", "text": "My cat is called Tom, as I said."}, {"role": "user", "text": "I prefer\u2028tea."},
+        {"role": "user", "text": "My cat is called Tom, as I said."},
+        {"role": "user", "text": "I prefer\u2028tea over coffee."},
         {"role": "user", "text": "It rains.", "speaker": "Bob"}]},
 ]
 SESSIONS = [SessionLine.model_validate_json(json.dumps(line)) for line in LINES]
 CAT = ProposedQuestion("ann", "What is my cat called?", "s1", 0, "Tom", "name")
-TEA = ProposedQuestion("ann", "What do I prefer?", "s2", 1, "tea", "preference")
+TEA = ProposedQuestion("ann", "What do I prefer to coffee?", "s2", 1, "tea", "preference")
 
 
 def test_each_question_is_proposed_once_from_what_users_say() -> None:
@@ -48,7 +49,7 @@ def test_the_first_questions_are_of_many_kinds_and_sessions() -> None:
     assert len({question.kind for question in first}) >= 4
     everything = propose(sessions, limit=None)
     assert everything[:6] == first
-    assert len({question.text for question in everything}) == len(everything) > 9
+    assert len({question.text for question in everything}) == len(everything) == 7
     assert everything == propose(sessions, limit=None)
 
 
@@ -73,7 +74,18 @@ def test_what_changed_is_asked_about_as_it_was_said_last_and_what_is_repeated_as
     launch = "When is the launch?"
     assert propose(said("The launch is on 12 April.", "The launch moved to 12 May.", "The launch is on 12 May.")) == [
         ProposedQuestion("ann", launch, "s2", 0, "12 May", "deadline")]
-    (plan,) = propose(said("The Pro plan costs 49 euros.", "The price of the Pro plan goes up to 55 euros."))
-    assert (plan.text, plan.answer, plan.session) == ("How much does the Pro plan cost?", "55 euros", "s2")
     managers = propose(said("My manager is Eva.", "My manager is Tomasz now."))
     assert {one.answer for one in managers} == {"Tomasz"}
+
+
+def test_what_several_people_repeat_or_one_says_again_and_again_gives_no_question() -> None:
+    def asked(*turns: tuple[str | None, str]) -> list[str]:
+        rows = [{"role": "user", "speaker": speaker, "text": text} for speaker, text in turns]
+        return [one.text for one in propose([SessionLine.model_validate(
+            {"corpus": "ann", "session": "s", "said_on": None, "turns": rows})])]
+
+    assert asked(("Ana", "Our mill is called Bruno."), ("Bob", "Ha! Our mill is called Bruno.")) == []
+    orders = [("Orders", f"New order #{n}. The pick-up desk is in Rome. The parcel code is {n}.") for n in range(3)]
+    assert asked(*orders) == []
+    assert asked(*orders[:1]) == ["Where is the pick-up desk?", "What is the parcel code?"]
+    assert asked(*[(None, "My cat is called Tom.")] * 3) == ["What is my cat called?"]
