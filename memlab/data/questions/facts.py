@@ -185,7 +185,7 @@ _LOOSE = ("owner", "price")   # kinds of which one word says enough: "billing", 
 
 def _is_specific(thing: str, kind: str) -> bool:
     """Return whether a noun phrase says which thing is meant."""
-    content = [word for word in re.findall(r"[\w'-]+", thing) if word.lower() not in rules.VAGUE]
+    content = [word for word in re.findall(r"[\w'-]+", thing) if word.lower() not in rules.VAGUE - _COMMON]
     if not content or content[0].partition("'")[0] in rules.words("nobody"):
         return False
     alone = kind in _LOOSE or thing.lower().startswith(("the ", "our ")) or content[0].isupper() or _is_plural(thing)
@@ -193,7 +193,7 @@ def _is_specific(thing: str, kind: str) -> bool:
 
 
 def _is_plural(thing: str) -> bool:
-    return bool(re.search(r"[^su'A-Z]s$", re.split(" (?:for|of|with|to|about) ", thing)[0]))
+    return bool(re.search(r"[^su'A-Z]s$", re.split(" (?:for|of|with|to|about|in) ", thing)[0]))
 
 
 def _inside(thing: str, many: bool) -> str:
@@ -211,7 +211,7 @@ def _inside(thing: str, many: bool) -> str:
     return first if many and not rest else f"the {first} {rest}".rstrip()
 
 
-_FORM = re.compile(r"^(?:What is the name of|How long did it|How long does it|How \w+|What)|that (?=I|my)")
+_FORM = re.compile(r"^(?:What is the name of|How long did it|How long does it|How \w+|What|Who takes care of)|that (?=I|my)")
 
 
 def _sound(fact: StatedFact) -> bool:
