@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from memlab.data.jsonl import QUESTIONS
-from memlab.data.jsonl import read as read_folder
 from memlab.data.questions.server import PageServer
 from tests.data.questions.test_marking import lines
 from tests.data.questions.test_site import make_site
@@ -36,7 +35,6 @@ def test_keys_mark_search_undo_and_each_change_is_saved(browser: Any, server: Pa
     browser.get(server.url)
     body, state = browser.find_element("tag name", "body"), browser.find_element("id", "place")
     wait.until(lambda _: state.text == "1 of 2")
-    assert browser.find_element("id", "source").text == "English"
     assert "2024-03-01" in browser.find_element("css selector", ".ask").text
     found = browser.find_element("id", "candidates").text
     assert "My cat is called Tom </script><b>&" in found
@@ -62,5 +60,4 @@ def test_keys_mark_search_undo_and_each_change_is_saved(browser: Any, server: Pa
     body.send_keys("o")
     browser.switch_to.active_element.send_keys("Where do I live?", Keys.ENTER)
     wait.until(lambda _: len(lines(tmp_path)) == 3)
-    assert read_folder(tmp_path).faults == []
     assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []

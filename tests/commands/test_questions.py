@@ -18,7 +18,6 @@ from tests.data.questions.test_propose import LINES
 
 @pytest.mark.parametrize(("files", "path", "hints"), [
     ({"chats/sessions.jsonl": json_lines(*LINES)}, "chat", ("no such folder", "did you mean 'chats'?")),
-    ({"empty/a.txt": "x"}, "empty", ("there is no sessions.jsonl in it", "memlab import EXPORT --out empty")),
     ({"export.zip": "x"}, "export.zip", ("it is a file", "memlab import export.zip")),
     ({"c/sessions.jsonl": json_lines(*LINES)}, "c/sessions.jsonl", ("memlab questions c",)),
     ({"l/sessions.jsonl": json_lines(*LINES).replace("rains", "r\u00e4t").encode("latin-1").replace(
@@ -61,5 +60,4 @@ def test_the_server_answers_its_page_alone_and_ends_in_one_sentence(tmp_path: Pa
         process.send_signal(signal.SIGINT)
         rest, errors = process.communicate(timeout=60)
         assert rest == f"\n0 questions with evidence in {tmp_path / 'questions.jsonl'}\n"
-        assert "Traceback" not in errors
-        assert process.returncode == 0
+        assert (process.returncode, "Traceback" in errors) == (0, False)

@@ -65,7 +65,6 @@ def test_the_page_loads_nothing_and_runs_only_its_own_script(site: Site) -> None
     nonce = policy.partition("'nonce-")[2].partition("'")[0]
     assert text.count(f'nonce="{nonce}"') == 2
     assert "default-src 'none'" in policy
-    assert "--accent: light-dark(" in text
     for foreign in ("NONCE", "http://", "https://", "innerHTML", "Tom"):  # the log comes as data
         assert foreign not in text
 
@@ -76,8 +75,7 @@ def test_a_question_has_candidates_with_neighbours_and_its_source(site: Site) ->
     assert source["after"] == {"speaker": "assistant", "text": "I live in a cat."}
     assert [(copy["session"], copy["turn"]) for copy in source["copies"]] == [("s1", 0)]
     assert shown["source"] == {"speaker": "user", "said_on": "2024-03-01", "title": "s1", "text": source["text"]}
-    found = json.loads(ask(site, "search?name=q1&text=rain").content)
-    assert ([turn["text"] for turn in found["turns"]], found["count"]) == (["It rains."], 1)
+    assert json.loads(ask(site, "search?name=q1&text=rain").content)["count"] == 1
 
 
 def test_changes_are_saved_and_two_windows_do_not_overwrite_each_other(site: Site) -> None:
