@@ -1,6 +1,6 @@
-"""The rules that make questions from statements, as ``words.yaml`` has them. English only.
+"""The rules that make questions from statements, as ``words.yaml`` and ``forms.yaml`` have them. English only.
 
-A form is a regular expression in which ``{nouns}`` stands for a list or a block of the file, ``<x ...>`` is the group
+A form is a regular expression in which ``{nouns}`` stands for a list or a block of these files, ``<x ...>`` is the group
 ``x``, and other groups do not capture: "my <x {nouns}> is called <answer {title}>".
 """
 
@@ -14,7 +14,9 @@ from typing import Any, NamedTuple
 from memlab.support.foreign import read_yaml
 from memlab.support.paths import PACKAGE
 
-_TABLE: dict[str, Any] = read_yaml(PACKAGE / "data" / "questions" / "words.yaml")
+_TABLE: dict[str, Any] = {}
+for _file in ("words.yaml", "forms.yaml"):
+    _TABLE |= read_yaml(PACKAGE / "data" / "questions" / _file)
 
 
 @cache
