@@ -211,7 +211,7 @@ def _inside(thing: str, many: bool) -> str:
     return first if many and not rest else f"the {first} {rest}".rstrip()
 
 
-_FORM = re.compile(r"^(?:What is the name of|How long did it|How long does it|How \w+|What|Who takes care of)|that (?=I|my)")
+_FORM = re.compile(r"^(?:What is the name of|How long (?:did|does) it|How \w+|What|Who takes care of)|that (?=I|my)")
 
 
 def _sound(fact: StatedFact) -> bool:

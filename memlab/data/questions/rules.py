@@ -1,7 +1,7 @@
 """The rules that make questions from statements, as ``words.yaml`` and ``forms.yaml`` have them. English only.
 
-A form is a regular expression in which ``{nouns}`` stands for a list or a block of these files, ``<x ...>`` is the group
-``x``, and other groups do not capture: "my <x {nouns}> is called <answer {title}>".
+A form is a regular expression in which ``{nouns}`` stands for a list or a block of these files, ``<x ...>`` is the
+group ``x``, and other groups do not capture: "my <x {nouns}> is called <answer {title}>".
 """
 
 from __future__ import annotations
