@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +10,8 @@ from typing import Any
 import pytest
 
 from memlab.data.jsonl import QUESTIONS
-from memlab.data.jsonl import read as read_folder
 from memlab.data.questions.server import PageServer
+from tests.data.questions.test_marking import lines
 from tests.data.questions.test_site import make_site
 
 pytestmark = pytest.mark.nightly
@@ -28,11 +27,6 @@ def server(tmp_path: Path) -> Iterator[PageServer]:
         thread.join()
 
 
-def lines(folder: Path) -> list[dict[str, Any]]:
-    path = folder / QUESTIONS
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
-
-
 def test_keys_mark_search_undo_and_each_change_is_saved(browser: Any, server: PageServer, tmp_path: Path) -> None:
     from selenium.webdriver.common.keys import Keys
     from selenium.webdriver.support.ui import WebDriverWait
@@ -41,20 +35,15 @@ def test_keys_mark_search_undo_and_each_change_is_saved(browser: Any, server: Pa
     browser.get(server.url)
     body, state = browser.find_element("tag name", "body"), browser.find_element("id", "place")
     wait.until(lambda _: state.text == "1 of 2")
-    following = browser.find_element("id", "next")
-    assert not following.is_displayed()
-    assert browser.find_element("id", "source").text == "English"
-    card = browser.find_element("css selector", ".ask").text
-    assert "2024-03-01" in card
-    assert "My cat is called Tom </script><b>&" in card
-    assert "My cat is called Tom </script><b>&" in browser.find_element("id", "candidates").text
-    assert "assistant: I live in a cat." in browser.find_element("id", "candidates").text
+    assert "2024-03-01" in browser.find_element("css selector", ".ask").text
+    found = browser.find_element("id", "candidates").text
+    assert "My cat is called Tom </script><b>&" in found
+    assert "assistant: I live in a cat." in found
     body.send_keys("a")
-    wait.until(lambda _: lines(tmp_path))
-    assert lines(tmp_path) == [{"question": "q1", "corpus": "ann", "text": "What is my cat called?",
-                                "answer": "Tom", "evidence": [{"session": "s1", "turn": 0}]}]
+    wait.until(lambda _: (tmp_path / QUESTIONS).exists())
+    assert [(line["answer"], line["evidence"]) for line in lines(tmp_path)] == [("Tom", [{"session": "s1", "turn": 0}])]
     wait.until(lambda _: state.text == "2 of 2")
-    assert following.text.endswith("memlab run x=<b>")
+    assert browser.find_element("id", "next").text.endswith("memlab run x=<b>")
     body.send_keys("s")
     wait.until(lambda _: "2 of 2 decided" in browser.find_element("id", "count").text)
     body.send_keys("u")
@@ -71,5 +60,4 @@ def test_keys_mark_search_undo_and_each_change_is_saved(browser: Any, server: Pa
     body.send_keys("o")
     browser.switch_to.active_element.send_keys("Where do I live?", Keys.ENTER)
     wait.until(lambda _: len(lines(tmp_path)) == 3)
-    assert read_folder(tmp_path).faults == []
     assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []

@@ -18,7 +18,6 @@ from tests.data.questions.test_propose import LINES
 
 @pytest.mark.parametrize(("files", "path", "hints"), [
     ({"chats/sessions.jsonl": json_lines(*LINES)}, "chat", ("no such folder", "did you mean 'chats'?")),
-    ({"empty/a.txt": "x"}, "empty", ("there is no sessions.jsonl in it", "memlab import EXPORT --out empty")),
     ({"export.zip": "x"}, "export.zip", ("it is a file", "memlab import export.zip")),
     ({"c/sessions.jsonl": json_lines(*LINES)}, "c/sessions.jsonl", ("memlab questions c",)),
     ({"l/sessions.jsonl": json_lines(*LINES).replace("rains", "r\u00e4t").encode("latin-1").replace(
@@ -29,19 +28,15 @@ def test_hints_say_what_to_type(tmp_path: Path, files: dict[str, object], path: 
     monkeypatch.chdir(tmp_path)
     assert command.main([path]) == 1
     errors = capsys.readouterr().err
-    for hint in hints:
-        assert hint in errors
-    assert ".py" not in errors
+    assert [hint for hint in (*hints, ".py") if hint not in errors] == [".py"]
 
 
 def test_faults_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(tmp_path, {"sessions.jsonl": json_lines(*LINES)})
-    assert command.main([str(tmp_path), "--depth", "0"]) == 1
-    assert command.main([str(tmp_path), "--chat", "qwen"]) == 1
-    assert command.main([str(tmp_path), "chat.urll=http://127.0.0.1:1/v1"]) == 1
-    errors = capsys.readouterr().err
-    assert "--depth" in errors
-    assert "did you mean" in errors
+    for wrong, told in ((["--depth", "0"], "--depth"), (["--chat", "qwen"], "did you mean"),
+                        (["chat.urll=http://127.0.0.1:1/v1"], "did you mean")):
+        assert command.main([str(tmp_path), *wrong]) == 1
+        assert told in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -55,8 +50,8 @@ def test_the_server_answers_its_page_alone_and_ends_in_one_sentence(tmp_path: Pa
         assert "in English" in process.stdout.readline()
         host, token = process.stdout.readline().removeprefix("open http://").strip().rstrip("/").split("/")
         for method, path, headers, status in (
-                ("GET", f"/{token}/", {}, 200), ("GET", "/", {}, 404), ("GET", f"/{token}/", {"Host": "a.b"}, 403),
-                ("POST", f"/{token}/add", {"Content-Length": "2000000"}, 413), ("DELETE", f"/{token}/", {}, 501),
+                ("GET", f"/{token}/", {}, 200), ("GET", "/", {}, 404), ("DELETE", f"/{token}/", {}, 501),
+                ("POST", f"/{token}/add", {"Content-Length": "2000000"}, 413),
                 ("POST", f"/{token}/add", {"Content-Length": "-1"}, 411)):
             connection = http.client.HTTPConnection(host, timeout=30)
             connection.request(method, path, headers=headers)
@@ -65,5 +60,4 @@ def test_the_server_answers_its_page_alone_and_ends_in_one_sentence(tmp_path: Pa
         process.send_signal(signal.SIGINT)
         rest, errors = process.communicate(timeout=60)
         assert rest == f"\n0 questions with evidence in {tmp_path / 'questions.jsonl'}\n"
-        assert "Traceback" not in errors
-        assert process.returncode == 0
+        assert (process.returncode, "Traceback" in errors) == (0, False)

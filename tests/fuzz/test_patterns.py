@@ -24,7 +24,7 @@ pytestmark = pytest.mark.nightly
 
 LIMITS = {"memlab.data.chats.whatsapp_dates": HEAD, "memlab.stages.query.decompose": decompose.LONGEST,
           "memlab.data.questions.facts": facts.LONGEST,
-          "memlab.data.questions.rules": facts.LONGEST_SENTENCE, "memlab.data.questions.team": facts.LONGEST_SENTENCE,
+          "memlab.data.questions.rules": facts.LONGEST_SENTENCE,
           "memlab.support.text.temporal.context": context._FAR}
 """Letters of the longest text that a module shows its patterns; it must take less than a second."""
 

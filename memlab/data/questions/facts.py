@@ -1,11 +1,13 @@
 """Facts that a turn states, as questions with their answers, by the rules of ``memlab.data.questions.rules``. English
 only.
 
-A text is cut into sentences and clauses (``memlab.data.questions.clauses``).
+A text is cut into sentences and clauses, and the first form that fits a clause gives its question; else its parts do
+(``memlab.data.questions.clauses``). People with names are also asked about the things that they speak of: "The launch
+moved to 12 May" gives "When is the launch?", the same question as for the date before it.
 
 What would not make sense weeks later without its context is refused: pronouns without a noun, "this" and "there", vague
 things, relative dates in a question. Questions, conditions, lists, orders to write a text, and clauses that are not
-understood to their end give nothing.
+understood to their end give nothing; of things also doubts and negations.
 """
 
 from __future__ import annotations
@@ -16,7 +18,6 @@ from dataclasses import replace
 
 from memlab.data.questions import rules
 from memlab.data.questions.clauses import StatedFact, events
-from memlab.data.questions.team import LABEL, team_facts
 
 LONGEST = 4000
 """Characters of a turn that is read; a longer one was pasted or generated, and gives nothing."""
@@ -24,50 +25,43 @@ LONGEST = 4000
 LONGEST_SENTENCE = 400
 """Characters of a sentence that is read, which bounds the time for a text by its length."""
 
-
-TEAM_WEIGHT = 3.5
-"""Certainty of what a person with a name states about things."""
+WEIGHT = 3.5
+"""Certainty of what a form finds."""
 
 
 def facts_of(text: str, speaker: str | None = None, *, assistant: bool = False) -> list[StatedFact]:
-    """Return what a turn states, in the order of the text; each question once.
+    """Return what a turn states, in the order of the text: each question once, and one for an answer of a sentence.
 
     Args:
         text: the turn's text.
         speaker: the name to ask by; None asks about "I" and "my".
-        assistant: whether only that is read which the turn says the user mentioned.
+        assistant: whether only that is read which the turn says the user mentioned; it is asked about as by that user.
 
     >>> [(fact.question, fact.answer) for fact in facts_of("I adopted a beagle called Rex in May.")]
-    [('What is my beagle called?', 'Rex'), ('When did I adopt a beagle?', 'in May'), \
-('What did I adopt in May?', 'a beagle called Rex')]
+    [('What is my beagle called?', 'Rex'), ('When did I adopt a beagle?', 'in May')]
+    >>> [(fact.question, fact.answer) for fact in facts_of("Heads up: the launch moved to 12 May.", "Ana")]
+    [('When is the launch?', '12 May')]
     """
-    text = text.translate(_QUOTES)
+    text, speaker = _CODE.sub(" ", text.translate(_QUOTES)), None if assistant else speaker
     if len(text) > LONGEST or _ORDERS.match(text[:60]):
         return []
-    if speaker is not None:
-        text = "\n".join(LABEL.sub("", line) for line in text.split("\n"))
     spans, found = " ".join(text.split()), dict[str, StatedFact]()
     for sentence in _mentions(text) if assistant else _sentences(text):
-        stated = [] if speaker is None or assistant else list(team_facts(sentence, speaker))
-        for question, answer, kind in stated:
-            fact = StatedFact(question, answer, kind, TEAM_WEIGHT)
-            if _sound(fact):
-                found.setdefault(question, replace(fact, weight=TEAM_WEIGHT + _specific(fact)))
-        if stated:
-            continue
-        for fact in _of_sentence(sentence, named=speaker is not None):
-            if _sound(fact) and fact.answer in spans:
-                question = _about(fact.question, speaker)
-                found.setdefault(question, StatedFact(question, fact.answer, fact.kind, fact.weight + _specific(fact)))
+        told = set[str]()
+        for fact in _of_sentence(sentence, speaker):
+            if _sound(fact) and fact.answer not in told and (fact.answer in spans or fact.answer == speaker):
+                told.add(fact.answer)
+                question = fact.question if fact.kind in _OF_THINGS else _about(fact.question, speaker)
+                found.setdefault(question, replace(fact, question=question, weight=fact.weight + _specific(fact),
+                                                   sentence=sentence))
     return list(found.values())
 
 
+_OF_THINGS = frozenset(form.kind for form in rules.TEAM)
 _QUOTES = {0x2018: "'", 0x2019: "'", 0x201c: '"', 0x201d: '"'}
-_ORDERS = re.compile(
-    r"\W*(?:please |can you |could you |now )?(?:write|rewrite|re-write|create|generate|act as|act like|translate|"
-    r"summari[sz]e|continue|pretend|imagine|provide|paraphrase|proofread|edit|correct|compose|draft|you are|you're|"
-    r"role ?play|improve|convert|answer|make|give me|as an ai|fix|expand|elaborate|describe|explain)\b", re.IGNORECASE)
-_LISTED = re.compile(r"\s*(?:[-*•#>|`\d(]|\w{1,20}: |[A-Z ]{8,})")
+_CODE = re.compile(r"```.*?(?:```|\Z)|https?://\S+", re.DOTALL)
+_ORDERS = rules.pattern(r"\W*(please |can you |could you |now )?{orders}\b", re.IGNORECASE)
+_LISTED = rules.pattern(r"\s*(?![*_]*(?i:{labels})[*_]*: )([-*•#>|`]|\x28|\d{1,2}[.)] |\w{1,20}: |[A-Z ]{8,})")
 _SENTENCE = re.compile(r"(?<=[.!?;])(?<!\bSt\.)(?<!\b[DM]r\.)(?<!\bM[rs]s\.)(?<!\bvs\.)[\"')]* +| [-–—]+ |\.\.\.+|"
                        r"\((?=I|my)|\)|: ")
 _ASKS = re.compile(
@@ -95,55 +89,49 @@ def _mentions(text: str) -> Iterator[str]:
 
 _SUBJECT = r"(?:I|I'm|I've|I'd|I'll|we|we've|we're|my|it|he|she|they|it's|there|is|was|are)\b"
 _CLAUSE = re.compile(
-    r", +(?!(?:19|20)\d\d\b)|"
+    r", +(?!(?:19|20)\d\d\b|(?:at )?(?:\d{1,2}(?::\d\d)? ?[ap]m|\d{1,2}:\d\d|noon)\b)|"
     rf"(?<! ) +(?=(?:and|but|so|because|since|as|while|when|after|before|which|who|whom|where|although|though|if|until|"
     rf"unless|whether|whenever|that) {_SUBJECT})|"
     r"(?<! ) +and (?=(?:even |just |also |then |recently )?[a-z]{2,14}(?:ed|ght|ew|old) )")
-_LEAD = re.compile(
-    r"(?:oh|by the way|btw|also|actually|well|and|but|so|because|since|as|though|although|anyway|plus|then|now|yeah|"
-    r"yes|"
-    r"no|hey|hi|ok|okay|hmm|wow|sure|thanks|speaking of which|in fact|honestly|for instance|for example|I mean|"
-    r"I (?:also )?(?:remember|remembered|mentioned|realized|realised|noticed|forgot to mention|just remembered|think|"
-    r"guess|"
-    r"believe)(?: that)?|it's been|it reminds me|that reminds me|when|after|before|while|"
-    r"my [a-z-]{2,16}(?: [A-Z][a-z]{1,15})? and(?= I )|like I said|as I mentioned|as I said|even though|unfortunately|"
-    r"luckily|fortunately|recently|lately|currently|right now|similarly|personally|did I mention(?: that)?),? +",
-    re.IGNORECASE)
+_LEAD = rules.pattern(r"({leads}( that)?|@[\w.-]+(?=,? (the|our|we|I)\b)|"
+                      r"my [a-z-]{2,16}( [A-Z][a-z]{1,15})? and(?= I )),? +", re.IGNORECASE)
 _REFUSED = re.compile(r"(?:if|unless|whether|whenever|until|where|which|who|whom|that|like|than|would|could|should|"
                       r"might|not|never)\b", re.IGNORECASE)
-_TIMED = re.compile(rf"(?P<time>{rules.FIXED}|{rules.RELATIVE}),?(?: |$)", re.IGNORECASE)
+_UNSURE = rules.pattern(r"\b{doubts}\b|n't\b|\bwould\b|\?", re.IGNORECASE)
+_TIMED = rules.pattern("<time {fixed}|{relative}>,?( |$)", re.IGNORECASE)
 _OTHER_SUBJECT = re.compile(r"(?:he|she|they|it|you|the|there)\b")
 _NO_SUBJECT = re.compile(r"(?:even |just |also |then |recently )?(?P<past>[a-z]+) ")
-_WHO = re.compile(rules.WHO)
+_WHO = rules.pattern("{who}")
 _BEGUN_BY_VERB = re.compile(r"(?:Just )?(?P<past>[A-Z]?[a-z]+) ")
-_RELATIVE_CLAUSE = re.compile(rf"\b(?P<object>(?:an?|my|the|some) {rules.NOUNS})(?: that| which)? (?:I|we)"
-                              rf"(?:'ve|'d| had)? (?:just |recently |actually |finally )?(?P<past>{rules.PASTS})(?= )")
+_RELATIVE_CLAUSE = rules.pattern(r"\b<object (an?|my|the|some) {nouns}>( that| which)? (I|we)"
+                                 "('ve|'d| had)? (just |recently |actually |finally )?<past {pasts}>(?= )")
 
 
-def _of_sentence(sentence: str, named: bool) -> Iterator[StatedFact]:
-    """Yield the facts of a sentence; ``named`` asks in the third person."""
-    for match in rules.NAMES.finditer(sentence):
-        if match["answer"] not in rules.NO_NAME:
-            yield StatedFact(f"What is my {match['x']} called?", match["answer"], "name", 3.0)
+def _of_sentence(sentence: str, speaker: str | None) -> Iterator[StatedFact]:
+    """Yield the facts of a sentence, those of the speaker in the first person; a name also allows those of things."""
     for match in _RELATIVE_CLAUSE.finditer(sentence):   # "the vase that I bought at ...": "I bought the vase at ..."
         rest = _CLAUSE.split(sentence[match.end():].rstrip("?!. "), maxsplit=1)[0].split(" to ")[0]
-        yield from events(f"I {match['past']} {match['object']}{rest}", "", named)
+        yield from events(f"I {match['past']} {match['object']}{rest}", "", speaker is not None)
     if (verb := _BEGUN_BY_VERB.match(sentence)) and rules.BASE.get(past := verb["past"].lower(), past) != past:
         sentence = f"I {past}{sentence[verb.end('past'):]}"
     time, subject = "", "I"
     for clause in map(str.strip, _CLAUSE.split(sentence.rstrip("?!. "))):
+        sure = not _UNSURE.search(clause)
         for _ in range(4):
             if lead := _LEAD.match(clause):
                 clause = clause[lead.end():]
         if _REFUSED.match(clause):
-            return
+            break
         if timed := _TIMED.match(clause):
             time, clause = timed["time"], clause[timed.end():]
         if not clause:
             continue
-        if clause.startswith(("My ", "We ", "It ", "Our ", "The ")):
+        if clause.startswith(("My ", "We ", "We'", "It ", "Our ", "The ")):
             clause = clause[0].lower() + clause[1:]
-        if clause.startswith("our "):
+        if speaker is not None and "?" not in sentence and (first := rules.first_form(rules.TEAM, clause)):
+            yield from [fact] if sure and (fact := _of_thing(*first, speaker)) else ()
+            continue
+        if clause.startswith("our ") and speaker is None:
             clause = f"my {clause[4:]}"
         if who := _WHO.match(clause):
             subject = who[0]
@@ -151,42 +139,86 @@ def _of_sentence(sentence: str, named: bool) -> Iterator[StatedFact]:
             subject = ""
         elif subject and (verb := _NO_SUBJECT.match(clause)) and verb["past"] in rules.BASE:
             clause = f"{subject} {clause}"
-        yield from _state(clause, named) or events(clause, time, named)
+        if first := rules.first_form(rules.PERSON, clause):
+            yield from _of_person(*first, speaker is not None)
+        else:
+            yield from events(clause, time, speaker is not None)
         time = ""
+    for match in rules.NAMES.finditer(sentence):
+        if match["answer"] not in rules.words("no_name"):
+            yield StatedFact(f"What is my {match['x']} called?", match["answer"], "name", WEIGHT)
 
 
-_LIVING = re.compile(rf"{rules.KIN}|{rules.PETS}|siblings|chicken|hen|plant|bike|car|guitar|camera|bicycle")
+_LIVING = rules.pattern("{kin}|{pets}|siblings|chicken|hen|plant|bike|car|guitar|camera|bicycle")
 
 
-def _state(clause: str, named: bool) -> list[StatedFact]:
-    """Return the fact of the first rule of ``STATES`` that fits; none if it says too little."""
-    for kind, pattern, question, weight in rules.STATES:
-        if match := pattern.match(clause):
-            parts = {"x": "", "o": ""} | {name: value or "" for name, value in match.groupdict().items()}
-            parts |= {"am": "is", "do": "does", "have": "has"} if named else {"am": "am", "do": "do", "have": "have"}
-            parts["past"] = rules.BASE.get(parts.get("past", ""), "")
-            empty = kind in rules.EMPTY and re.fullmatch(rules.EMPTY[kind], parts["x"] or parts["answer"])
-            if empty or parts["x"].endswith("'s"):
-                return []
-            if question.startswith("How many"):
-                parts["x"] = parts["x"].removesuffix(" left")
-                if " " not in parts["x"] and not _LIVING.match(parts["x"]):
-                    return []
-            if parts.get("be", "").startswith("was"):
-                question = question.replace(" is ", " was ")
-            return [StatedFact(question.format(**parts), parts["answer"], kind, weight)]
-    return []
+def _of_person(form: rules.Form, match: re.Match[str], named: bool) -> Iterator[StatedFact]:
+    """Yield what a form says of the speaker, unless it says too little."""
+    parts = {"x": "", "past": ""} | {name: part or "" for name, part in match.groupdict().items()}
+    thing, question = parts["x"], form.question
+    empty = form.kind in rules.EMPTY and rules.EMPTY[form.kind].fullmatch(thing or parts["answer"])
+    counted = question.startswith("How many") and " " not in thing and not _LIVING.match(thing)
+    if not (empty or counted or thing.endswith("'s")):
+        parts |= {"am": "is", "do": "does", "have": "has"} if named else {"am": "am", "do": "do", "have": "have"}
+        parts |= {"past": rules.BASE.get(parts["past"], "")}
+        yield StatedFact(question.format(**parts), parts["answer"], form.kind, WEIGHT)
 
 
-_FORM = re.compile(r"^(?:What is the name of|How long did it|How long does it|How \w+|What)|that (?=I|my)")
-_SMALL = frozenset(rules.words("small"))
+def _of_thing(form: rules.Form, match: re.Match[str], speaker: str) -> StatedFact | None:
+    """Return what a form says of a thing; None if it does not say which thing, or who."""
+    parts = {"x": "", "verb": "", "who": ""} | {name: part or "" for name, part in match.groupdict().items()}
+    thing, answer, owned, decided = parts["x"], parts["answer"], form.kind == "owner", form.kind == "decision"
+    said = thing if decided else _is_specific(thing, form.kind)
+    if "{x}" in form.question and not said or owned and answer != "I" and answer.split()[0] in rules.words("nobody"):
+        return None
+    many = _is_plural(thing) and not owned
+    question = form.question.format(**parts | {
+        "x": thing if owned or decided else _inside(thing, many), "be": "are" if many else "is",
+        "does": "do" if many else "does", "who": speaker if parts["who"] in ("I", "me") else parts["who"],
+        "verb": rules.OWNS.get(parts["verb"], parts["verb"]) if owned else parts["verb"]})
+    return StatedFact(question, speaker if answer == "I" else answer.removeprefix("@"), form.kind, WEIGHT)
+
+
+_COMMON = frozenset(rules.words("common"))
+_LOOSE = ("owner", "price")   # kinds of which one word says enough: "billing", "butter"
+
+
+def _is_specific(thing: str, kind: str) -> bool:
+    """Return whether a noun phrase says which thing is meant."""
+    content = [word for word in re.findall(r"[\w'-]+", thing) if word.lower() not in rules.VAGUE - _COMMON]
+    if not content or content[0].partition("'")[0] in rules.words("nobody"):
+        return False
+    alone = kind in _LOOSE or thing.lower().startswith(("the ", "our ")) or content[0].isupper() or _is_plural(thing)
+    return (len(content) > 1 or alone) and not _COMMON.issuperset(map(str.lower, content))
+
+
+def _is_plural(thing: str) -> bool:
+    return bool(re.search(r"[^su'A-Z]s$", re.split(" (?:for|of|with|to|about|in) ", thing)[0]))
+
+
+def _inside(thing: str, many: bool) -> str:
+    """Return a noun phrase, of one thing or ``many``, as a question has it.
+
+    >>> _inside("Demo with Acme", False), _inside("Deploys", True), _inside("Ann's go-live", False)
+    ('the demo with Acme', 'deploys', "Ann's go-live")
+    """
+    first, _, rest = thing.partition(" ")
+    if first.lower() in ("the", "our", "a", "an"):
+        return f"{first.lower()} {rest}"
+    if "'" in first or first.istitle() and not rest[:1].islower() and not many:
+        return thing
+    first = first if first[1:2].isupper() else first.lower()
+    return first if many and not rest else f"the {first} {rest}".rstrip()
+
+
+_FORM = re.compile(r"^(?:What is the name of|How long (?:did|does) it|How \w+|What|Who takes care of)|that (?=I|my)")
 
 
 def _sound(fact: StatedFact) -> bool:
     """Return whether a question stands without its context and does not hold its answer."""
     asked, told = (set(re.findall(r"[\w'-]+", one.lower())) for one in (fact.question, fact.answer))
     dangling = rules.DANGLING.search(_FORM.sub("", fact.question)) or rules.DANGLING.fullmatch(fact.answer)
-    return not dangling and not told - _SMALL <= asked and len(fact.question) <= 160
+    return not dangling and not told - {*rules.words("small")} <= asked and len(fact.question) <= 160
 
 
 def _specific(fact: StatedFact) -> float:

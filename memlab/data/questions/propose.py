@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -40,6 +40,9 @@ class ProposedQuestion:
     kind: str | None = None
 
 
+TOLD = 2
+"""Turns in which a person with a name says the same sentence; who says it more often is a bot, or quotes one."""
+
 _PRESENT = re.compile(r" (?:now|currently)\b")
 
 
@@ -47,20 +50,35 @@ def propose(sessions: Iterable[SessionLine], limit: int | None = 50) -> list[Pro
     """Return at most ``limit`` questions, the best first; the same words are asked once per corpus.
 
     Questions are drawn from the kinds of facts in turn, of each kind the most specific and certain one, and from
-    sessions that gave the fewest before. Of a question that several turns answer, the latest answer counts, in the turn
+    sessions that gave the fewest before. A sentence that several people say, or one says again and again, was forwarded
+    or made by a program, and gives none. Of a question that several turns answer, the latest answer counts, in the turn
     that gave it first.
     """
-    found: dict[tuple[str, str], tuple[ProposedQuestion, float]] = {}
     clock = Clock()
-    for session in sorted(sessions, key=lambda one: order(one.said_on, clock)):
-        for number, turn in enumerate(session.turns):
-            for fact in facts_of(turn.text, turn.speaker, assistant=turn.role != "user"):
-                key = session.corpus, _PRESENT.sub("", fact.question.casefold())
-                if key not in found or found[key][0].answer != fact.answer:
-                    found.pop(key, None)
-                    found[key] = (ProposedQuestion(session.corpus, fact.question, session.session, number, fact.answer,
-                                                   fact.kind), fact.weight)
+    dated = sorted(sessions, key=lambda one: order(one.said_on, clock))
+    stated = [(session, number, turn.speaker, fact) for session in dated
+              for number, turn in enumerate(session.turns)
+              for fact in facts_of(turn.text, turn.speaker, assistant=turn.role != "user")]
+    people, turns = defaultdict[object, set[str | None]](set), defaultdict[object, set[tuple[str, int]]](set)
+    for session, number, speaker, fact in stated:
+        people[session.corpus, fact.sentence].add(speaker)
+        turns[session.corpus, speaker, _form(fact.sentence)].add((session.session, number))
+    found: dict[tuple[str, str], tuple[ProposedQuestion, float]] = {}
+    for session, number, speaker, fact in stated:
+        told = len(turns[session.corpus, speaker, _form(fact.sentence)])
+        if len(people[session.corpus, fact.sentence]) > 1 or speaker is not None and told > TOLD:
+            continue
+        key = session.corpus, _PRESENT.sub("", fact.question.casefold())
+        if key not in found or found[key][0].answer != fact.answer:
+            found.pop(key, None)
+            found[key] = (ProposedQuestion(session.corpus, fact.question, session.session, number, fact.answer,
+                                           fact.kind), fact.weight)
     return _spread(found.values(), len(found) if limit is None else limit)
+
+
+def _form(sentence: str) -> str:
+    """Return a sentence with each digit as 0, by which a bot's are the same."""
+    return re.sub(r"\d", "0", sentence)
 
 
 def _spread(found: Iterable[tuple[ProposedQuestion, float]], limit: int) -> list[ProposedQuestion]:

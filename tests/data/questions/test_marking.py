@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,8 +30,11 @@ def folder(tmp_path: Path) -> Path:
 
 def opened(folder: Path) -> Marking:
     content = read(folder)
-    assert content.faults == []
     return Marking(folder, Log(content.sessions), propose(content.sessions), content.questions)
+
+
+def lines(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / QUESTIONS).read_text("utf-8").splitlines()]
 
 
 def change(name: str, revision: int = 0, status: str = "kept", text: str = "What is my cat called?", turn: int = 0,
@@ -45,11 +49,9 @@ def test_a_change_is_in_the_file_that_a_run_reads_before_it_is_confirmed(folder:
         ("q1", "proposed", TurnPlace(0, 0)), ("q2", "proposed", TurnPlace(0, 1))]
     assert not (folder / QUESTIONS).exists()
     pages.change(change("q1"))
-    assert [json.loads(line) for line in (folder / QUESTIONS).read_text("utf-8").splitlines()] == [
-        {"question": "q1", "corpus": "ann", "text": "What is my cat called?", "answer": "Tom",
-         "evidence": [{"session": "s1", "turn": 0}]}]
-    tables = Custom(path=folder).load()
-    assert tables["evidence"].select("question", "session", "turn").rows() == [(0, 0, 0)]
+    assert lines(folder) == [{"question": "q1", "corpus": "ann", "text": "What is my cat called?", "answer": "Tom",
+                              "evidence": [{"session": "s1", "turn": 0}]}]
+    assert Custom(path=folder).load()["evidence"].select("question", "session", "turn").rows() == [(0, 0, 0)]
 
 
 def test_lines_that_were_there_keep_their_fields_and_names(folder: Path) -> None:
@@ -57,8 +59,7 @@ def test_lines_that_were_there_keep_their_fields_and_names(folder: Path) -> None
     pages = opened(folder)
     assert [one.line.question for one in pages.entries.values()] == ["q2", "q1", "q3"]
     pages.add(NewQuestion(corpus="ann", text=" Where do  I live? "))
-    lines = [json.loads(line) for line in (folder / QUESTIONS).read_text("utf-8").splitlines()]
-    assert lines == [ASKED, {"question": "q4", "corpus": "ann", "text": "Where do I live?"}]
+    assert lines(folder) == [ASKED, {"question": "q4", "corpus": "ann", "text": "Where do I live?"}]
 
 
 def test_what_is_skipped_or_reworded_is_not_proposed_again(folder: Path) -> None:
@@ -77,31 +78,28 @@ def test_a_change_of_what_changed_meanwhile_is_refused(folder: Path) -> None:
     pages.change(change("q1"))
     with pytest.raises(Conflict, match="another window"):
         pages.change(change("q1", answer="Tim"))
-    assert pages.entries["q1"].line.answer == "Tom"
     write(folder, {QUESTIONS: json_lines(ASKED)})
     with pytest.raises(Conflict, match="another program"):
         pages.change(change("q1", revision=1, answer="Tim"))
-    assert json.loads((folder / QUESTIONS).read_text("utf-8")) == ASKED
+    assert lines(folder) == [ASKED]
     assert "Which pet?" in [one.line.text for one in pages.entries.values()]
 
 
-@pytest.mark.parametrize("wrong", [
-    change("q9"), change("q1", turn=7),
-    change("q1").model_copy(update={"evidence": [Evidence(session="s9", turn=0)]})])
-def test_faulty_changes_change_nothing(folder: Path, wrong: Change) -> None:
+def test_faulty_changes_change_nothing(folder: Path) -> None:
     pages = opened(folder)
-    with pytest.raises(MemlabError):
-        pages.change(wrong)
-    assert not (folder / QUESTIONS).exists()
+    for wrong in (change("q9"), change("q1", turn=7),
+                  change("q1").model_copy(update={"evidence": [Evidence(session="s9", turn=0)]})):
+        with pytest.raises(MemlabError):
+            pages.change(wrong)
     with pytest.raises(MemlabError):
         pages.add(NewQuestion(corpus="bob", text="Q?"))
+    assert not (folder / QUESTIONS).exists()
 
 
 def test_a_full_disk_is_told_and_nothing_is_taken_for_saved(folder: Path) -> None:
     pages = opened(folder)
     with largest_file(10), pytest.raises(MemlabError, match="limit on file sizes .*; your last change is not saved"):
         pages.change(change("q1"))
-    assert pages.entries["q1"].status == "proposed"
     assert not (folder / QUESTIONS).exists()
     pages.change(change("q1"))
     assert len(read(folder).questions) == 1

@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from memlab.data.questions.propose import propose
 from memlab.data.questions.site import PageReply, Site
 from memlab.store import Store
 from tests.chat_exports import json_lines, write
-from tests.data.questions.test_propose import LINES
+from tests.data.questions.test_propose import LINES, SESSIONS
 from tests.small import lexical
 
 HOST = "127.0.0.1:4321"
@@ -26,9 +27,8 @@ HOST = "127.0.0.1:4321"
 
 def make_site(folder: Path) -> Site:
     write(folder, {"sessions.jsonl": json_lines(*LINES)})
-    sessions = read(folder).sessions
-    marking = Marking(folder, Log(sessions), propose(sessions), [])
-    return Site(marking, Pools(sessions, {"words": lexical()}, Store(), 2),
+    marking = Marking(folder, Log(SESSIONS), propose(SESSIONS), [])
+    return Site(marking, Pools(SESSIONS, {"words": lexical()}, Store(), 2),
                 {"folder": "f", "file": "f/q", "next": "memlab run x=<b>", "source": "English"})
 
 
@@ -44,61 +44,44 @@ def ask(site: Site, path: str, body: object = None, **more: Any) -> PageReply:
     return site.answer(method, target, more.get("host", HOST), more.get("origin"), content)
 
 
-def change(site: Site, revision: int = 0) -> dict[str, Any]:
-    return {"name": "q1", "revision": revision, "status": "kept", "text": "What is my cat called?", "answer": "Tom",
-            "evidence": [{"session": "s1", "turn": 0}]}
+CHANGE: dict[str, Any] = {"name": "q1", "revision": 0, "status": "kept", "text": "What is my cat called?",
+                          "answer": "Tom", "evidence": [{"session": "s1", "turn": 0}]}
 
 
 def test_only_this_page_of_this_machine_is_answered(site: Site) -> None:
-    body = change(site)
     for more, status in (({"host": "evil.example"}, 403), ({"host": "evil.example:4321"}, 403), ({"host": ""}, 403),
                          ({"origin": "http://evil.example"}, 403), ({"origin": "null"}, 403),
                          ({"origin": "http://127.0.0.1:9"}, 403), ({"target": "/wrong/change"}, 404),
                          ({"target": "/change"}, 404), ({"target": "//[/"}, 400), ({"target": "/ü/change"}, 404)):
-        assert ask(site, "change", body, **more).status == status
+        assert ask(site, "change", CHANGE, **more).status == status
     assert not (site.marking.folder / QUESTIONS).exists()
-    assert ask(site, "change", body, origin=f"http://{HOST}").status == 200
-    for reply in (ask(site, ""), ask(site, "state")):
-        assert reply.status == 200
-        assert not [name for name in reply.headers if name.lower().startswith("access-control")]
+    assert ask(site, "change", CHANGE, origin=f"http://{HOST}").status == 200
+    assert not [name for name in ask(site, "state").headers if name.lower().startswith("access-control")]
 
 
 def test_the_page_loads_nothing_and_runs_only_its_own_script(site: Site) -> None:
     page = ask(site, "")
-    text = page.content.decode()
-    policy = page.headers["Content-Security-Policy"]
+    text, policy = page.content.decode(), page.headers["Content-Security-Policy"]
     nonce = policy.partition("'nonce-")[2].partition("'")[0]
     assert text.count(f'nonce="{nonce}"') == 2
-    assert "NONCE" not in text
-    assert "--accent: light-dark(" in text
     assert "default-src 'none'" in policy
-    assert "http://" not in text
-    assert "https://" not in text
-    assert "innerHTML" not in text
-    assert "Tom" not in text  # the log comes as data
+    for foreign in ("NONCE", "http://", "https://", "innerHTML", "Tom"):  # the log comes as data
+        assert foreign not in text
 
 
 def test_a_question_has_candidates_with_neighbours_and_its_source(site: Site) -> None:
     shown = json.loads(ask(site, "question?name=q1").content)
     (source,) = [turn for turn in shown["candidates"] if turn["source"]]
-    assert source["text"] == "My cat is called Tom </script><b>&"
     assert source["after"] == {"speaker": "assistant", "text": "I live in a cat."}
     assert [(copy["session"], copy["turn"]) for copy in source["copies"]] == [("s1", 0)]
-    assert shown["source"] == {"speaker": "user", "said_on": "2024-03-01", "title": "s1",
-                               "text": "My cat is called Tom </script><b>&"}
-    own = json.loads(ask(site, "add", {"corpus": "ann", "text": "Does it rain?"}).content)
-    assert own["source"] is None
-    found = json.loads(ask(site, "search?name=q1&text=rain").content)
-    assert [turn["text"] for turn in found["turns"]] == ["It rains."]
-    assert found["count"] == 1
+    assert shown["source"] == {"speaker": "user", "said_on": "2024-03-01", "title": "s1", "text": source["text"]}
+    assert json.loads(ask(site, "search?name=q1&text=rain").content)["count"] == 1
 
 
 def test_changes_are_saved_and_two_windows_do_not_overwrite_each_other(site: Site) -> None:
-    assert ask(site, "change", change(site)).status == 200
-    late = ask(site, "change", {**change(site), "answer": "Tim"})
-    assert late.status == 409
-    (line,) = read(site.marking.folder).questions
-    assert line.answer == "Tom"
+    assert ask(site, "change", CHANGE).status == 200
+    assert ask(site, "change", {**CHANGE, "answer": "Tim"}).status == 409
+    assert [line.answer for line in read(site.marking.folder).questions] == ["Tom"]
     state = json.loads(ask(site, "state").content)
     assert state["plan"].startswith("With 1 question no difference can be shown")
     assert state["entries"][0] == {"name": "q1", "corpus": "ann", "text": "What is my cat called?", "status": "kept",
@@ -110,23 +93,19 @@ def test_own_questions_get_the_pool_of_the_systems(site: Site) -> None:
     until = time.monotonic() + 30
     while site.pools.waiting and time.monotonic() < until:
         time.sleep(.05)
-    assert site.pools.fault == ""
     shown = json.loads(ask(site, f"question?name={added['name']}").content)
     assert "It rains." in [turn["text"] for turn in shown["candidates"]]
     assert [one.text for one in read(site.marking.folder).questions] == ["Does it rain?"]
 
 
-def test_an_interrupt_ends_the_search_for_pools_without_a_traceback(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Interrupted:
-        def run(self, *_: object) -> None:
-            raise KeyboardInterrupt  # polars does so in the thread that it works in
+def test_an_interrupt_ends_the_search_for_pools_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt  # polars does so in the thread that it works in
 
     hooked: list[object] = []
     monkeypatch.setattr(threading, "excepthook", hooked.append)
     before = set(threading.enumerate())
-    write(tmp_path, {"sessions.jsonl": json_lines(*LINES)})
-    pools = Pools(read(tmp_path).sessions, {"words": Interrupted()}, Store(), 2)  # type: ignore[dict-item]
+    pools = Pools(SESSIONS, {"words": SimpleNamespace(run=interrupted)}, Store(), 2)  # type: ignore[dict-item]
     pools.ask([Asked("ann", "Does it rain?")])
     for thread in set(threading.enumerate()) - before:
         thread.join(30)
@@ -134,13 +113,11 @@ def test_an_interrupt_ends_the_search_for_pools_without_a_traceback(
     assert pools.waiting == 1  # so the command ends the process at once
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"\xff", b'{"name": "q1"}', b"[" * 100_000,
-                                  b'{"corpus": "ann", "text": "  "}', b'{"corpus": "x", "text": "Q?"}'])
-def test_odd_bodies_are_refused(site: Site, body: bytes) -> None:
-    for path in ("change", "add"):
-        reply = ask(site, path, body)
-        assert reply.status == 400
-        assert json.loads(reply.content)["error"]
+def test_odd_bodies_are_refused(site: Site) -> None:
+    for body in (b"", b"{", b"[]", b"\xff", b'{"name": "q1"}', b"[" * 100_000, b'{"corpus": "ann", "text": "  "}',
+                 b'{"corpus": "x", "text": "Q?"}'):
+        replies = [ask(site, path, body) for path in ("change", "add")]
+        assert [reply.status for reply in replies] == [400, 400]
+        assert all(json.loads(reply.content)["error"] for reply in replies)
     assert not (site.marking.folder / QUESTIONS).exists()
-    assert ask(site, "nothing").status == 404
-    assert ask(site, "question?name=q77").status == 400
+    assert [ask(site, path).status for path in ("nothing", "question?name=q77")] == [404, 400]
