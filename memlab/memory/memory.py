@@ -2,7 +2,7 @@
 
 ::
 
-    with Memory("ann", Pipeline()) as memory:
+    with Memory("ann") as memory:
         memory.add(Session("2023-05-20", [("user", "I adopted a cat named Tom."), ("assistant", "Lovely!")]))
         memory.add([{"role": "user", "content": "Tom likes fish."}], said_on="2023-05-21")  # as OpenAI's API takes them
         print(memory.search("Which pet do I have?", now="2023-06-01")["text"][0])
@@ -89,7 +89,8 @@ class Memory:
 
     Args:
         folder: Folder of the memory, made on first use.
-        pipeline: Stages that write, search and read; may differ from use to use. Judges are left out.
+        pipeline: Stages that write, search and read; may differ from use to use. Judges are left out. None is ``best``;
+            a memory that was made with the former default stays with it (``memlab.memory.default``).
         store: Store of vectors and replies; None is the memory's own, in its folder. A store that is shared with
             experiments works too, but every addition makes it slower.
         often: Memories that were returned more than so many times are never pruned. (ElizaOS gives no number; this is
@@ -105,7 +106,11 @@ class Memory:
     def __init__(self, folder: Place, pipeline: Stages | None = None, store: OwnStore | None = None,
                  *, often: NotNegative = 5, timezone: str | None = None) -> None:
         self.folder = expand(folder)
-        self._questions = Questions(pipeline or Pipeline(), often)
+        if pipeline is None:
+            from memlab.memory.default import pipeline_of  # modules that another pipeline does not need
+
+            pipeline = pipeline_of(self.folder)
+        self._questions = Questions(pipeline, often)
         self.pipeline = self._questions.pipeline
         zone = None if timezone is None else time_zone(timezone, "Memory, timezone")
         self._opening = LockedContent(self.folder, self.pipeline, store, zone)

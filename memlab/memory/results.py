@@ -27,6 +27,9 @@ role, and is null where the text itself names the speakers of several turns. ``r
 null but in a live memory (``WorkingSet.with_chunks``).
 """
 
+MAX_RANKS = 20
+"""Number of ranks that a question of the terminal returns."""
+
 
 def ranking_alone(pipeline: Pipeline) -> Pipeline:
     """Return the pipeline up to the selection: without contexts and answers; token costs only if it reads them."""

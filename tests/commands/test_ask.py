@@ -15,7 +15,7 @@ from tests.small import LIVES, lexical
 
 pytestmark = pytest.mark.slow
 
-WORDS = ("search/dense=none", *LIVES)
+WORDS = ("system=plain", "search/dense=none", *LIVES)
 NASTY = "[bold]cat[/bold] \x1b[31mred\x1b[0m \u202eeht [link=http://x]"
 
 
@@ -118,7 +118,7 @@ def test_a_result_names_its_session_as_the_data_do_and_says_what_it_is_newer_tha
     (tmp_path / "sessions.jsonl").write_text("".join(json.dumps(
         {"corpus": "me", "session": name, "said_on": day, "turns": [{"role": "user", "speaker": "Ana", "text": text}]})
         + "\n" for name, day, text in lines), "utf-8")
-    status, told = ask(capsys, "data=custom", f"data.path={tmp_path}", "search/dense=none", "write/chunk=turn",
+    status, told = ask(capsys, "data=custom", f"data.path={tmp_path}", "system=plain", "search/dense=none",
                        "What is the API limit?")
     assert status == 0
     assert re.search(r"600 requests per minute\.\n   2024-02-09 general\n", told)
