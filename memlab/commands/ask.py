@@ -3,9 +3,9 @@
     memlab ask data=locomo data.path=FILE corpus=conv-26 "What did Caroline research?"
     memlab ask memory=FOLDER now=2023-06-01 "Which pet do I have?"
 
-Prints the answer if there is a reader (read/answer=reader chat=...), and the first five results: copies are merged, and
-of results that say nearly the same with another value, the latest is marked. The arguments of ``memlab run``, with
-``system=best`` by default (a memory made with the former default stays with ``system=plain``), and:
+Prints the answer if there is a reader (read/answer=reader chat=...), and the first five results: copies are merged, of
+results that say nearly the same with another value the latest is marked, and below a question is its reply. The
+arguments of ``memlab run``, with ``system=best`` by default (``plain`` for a memory of that former default), and:
 
     corpus=NAME    the corpus whose sessions are searched (name or number);
                    needed if the data have several, unless the question is one
@@ -172,7 +172,8 @@ def _show(result: SearchResult) -> None:
     for n, one in enumerate(found, 1):
         copies = f", said {one.copies} times" if one.copies > 1 else ""
         newer = f", newer than {', '.join(str(older + 1) for older in one.older)}, which says nearly the same"
-        _out.print(Text.assemble((f"{n}. ", "dim"), safe_line(one.text, TEXT), "\n   ",
+        reply = f"\n   {safe_line(one.reply, TEXT)}" if one.reply else ""
+        _out.print(Text.assemble((f"{n}. ", "dim"), safe_line(one.text, TEXT), reply, "\n   ",
                                  (f"{_day_and_name(one)}{copies}", "dim"), (newer if one.older else "", "bold green")))
     hints = [] if result.answer is not None else [TO_ANSWER]
     hints += [f"{SIGNALS} shows the whole ranking, its scores and the context"] if found else []

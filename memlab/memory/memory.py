@@ -30,10 +30,8 @@ from pydantic import Field, SkipValidation
 
 from memlab.memory.choice import choose
 from memlab.memory.database import refuse_inside
-from memlab.memory.documents import session_of_document
 from memlab.memory.feedback import results_of
 from memlab.memory.found import Found
-from memlab.memory.json_lines import lines_of, read_file, read_folder, write
 from memlab.memory.messages import session_of_messages
 from memlab.memory.one_search import read_vector
 from memlab.memory.opening import LockedContent
@@ -125,6 +123,8 @@ class Memory:
         of its turns; ``add`` takes it in again. A session that was changed here (``update``), or whose earlier turns
         are others now, is named in a warning and left as it is.
         """
+        from memlab.memory.json_lines import read_folder  # readers of files, which a question does not need
+
         entries = read_folder(expand(chats), timezone)
         memory = cls(folder, pipeline, store, often=often, timezone=timezone)
         try:
@@ -178,6 +178,8 @@ class Memory:
         of a file; it needs a name, whose ending says how it is read (``.md``, ``.json``, else plain text). A file of
         more than ``max_mb`` is refused.
         """
+        from memlab.memory.documents import session_of_document
+
         file = None if path is None else expand(path)
         session = session_of_document(file, text, said_on, name, max_mb=max_mb, **fields)
         with self._opening.alone() as content:
@@ -189,6 +191,8 @@ class Memory:
         The sessions.jsonl of ``memlab import`` is such a file. What is there already, was forgotten, or was changed
         counts as in ``from_folder``.
         """
+        from memlab.memory.json_lines import read_file
+
         entries = read_file(expand(file))
         with self._opening.alone() as content:
             return content.read_again(entries)
@@ -353,6 +357,8 @@ class Memory:
         Earlier versions and deprecated turns that are not valid today are left out. Those that are valid until a later
         day are there without that day; a warning says so.
         """
+        from memlab.memory.json_lines import lines_of, write
+
         place = expand(file)
         refuse_inside(place, self.folder)
         with self._opening.side_by_side() as content:

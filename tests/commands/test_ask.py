@@ -29,7 +29,7 @@ def ask(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     with Memory(tmp_path / "ann", lexical()) as memory:
-        memory.add(Session("2023-05-20", [("user", f"I adopted a {NASTY} named Tom."), ("assistant", "Lovely!")]))
+        memory.add(Session("2023-05-20", [("user", f"A {NASTY} named Tom?"), ("assistant", "Lovely!")]))
         memory.add(Session("2023-07-01", [("user", "My cat ran away.")]))
         memory.add(Session(None, [("user", "A cat without a date.")]))
     return tmp_path / "ann"
@@ -96,7 +96,7 @@ def test_a_live_memory(capsys: pytest.CaptureFixture[str], folder: Path) -> None
     status, told = ask(capsys, f"memory={folder}", "search/dense=none", "now=2023-06-01", "What is my cat called?")
     assert status == 0
     assert f"asked of the memory {folder}, as of 2023-06-01" in " ".join(told.split())
-    assert "session 0" in told
+    assert "\n   assistant: Lovely!\n   2023-05-20, session 0" in told
     assert "ran away" not in told  # said later
     assert "without a date" in told
     status, told = ask(capsys, f"memory={folder}", "search/dense=none", "What is my cat called?")

@@ -142,7 +142,8 @@ def _place(row: Mapping[str, Any]) -> str:
 
 
 def _text_of(row: Mapping[str, Any]) -> str:
-    return f"{row['speaker']}: {row['text']}" if row.get("speaker") else row["text"] or ""
+    said = f"{row['speaker']}: {row['text']}" if row.get("speaker") else row["text"] or ""
+    return f"{said}\n{row['reply']}" if row.get("reply") else said
 
 
 def server_of(tools: MemoryTools) -> MCPServer[Any]:
