@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from memlab.learn.ranker.stage import LearnedScore
 from memlab.models.local.embedder import SentenceEmbedder
@@ -23,14 +24,15 @@ _CHOICE = re.compile(r"[+~]*(system|exp)=")
 
 def best() -> Pipeline:
     """Return the pipeline of conf/system/best.yaml, half a second of the processor sooner than Hydra composes it."""
-    embedder = SentenceEmbedder(name="minilm_memory", max_length=256, adapter="memory")
+    embedder: Any = SentenceEmbedder(name="minilm_memory", max_length=256, adapter="memory")
+    matcher: Any = LateInteraction(embedder=embedder)
     weights = {"late": 2.0, "late_window": 1.0, "late_session": 0.75, "lexical:round": 0.25, "lexical:session": 0.25,
                "lexical:session.user": 0.25, "lexical:turn.user": 0.0, "lexical:turn.assistant": 1.5}
     return Pipeline(
         chunk=Levels(chunkers=(TurnChunker(roles=("user",)), TurnChunker(roles=("assistant",)), RoundChunker(),
                                SessionChunker(roles=("user",)), SessionChunker())),
         dense=nothing("dense"), lexical=BM25(unmatched=True),
-        late=LateIndex(matcher=LateInteraction(embedder=embedder), kinds=("turn.user",)),
+        late=LateIndex(matcher=matcher, kinds=("turn.user",)),
         score=LearnedScore(model="shipped", encoder=embedder, weights=weights))
 
 
