@@ -36,12 +36,11 @@ from rich.table import Table
 from rich.text import Text
 
 from memlab.memory.database import is_memory
-from memlab.memory.default import with_system
+from memlab.memory.default import pipeline_of, with_system
 from memlab.memory.found import NOTHING, line_of
 from memlab.memory.memory import Memory
 from memlab.memory.results import MAX_RANKS, RESULT, SearchResult
 from memlab.memory.shown import Shown, first_results
-from memlab.store.store import store_at
 from memlab.support.clock import read_moment
 from memlab.support.console import Console
 from memlab.support.errors import Faults, MemlabError, error_message
@@ -140,17 +139,13 @@ def answer(command: AskCommand) -> tuple[SearchResult, str]:
     if folder and not is_memory(folder):
         raise MemlabError("there is no live memory", where=str(folder),
                           fix="give the folder of a memlab.Memory that something was added to")
-    pipeline, store = None, None
-    if command.arguments or folder is None:
+    if folder is None:
         from memlab.experiment.harness.sweep import OF_RUNS, read_one  # with Hydra, half a second of the processor
+        from memlab.memory.ask_data import ask_data
 
-        arm, settings = read_one(with_system(command.arguments, folder), OF_RUNS)
-        if folder is None:
-            from memlab.memory.ask_data import ask_data
-
-            return ask_data(arm, command.question, command.own.get("corpus"), now, settings.store)
-        pipeline, store = arm.pipeline, store_at(settings.store) if settings.store else None
-    with Memory(folder, pipeline, store, timezone=command.own.get("timezone")) as memory:
+        arm, settings = read_one(with_system(command.arguments), OF_RUNS)
+        return ask_data(arm, command.question, command.own.get("corpus"), now, settings.store)
+    with Memory(folder, pipeline_of(folder, command.arguments), timezone=command.own.get("timezone")) as memory:
         return memory.look(command.question, now, MAX_RANKS), f"the memory {folder}"
 
 

@@ -170,7 +170,7 @@ def _print_question(rows: list[FirstResult]) -> None:
     if rows:
         _out.print(f'\n[bold]"{QUESTION}"[/bold], asked of {CORPUS}: what each system shows first, and why')
         print_answers(iter(rows), _out)
-        _out.print(f'\nask it yourself: memlab ask system=best corpus={CORPUS} "{QUESTION}"')
+        _out.print(f'\nask it yourself: memlab ask corpus={CORPUS} "{QUESTION}"')
 
 
 def has_display() -> bool:

@@ -36,8 +36,12 @@ def best() -> Pipeline:
         score=LearnedScore(model="shipped", encoder=embedder, weights=weights))
 
 
-def pipeline_of(folder: Path) -> Pipeline:
-    """Return the pipeline of a memory for which none is chosen."""
+def pipeline_of(folder: Path, arguments: Sequence[str] = ()) -> Pipeline:
+    """Return the pipeline that arguments of ``memlab run`` choose for a memory."""
+    if arguments:
+        from memlab.experiment.harness.sweep import preset  # with Hydra, half a second of the processor
+
+        return preset(*with_system(arguments, folder))
     return Pipeline() if _was_plain(folder) else best()
 
 

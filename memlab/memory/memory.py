@@ -13,7 +13,7 @@ the first question after an addition. A question is a run of the pipeline over a
 
 One process at a time can use a memory. Its methods may be called from several threads: questions (the searches,
 ``answer``, ``look``, ``history``) run side by side, with turns at the models that make vectors and scores; what changes
-the memory runs alone, and so do questions with a store that is shared with experiments. Do not use the pipeline, store
+the memory runs alone. Do not use the pipeline, store
 and models of a memory elsewhere at the same time, unless their documentation allows it.
 """
 
@@ -41,7 +41,6 @@ from memlab.memory.sessions import ALWAYS, Session, Turn
 from memlab.pipeline.pipeline import Pipeline
 from memlab.pipeline.stage import EmptyStage
 from memlab.stages.query.where import Where
-from memlab.store import Store
 from memlab.support.arguments import Place, check_arguments, check_methods
 from memlab.support.clock import time_zone
 from memlab.support.errors import MemlabError
@@ -51,7 +50,6 @@ from memlab.support.text.display import plural
 __all__ = ["Memory", "Session", "Turn", "search_texts"]
 
 Stages = Annotated[Pipeline, 'preset("system=best") returns one (from memlab import preset)']
-OwnStore = Annotated[Store, "give memlab.Store(FOLDER), or leave it out"]
 Sessions = Annotated[Iterable[Session], "write [Session(...), ...]"]
 Messages = Annotated[Iterable[Mapping[str, Any]], 'write [{"role": "user", "content": "..."}]']
 SessionKey = Annotated[int | str, "list() returns the numbers and names of all sessions"]
@@ -89,8 +87,6 @@ class Memory:
         folder: Folder of the memory, made on first use.
         pipeline: Stages that write, search and read; may differ from use to use. Judges are left out. None is ``best``;
             a memory that was made with the former default stays with it (``memlab.memory.default``).
-        store: Store of vectors and replies; None is the memory's own, in its folder. A store that is shared with
-            experiments works too, but every addition makes it slower.
         often: Memories that were returned more than so many times are never pruned. (ElizaOS gives no number; this is
             ours.)
         timezone: Name of the time zone whose days count for times with a UTC offset, such as Europe/Rome; None is UTC,
@@ -101,8 +97,8 @@ class Memory:
     cannot be read or written.
     """
 
-    def __init__(self, folder: Place, pipeline: Stages | None = None, store: OwnStore | None = None,
-                 *, often: NotNegative = 5, timezone: str | None = None) -> None:
+    def __init__(self, folder: Place, pipeline: Stages | None = None, *, often: NotNegative = 5,
+                 timezone: str | None = None) -> None:
         self.folder = expand(folder)
         if pipeline is None:
             from memlab.memory.default import pipeline_of  # modules that another pipeline does not need
@@ -111,11 +107,11 @@ class Memory:
         self._questions = Questions(pipeline, often)
         self.pipeline = self._questions.pipeline
         zone = None if timezone is None else time_zone(timezone, "Memory, timezone")
-        self._opening = LockedContent(self.folder, self.pipeline, store, zone)
+        self._opening = LockedContent(self.folder, self.pipeline, zone)
 
     @classmethod
-    def from_folder(cls, chats: Place, folder: Place, pipeline: Stages | None = None, store: OwnStore | None = None,
-                    *, often: NotNegative = 5, timezone: str | None = None) -> Memory:
+    def from_folder(cls, chats: Place, folder: Place, pipeline: Stages | None = None, *,
+                    often: NotNegative = 5, timezone: str | None = None) -> Memory:
         """Return the memory in ``folder`` with the sessions of ``chats``, a folder that ``memlab import`` wrote.
 
         They keep their names, so a folder may be read again after it has grown: what is new of it comes in, and so
@@ -126,7 +122,7 @@ class Memory:
         from memlab.memory.json_lines import read_folder  # readers of files, which a question does not need
 
         entries = read_folder(expand(chats), timezone)
-        memory = cls(folder, pipeline, store, often=often, timezone=timezone)
+        memory = cls(folder, pipeline, often=often, timezone=timezone)
         try:
             with memory._opening.alone() as content:
                 content.read_again(entries)

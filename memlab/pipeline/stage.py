@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from memlab.store import Store
 
 
-STRICT = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True, defer_build=True)
+STRICT = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
 """Refuse unknown fields; never read ``true`` as 1."""
 
 Names = Annotated[tuple[str, ...], Field(strict=False)]

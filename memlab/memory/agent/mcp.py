@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from memlab.memory.default import with_system
+from memlab.memory.default import pipeline_of
 from memlab.memory.found import NOTHING
 from memlab.memory.memory import Memory
 from memlab.pipeline.transcript import NOTE, fence, without_items
@@ -194,12 +194,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise Faults([f"{flag}: memlab mcp has no such flag, only {', '.join(HELP)}" for flag in flags])
         if not own.get("memory"):
             raise Faults(["no memory is given; write memlab mcp memory=FOLDER"])
-        folder, pipeline = expand(own["memory"]), None
-        if others:
-            from memlab.experiment.harness.sweep import preset  # with Hydra, half a second of the processor
-
-            pipeline = preset(*with_system(others, folder))
-        with Memory(folder, pipeline, timezone=own.get("timezone")) as memory:
+        folder = expand(own["memory"])
+        with Memory(folder, pipeline_of(folder, others), timezone=own.get("timezone")) as memory:
             server = server_of(MemoryTools(memory))
             print(f"memlab mcp: {memory.folder}, {plural(memory.count(), 'session')}", file=sys.stderr)
             # the SDK waits for a line of the client before it ends; an end here is as safe for the memory as a kill

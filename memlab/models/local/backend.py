@@ -14,8 +14,7 @@ import platform
 import re
 import string
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
@@ -23,6 +22,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
+from threadpoolctl import ThreadpoolController
 
 from memlab.models.local.adapter import apply_update
 from memlab.models.protocols import Floats, Ints
@@ -198,17 +198,19 @@ def free_bytes(device: str) -> int:
     return int(torch.cuda.mem_get_info(device)[0]) + kept
 
 
-@contextmanager
-def one_thread(if_true: bool = True) -> Iterator[None]:
-    """Let torch compute on one thread: where there is little to do, threads that wait cost 10 x the processor time."""
-    import torch
+@cache
+def _threads() -> ThreadpoolController:
+    import torch  # noqa: F401  (its library of threads is found once it is loaded)
 
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1 if if_true else threads)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
+    return ThreadpoolController()
+
+
+def one_thread(if_true: bool = True) -> AbstractContextManager[object]:
+    """Let torch compute on one thread: where there is little to do, threads that wait cost 10 x the processor time.
+
+    Other threads of Python keep their number.
+    """
+    return _threads().limit(limits=1, user_api="openmp") if if_true else nullcontext()
 
 
 class Encoder:
