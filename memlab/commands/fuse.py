@@ -40,8 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = Parser(prog="memlab fuse", description=__doc__)
     parser.add_argument("runs", nargs="+", type=path_argument, metavar="RUN", help="a ranking file")
     parser.add_argument("--method", choices=get_args(Method), default="rrf", help="default: rrf (also method=rrf)")
-    parser.add_argument("--normaliser", choices=get_args(Normaliser), default="minmax",
-                        help="of the scores, but for rrf; default: minmax")
+    parser.add_argument("--normaliser", choices=get_args(Normaliser), default="minmax", metavar="NAME",
+                        help=f"of the scores, but for rrf: {', '.join(get_args(Normaliser))}; default: minmax")
     parser.add_argument("--out", type=path_argument, default=Path("fused.trec"), help="default: fused.trec")
     options = parser.parse_args(as_flags(sys.argv[1:] if argv is None else argv, {
         "method": "--method", "normaliser": "--normaliser", "out": "--out"}))
