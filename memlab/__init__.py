@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from memlab.data.synthetic.dataset import Synthetic
     from memlab.evaluate.summary import averages, per_question
     from memlab.experiment.harness.sweep import preset, run_pipeline
-    from memlab.memory.agent.async_memory import AsyncMemory
     from memlab.memory.memory import Memory, search_texts
     from memlab.memory.sessions import Session, Turn
     from memlab.models.local.embedder import SentenceEmbedder
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from memlab.support.errors import MemlabError
 
 __version__ = "0.1.0"
-__all__ = ["BM25", "NOTE", "NO_GOLD", "AsyncMemory", "Budget", "Builder", "Case", "Dense", "Fixed", "GroupBy",
+__all__ = ["BM25", "NOTE", "NO_GOLD", "Budget", "Builder", "Case", "Dense", "Fixed", "GroupBy",
            "HitsBuilder", "LocalPath", "MemlabError", "Memory", "Pipeline", "PoolReranker", "RoundChunker", "RuleJudge",
            "Score", "SentenceEmbedder", "Session", "Store", "Synthetic", "Tables", "Turn", "Verdict", "__version__",
            "abstains", "averages", "compare", "fence", "fusion", "load", "passages_of", "per_question", "pools",
@@ -49,7 +48,7 @@ __all__ = ["BM25", "NOTE", "NO_GOLD", "AsyncMemory", "Budget", "Builder", "Case"
 
 _NAMES = {"memlab.data.benchmarks": "Builder", "memlab.data.dataset": "GroupBy", "memlab.data.readers": "sha256",
           "memlab.data.synthetic.dataset": "Synthetic", "memlab.evaluate.summary": "averages per_question",
-          "memlab.experiment.harness.sweep": "preset run_pipeline", "memlab.memory.agent.async_memory": "AsyncMemory",
+          "memlab.experiment.harness.sweep": "preset run_pipeline",
           "memlab.memory.memory": "Memory search_texts", "memlab.memory.sessions": "Session Turn",
           "memlab.models.local.embedder": "SentenceEmbedder", "memlab.pipeline.pipeline": "Pipeline",
           "memlab.pipeline.stage": "LocalPath stage", "memlab.pipeline.tables": "Tables with_text",

@@ -17,10 +17,10 @@ if __name__ == "__main__":
 from rich.markup import escape
 
 from memlab.experiment.config.help import help_page
-from memlab.experiment.config.overrides import HELP, MULTIRUN
+from memlab.experiment.config.overrides import MULTIRUN
 from memlab.support.console import Console
 from memlab.support.errors import Faults, MemlabError
-from memlab.support.terminal import clean_logs, print
+from memlab.support.terminal import HELP, clean_logs, print
 
 _out = Console(soft_wrap=True, highlight=False)
 

@@ -1,10 +1,11 @@
 """One question in the terminal: ``memlab ask [slot=technique] [slot.setting=value] "question"``.
 
-    memlab ask system=best data=locomo data.path=FILE corpus=conv-26 "What did Caroline research?"
+    memlab ask data=locomo data.path=FILE corpus=conv-26 "What did Caroline research?"
     memlab ask memory=FOLDER now=2023-06-01 "Which pet do I have?"
 
-Prints the answer if there is a reader (read/answer=reader chat=...), and the first five results: copies are merged, and
-of results that say nearly the same with another value, the latest is marked. The arguments of ``memlab run``, and:
+Prints the answer if there is a reader (read/answer=reader chat=...), and the first five results: copies are merged, of
+results that say nearly the same with another value the latest is marked, and below a question is its reply. The
+arguments of ``memlab run``, with ``system=best`` by default (``plain`` for a memory of that former default), and:
 
     corpus=NAME    the corpus whose sessions are searched (name or number);
                    needed if the data have several, unless the question is one
@@ -34,22 +35,19 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from memlab.experiment.config.overrides import HELP
-from memlab.experiment.harness.sweep import OF_RUNS, read_one
-from memlab.memory.ask_data import MAX_RANKS, ask_data
 from memlab.memory.database import is_memory
+from memlab.memory.default import pipeline_of, with_system
 from memlab.memory.found import NOTHING, line_of
 from memlab.memory.memory import Memory
-from memlab.memory.results import RESULT, SearchResult
+from memlab.memory.results import MAX_RANKS, RESULT, SearchResult
 from memlab.memory.shown import Shown, first_results
-from memlab.store.store import store_at
 from memlab.support.clock import read_moment
 from memlab.support.console import Console
 from memlab.support.errors import Faults, MemlabError, error_message
 from memlab.support.help_text import page
 from memlab.support.machine import enough_memory
 from memlab.support.paths import expand
-from memlab.support.terminal import clean_logs, own_words
+from memlab.support.terminal import HELP, clean_logs, own_words
 from memlab.support.text.display import plural, safe_line, safe_text
 
 OWN = ("corpus", "now", "memory", "timezone")
@@ -136,17 +134,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 @enough_memory("search less (data.limit=100, or a smaller file or memory), or close other programs")
 def answer(command: AskCommand) -> tuple[SearchResult, str]:
     """Ask the question; return the result and a description of the searched sessions; raises MemlabError."""
-    arm, settings = read_one(command.arguments, OF_RUNS)
     now = read_moment(command.own["now"], "now") if "now" in command.own else None
-    if "memory" in command.own:
-        folder = expand(command.own["memory"])
-        if not is_memory(folder):
-            raise MemlabError("there is no live memory", where=str(folder),
-                              fix="give the folder of a memlab.Memory that something was added to")
-        store = store_at(settings.store) if settings.store else None
-        with Memory(folder, arm.pipeline, store, timezone=command.own.get("timezone")) as memory:
-            return memory.look(command.question, now, MAX_RANKS), f"the memory {folder}"
-    return ask_data(arm, command.question, command.own.get("corpus"), now, settings.store)
+    folder = expand(command.own["memory"]) if "memory" in command.own else None
+    if folder and not is_memory(folder):
+        raise MemlabError("there is no live memory", where=str(folder),
+                          fix="give the folder of a memlab.Memory that something was added to")
+    if folder is None:
+        from memlab.experiment.harness.sweep import OF_RUNS, read_one  # with Hydra, half a second of the processor
+        from memlab.memory.ask_data import ask_data
+
+        arm, settings = read_one(with_system(command.arguments), OF_RUNS)
+        return ask_data(arm, command.question, command.own.get("corpus"), now, settings.store)
+    with Memory(folder, pipeline_of(folder, command.arguments), timezone=command.own.get("timezone")) as memory:
+        return memory.look(command.question, now, MAX_RANKS), f"the memory {folder}"
 
 
 def _head(result: SearchResult, place: str) -> None:
@@ -167,7 +167,8 @@ def _show(result: SearchResult) -> None:
     for n, one in enumerate(found, 1):
         copies = f", said {one.copies} times" if one.copies > 1 else ""
         newer = f", newer than {', '.join(str(older + 1) for older in one.older)}, which says nearly the same"
-        _out.print(Text.assemble((f"{n}. ", "dim"), safe_line(one.text, TEXT), "\n   ",
+        reply = f"\n   {safe_line(one.reply, TEXT)}" if one.reply else ""
+        _out.print(Text.assemble((f"{n}. ", "dim"), safe_line(one.text, TEXT), reply, "\n   ",
                                  (f"{_day_and_name(one)}{copies}", "dim"), (newer if one.older else "", "bold green")))
     hints = [] if result.answer is not None else [TO_ANSWER]
     hints += [f"{SIGNALS} shows the whole ranking, its scores and the context"] if found else []

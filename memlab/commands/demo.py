@@ -24,7 +24,6 @@ from rich.text import Text
 
 from memlab.__main__ import announce
 from memlab.experiment.cluster.submit import launch
-from memlab.experiment.config.overrides import HELP
 from memlab.experiment.harness.arm import load
 from memlab.experiment.harness.sweep import Sweep, read
 from memlab.memory.ask_data import ask_data
@@ -33,7 +32,7 @@ from memlab.pipeline.tables import Tables, with_text
 from memlab.support.console import Console
 from memlab.support.errors import Faults, MemlabError
 from memlab.support.help_text import page
-from memlab.support.terminal import print
+from memlab.support.terminal import HELP, print
 from memlab.support.text.display import safe_line
 
 EXPERIMENT = "+exp=demo"
@@ -171,7 +170,7 @@ def _print_question(rows: list[FirstResult]) -> None:
     if rows:
         _out.print(f'\n[bold]"{QUESTION}"[/bold], asked of {CORPUS}: what each system shows first, and why')
         print_answers(iter(rows), _out)
-        _out.print(f'\nask it yourself: memlab ask system=best corpus={CORPUS} "{QUESTION}"')
+        _out.print(f'\nask it yourself: memlab ask corpus={CORPUS} "{QUESTION}"')
 
 
 def has_display() -> bool:

@@ -1,8 +1,8 @@
-"""Maintenance of a store: ``memlab store info | verify | compact | prune``.
+"""Maintenance of a store: ``memlab store info | verify | prune``.
 
 Each command is safe while runs read and fill the store: files are added whole before others are removed, and what a
 run has mapped stays. Completions are files of lines:
-``compact`` leaves them as they are, and ``prune`` removes damaged lines from files without a write for an hour.
+``prune`` removes damaged lines from files without a write for an hour.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from typing import Any
 import polars as pl
 
 from memlab.store import completions, segment
-from memlab.store.index import merge_segments
 from memlab.store.segment import DAMAGED, IDENTITY, store_errors
 from memlab.store.store import KINDS
 from memlab.support.errors import MemlabError, did_you_mean
@@ -33,10 +32,6 @@ from memlab.support.text.display import plural
 
 COMPLETIONS = "completions"
 """The kind whose files hold lines."""
-
-TOKENS = "tokens"
-"""The kind whose files hold token vectors; they are large, and not merged by ``compact``."""
-
 
 MOST_OF_IDENTITY = 1 << 20
 """Bytes of the description of a model that are read."""
@@ -114,35 +109,6 @@ def _is_damaged(path: Path) -> bool:
     return segment.read(path) is None
 
 
-def compact(root: Path, below_mb: float = 64.0, target_mb: float = 256.0) -> int:
-    """Merge segments smaller than ``below_mb`` into ones of about ``target_mb``; return how many were replaced."""
-    replaced = 0
-    for fingerprint in (f for f in fingerprints(root) if f.kind not in (COMPLETIONS, TOKENS)):
-        group: list[Path] = []
-        size = 0.0
-        for path in [*(p for p in fingerprint.segments if p.stat().st_size < below_mb * 1e6), None]:
-            if path is None or size >= target_mb * 1e6:
-                replaced += _merge(fingerprint, group)
-                group, size = [], 0.0
-            if path is not None:
-                group.append(path)
-                size += path.stat().st_size
-    return replaced
-
-
-def _merge(fingerprint: Fingerprint, paths: Sequence[Path]) -> int:
-    parts = {path: rows for path in paths if (rows := segment.load(path)) is not None}
-    if len(parts) < 2:
-        return 0
-    # the first by name counts, as it does for readers
-    name = segment.write(fingerprint.path, merge_segments([rows.arrays for rows in parts.values()]))
-    with store_errors(fingerprint.path):
-        for path in parts:
-            if path.name != name:
-                path.unlink(missing_ok=True)
-    return len(parts)
-
-
 def prune(root: Path, model: str | None = None, older: float | None = None) -> list[Path]:
     """Remove stale temporary files, damaged segments and damaged lines; return what was removed.
 
@@ -206,9 +172,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return its exit status (1 if ``verify`` finds damage, 2 for a mistake in the command)."""
     given = as_flags(sys.argv[1:] if arguments is None else arguments, {"store": "--store"})
     parser = Parser(prog="memlab store", description="Maintain a store of model results.")
-    parser.add_argument("command", choices=["info", "verify", "compact", "prune"],
-                        help="info: what is stored; verify: check the digest of every segment; compact: merge small "
-                             "segments; prune: remove stale temporary files and damaged segments")
+    parser.add_argument("command", choices=["info", "verify", "prune"],
+                        help="info: what is stored; verify: check the digest of every segment; prune: remove stale "
+                             "temporary files and damaged segments")
     parser.add_argument("--store", type=path_argument, help="folder (also store=DIR); default $MEMLAB_HOME/store")
     parser.add_argument("--model", metavar="NAME", help="prune: also remove models with NAME in their name")
     parser.add_argument("--older", type=float, metavar="DAYS", help="prune: also remove what has had no write for DAYS")
@@ -220,8 +186,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if options.command == "info":
             _show(root)
-        elif options.command == "compact":
-            print(f"{compact(root)} segments merged into larger ones")
         elif options.command == "prune":
             removed = prune(root, options.model, options.older)
             print("\n".join([*(f"removed {path}" for path in removed), f"{len(removed)} removed"]))

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from rich.markup import escape
 
 from memlab.experiment.cluster.submit import launch
-from memlab.experiment.config.overrides import HELP, MULTIRUN
+from memlab.experiment.config.overrides import MULTIRUN
 from memlab.support.console import Console
 from memlab.support.errors import Faults, MemlabError
 from memlab.support.help_text import page
-from memlab.support.terminal import print
+from memlab.support.terminal import HELP, print
 
 LAUNCHER = "hydra/launcher="
 

@@ -139,14 +139,15 @@ class FolderDataset(Subset):
     kind: ClassVar = ""
     content: ClassVar = ""
 
-    path: LocalPath | None = None  # the folder; needed
+    path: str | LocalPath | None = None  # the folder; needed
     timezone: str = "UTC"  # name of the time zone whose days count, such as Europe/Rome, for times with a UTC offset
 
     def __post_init__(self) -> None:
-        if self.path is None or not self.path.is_dir():
-            problem = "no folder is given" if self.path is None else f"{self.path} is no folder"
-            raise instead(self.path, MemlabError(problem, where="data.path", fix=f"give a folder {self.content}"))
-        if refusal := path_refusal(self.path):
+        folder = None if self.path is None else Path(self.path)
+        if folder is None or not folder.is_dir():
+            problem = "no folder is given" if folder is None else f"{folder} is no folder"
+            raise instead(folder, MemlabError(problem, where="data.path", fix=f"give a folder {self.content}"))
+        if refusal := path_refusal(folder):
             raise MemlabError(refusal, where="data.path", fix="change its permissions")
         time_zone(self.timezone, "data.timezone")
 
@@ -154,7 +155,7 @@ class FolderDataset(Subset):
     def folder(self) -> Path:
         """The folder, once it is checked."""
         assert self.path is not None
-        return self.path
+        return Path(self.path)
 
     @property
     def zone(self) -> tzinfo:

@@ -10,16 +10,13 @@ from memlab.data.dataset import Dataset
 from memlab.data.jsonl import FolderDataset
 from memlab.data.synthetic.dataset import Synthetic
 from memlab.experiment.harness.arm import Arm, load
-from memlab.memory.results import SearchResult, results
+from memlab.memory.results import MAX_RANKS, SearchResult, results
 from memlab.pipeline.tables import Tables, add_texts, frame, with_text
 from memlab.store.store import store_at
 from memlab.support.clock import Clock
 from memlab.support.errors import Faults, did_you_mean, natural_order
 from memlab.support.foreign import whole_number
 from memlab.support.text.display import plural, replace_surrogates
-
-MAX_RANKS = 20
-"""Number of ranks that are returned."""
 
 
 def ask_data(arm: Arm, question: str, corpus: str | None = None, now: date | datetime | None = None,

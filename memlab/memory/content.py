@@ -45,11 +45,10 @@ class Content:
     Args:
         database: That of the memory; it is opened here.
         pipeline: Stages that write.
-        store: Store that is shared with experiments; None is the memory's own.
         zone: Time zone of the days, as ``Clock`` takes it.
     """
 
-    def __init__(self, database: Database, pipeline: Pipeline, store: Store | None, zone: tzinfo | None) -> None:
+    def __init__(self, database: Database, pipeline: Pipeline, zone: tzinfo | None) -> None:
         self._database = database
         self._rows = SessionRows(database)
         self.process: int | None = os.getpid()
@@ -58,7 +57,7 @@ class Content:
         self._first_question = False  # since it was opened or has changed: it reads vectors and makes indexes
         database.open()
         try:
-            self.store: Store = store or LiveStore(database)
+            self.store = LiveStore(database)
             self.sessions = WorkingSet(self._rows.load(), pipeline, self.store, zone)
             self.sessions.next = self._rows.next()
             self.validity = Validity(self.sessions)
@@ -83,8 +82,7 @@ class Content:
         if self.sessions.has_changed():
             self._first_question = True
             self._filtered.clear()
-            if isinstance(self.store, LiveStore):
-                self.store.forget_indexes()
+            self.store.forget_indexes()
         self.sessions.tables()
 
     def filter_tables(self, tables: Tables, where: Where) -> Tables:
@@ -101,14 +99,12 @@ class Content:
 
     def question_store(self) -> Store:
         """Return the store for a question; raise MemlabError if its files are cut."""
-        if isinstance(self.store, LiveStore):
-            self.store.check_files()
+        self.store.check_files()
         return self.store
 
     def note_question(self) -> None:
         """Drop the vectors of a question, and give the memory back to the system that the first one has needed."""
-        if isinstance(self.store, LiveStore):
-            self.store.forget_questions()
+        self.store.forget_questions()
         if self._first_question:
             self._first_question = False
             release_freed_memory()
@@ -243,8 +239,7 @@ class Content:
         for entry in marked:
             self.sessions.mark(entry)
         self.validity = Validity(self.sessions)
-        if isinstance(self.store, LiveStore):
-            self.store.forget_indexes()  # of what was valid before
+        self.store.forget_indexes()  # of what was valid before
 
     def forget(self, forgotten: Turns, new: Sequence[Entry] = (), part: Tables | None = None) -> int:
         """Forget turns, with all earlier versions of their sessions, and save new sessions, in one transaction.
@@ -282,7 +277,7 @@ class Content:
 
     def close(self) -> None:
         """Release the folder for other processes."""
-        if self.process == os.getpid() and isinstance(self.store, LiveStore):
+        if self.process == os.getpid():
             self.store.close()
         self._database.close()
         self.process = None
@@ -293,10 +288,9 @@ class Content:
         return any(same_content(version.session, session) for version in (entry, *earlier))
 
     def _clear(self) -> None:
-        """Erase forgotten sessions from the folder, whatever store is used now."""
+        """Erase forgotten sessions from the folder."""
         self._filtered.clear()
         self.validity = Validity(self.sessions)  # its tables may hold them
-        own = self.store if isinstance(self.store, LiveStore) else LiveStore(self._database)
-        own.forget_indexes()
-        own.keep(self.sessions.text_ids())
+        self.store.forget_indexes()
+        self.store.keep(self.sessions.text_ids())
         self._database.clear()

@@ -29,7 +29,7 @@ class Found(pl.DataFrame):
         return TURN_SEPARATOR.join(self.select(texts).to_series().drop_nulls())
 
     def __repr__(self) -> str:
-        """Return a line for each result: rank, score, day, speaker, text; other rows are a table."""
+        """Return a line for each result: rank, score, day, speaker, text; and its reply; other rows are a table."""
         if not {"rank", "score", "date", "speaker", "text"} <= {*self.columns}:
             return str(pl.DataFrame(self))
         head = plural(self.height, "result") if self.height else NOTHING
@@ -40,10 +40,16 @@ class Found(pl.DataFrame):
 
 def _line(row: Mapping[str, Any]) -> str:
     day = "" if row["date"] is None else f"{row['date']:%Y-%m-%d}"
-    return f"{row['rank']:>3}  {row['score']:6.3f}  {day:10}  {safe_line(line_of(row), WIDTH)}"
+    reply = f"\n{'':23}{safe_line(reply_of(row), WIDTH)}" if row.get("reply") else ""
+    return f"{row['rank']:>3}  {row['score']:6.3f}  {day:10}  {safe_line(line_of(row), WIDTH)}{reply}"
 
 
 def line_of(row: Mapping[str, Any]) -> str:
     """Return the text of a result in one line, after its speaker."""
     speaker = f"{row['speaker']}: " if row["speaker"] else ""
     return speaker + " ".join((row["text"] or "").split())
+
+
+def reply_of(row: Mapping[str, Any]) -> str:
+    """Return the reply to a result that asks, in one line; empty without one."""
+    return " ".join((row.get("reply") or "").split())

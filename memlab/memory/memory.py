@@ -2,7 +2,7 @@
 
 ::
 
-    with Memory("ann", Pipeline()) as memory:
+    with Memory("ann") as memory:
         memory.add(Session("2023-05-20", [("user", "I adopted a cat named Tom."), ("assistant", "Lovely!")]))
         memory.add([{"role": "user", "content": "Tom likes fish."}], said_on="2023-05-21")  # as OpenAI's API takes them
         print(memory.search("Which pet do I have?", now="2023-06-01")["text"][0])
@@ -13,7 +13,7 @@ the first question after an addition. A question is a run of the pipeline over a
 
 One process at a time can use a memory. Its methods may be called from several threads: questions (the searches,
 ``answer``, ``look``, ``history``) run side by side, with turns at the models that make vectors and scores; what changes
-the memory runs alone, and so do questions with a store that is shared with experiments. Do not use the pipeline, store
+the memory runs alone. Do not use the pipeline, store
 and models of a memory elsewhere at the same time, unless their documentation allows it.
 """
 
@@ -30,10 +30,8 @@ from pydantic import Field, SkipValidation
 
 from memlab.memory.choice import choose
 from memlab.memory.database import refuse_inside
-from memlab.memory.documents import session_of_document
 from memlab.memory.feedback import results_of
 from memlab.memory.found import Found
-from memlab.memory.json_lines import lines_of, read_file, read_folder, write
 from memlab.memory.messages import session_of_messages
 from memlab.memory.one_search import read_vector
 from memlab.memory.opening import LockedContent
@@ -43,7 +41,6 @@ from memlab.memory.sessions import ALWAYS, Session, Turn
 from memlab.pipeline.pipeline import Pipeline
 from memlab.pipeline.stage import EmptyStage
 from memlab.stages.query.where import Where
-from memlab.store import Store
 from memlab.support.arguments import Place, check_arguments, check_methods
 from memlab.support.clock import time_zone
 from memlab.support.errors import MemlabError
@@ -53,7 +50,6 @@ from memlab.support.text.display import plural
 __all__ = ["Memory", "Session", "Turn", "search_texts"]
 
 Stages = Annotated[Pipeline, 'preset("system=best") returns one (from memlab import preset)']
-OwnStore = Annotated[Store, "give memlab.Store(FOLDER), or leave it out"]
 Sessions = Annotated[Iterable[Session], "write [Session(...), ...]"]
 Messages = Annotated[Iterable[Mapping[str, Any]], 'write [{"role": "user", "content": "..."}]']
 SessionKey = Annotated[int | str, "list() returns the numbers and names of all sessions"]
@@ -89,9 +85,8 @@ class Memory:
 
     Args:
         folder: Folder of the memory, made on first use.
-        pipeline: Stages that write, search and read; may differ from use to use. Judges are left out.
-        store: Store of vectors and replies; None is the memory's own, in its folder. A store that is shared with
-            experiments works too, but every addition makes it slower.
+        pipeline: Stages that write, search and read; may differ from use to use. Judges are left out. None is ``best``;
+            a memory that was made with the former default stays with it (``memlab.memory.default``).
         often: Memories that were returned more than so many times are never pruned. (ElizaOS gives no number; this is
             ours.)
         timezone: Name of the time zone whose days count for times with a UTC offset, such as Europe/Rome; None is UTC,
@@ -102,17 +97,21 @@ class Memory:
     cannot be read or written.
     """
 
-    def __init__(self, folder: Place, pipeline: Stages | None = None, store: OwnStore | None = None,
-                 *, often: NotNegative = 5, timezone: str | None = None) -> None:
+    def __init__(self, folder: Place, pipeline: Stages | None = None, *, often: NotNegative = 5,
+                 timezone: str | None = None) -> None:
         self.folder = expand(folder)
-        self._questions = Questions(pipeline or Pipeline(), often)
+        if pipeline is None:
+            from memlab.memory.default import pipeline_of  # modules that another pipeline does not need
+
+            pipeline = pipeline_of(self.folder)
+        self._questions = Questions(pipeline, often)
         self.pipeline = self._questions.pipeline
         zone = None if timezone is None else time_zone(timezone, "Memory, timezone")
-        self._opening = LockedContent(self.folder, self.pipeline, store, zone)
+        self._opening = LockedContent(self.folder, self.pipeline, zone)
 
     @classmethod
-    def from_folder(cls, chats: Place, folder: Place, pipeline: Stages | None = None, store: OwnStore | None = None,
-                    *, often: NotNegative = 5, timezone: str | None = None) -> Memory:
+    def from_folder(cls, chats: Place, folder: Place, pipeline: Stages | None = None, *,
+                    often: NotNegative = 5, timezone: str | None = None) -> Memory:
         """Return the memory in ``folder`` with the sessions of ``chats``, a folder that ``memlab import`` wrote.
 
         They keep their names, so a folder may be read again after it has grown: what is new of it comes in, and so
@@ -120,8 +119,10 @@ class Memory:
         of its turns; ``add`` takes it in again. A session that was changed here (``update``), or whose earlier turns
         are others now, is named in a warning and left as it is.
         """
+        from memlab.memory.json_lines import read_folder  # readers of files, which a question does not need
+
         entries = read_folder(expand(chats), timezone)
-        memory = cls(folder, pipeline, store, often=often, timezone=timezone)
+        memory = cls(folder, pipeline, often=often, timezone=timezone)
         try:
             with memory._opening.alone() as content:
                 content.read_again(entries)
@@ -173,6 +174,8 @@ class Memory:
         of a file; it needs a name, whose ending says how it is read (``.md``, ``.json``, else plain text). A file of
         more than ``max_mb`` is refused.
         """
+        from memlab.memory.documents import session_of_document
+
         file = None if path is None else expand(path)
         session = session_of_document(file, text, said_on, name, max_mb=max_mb, **fields)
         with self._opening.alone() as content:
@@ -184,6 +187,8 @@ class Memory:
         The sessions.jsonl of ``memlab import`` is such a file. What is there already, was forgotten, or was changed
         counts as in ``from_folder``.
         """
+        from memlab.memory.json_lines import read_file
+
         entries = read_file(expand(file))
         with self._opening.alone() as content:
             return content.read_again(entries)
@@ -348,6 +353,8 @@ class Memory:
         Earlier versions and deprecated turns that are not valid today are left out. Those that are valid until a later
         day are there without that day; a warning says so.
         """
+        from memlab.memory.json_lines import lines_of, write
+
         place = expand(file)
         refuse_inside(place, self.folder)
         with self._opening.side_by_side() as content:

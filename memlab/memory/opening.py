@@ -10,7 +10,6 @@ from pathlib import Path
 from memlab.memory.content import Content
 from memlab.memory.database import Database
 from memlab.pipeline.pipeline import Pipeline
-from memlab.store import Store
 from memlab.support.errors import MemlabError
 from memlab.support.files import SharedLock
 
@@ -21,12 +20,11 @@ class LockedContent:
     Args:
         folder: Folder of the memory, made on first use.
         pipeline: Stages that write.
-        store: Store that is shared with experiments, of which one thread at a time makes use; None is the memory's own.
         zone: Time zone of the days, as ``Clock`` takes it.
     """
 
-    def __init__(self, folder: Path, pipeline: Pipeline, store: Store | None, zone: tzinfo | None) -> None:
-        self._folder, self._pipeline, self._store, self._zone = folder, pipeline, store, zone
+    def __init__(self, folder: Path, pipeline: Pipeline, zone: tzinfo | None) -> None:
+        self._folder, self._pipeline, self._zone = folder, pipeline, zone
         self._database = Database(folder)
         self._lock = SharedLock()
         self._content: Content | None = None
@@ -43,10 +41,6 @@ class LockedContent:
     @contextmanager
     def side_by_side(self) -> Iterator[Content]:
         """Yield the content, with its sessions in the order of time, to one of many threads that put questions."""
-        if self._store is not None:
-            with self.alone(prepared=True) as content:
-                yield content
-            return
         with self._lock.shared(self._is_prepared, self._prepare):
             yield self._load()
 
@@ -75,7 +69,7 @@ class LockedContent:
     def _load(self) -> Content:
         content = self._content
         if content is None or content.process is None:
-            content = self._content = Content(self._database, self._pipeline, self._store, self._zone)
+            content = self._content = Content(self._database, self._pipeline, self._zone)
         if not content.is_open():
             raise MemlabError("this memory was loaded by the process that this one was forked from",
                               where=str(self._folder), fix="make the Memory in the process that uses it")

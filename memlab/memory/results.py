@@ -17,15 +17,20 @@ from memlab.stages.read.prompt import Value, unit_bodies
 
 RESULT: Mapping[str, pl.DataType | type[pl.DataType]] = {
     "rank": pl.Int32, "score": pl.Float64, "selected": pl.Boolean, "date": pl.Datetime("us"), "role": pl.String,
-    "speaker": pl.String, "text": pl.String, "session": pl.Int32, "name": pl.String, "turns": pl.List(pl.Int32),
+    "speaker": pl.String, "text": pl.String, "reply": pl.String, "session": pl.Int32, "name": pl.String,
+    "turns": pl.List(pl.Int32),
     "chunk": pl.Struct({"index": pl.Int32, "total": pl.Int32, "offset": pl.Int64, "page": pl.Int32})}
 """Columns of every result; further columns are the signals, one per lane, boost or reranker.
 
 ``text`` is what was said, without date and speaker, or a memory that was made of it; ``speaker`` says who, by name or
 role, and is null where the text itself names the speakers of several turns. ``role`` is that of all turns, or null.
+``reply`` is what somebody else says next, with the name, where a single turn ends in a question mark, or null.
 ``session``, ``name`` (of the session) and ``turns`` are the place. ``chunk`` is where in a document it begins; it is
 null but in a live memory (``WorkingSet.with_chunks``).
 """
+
+MAX_RANKS = 20
+"""Number of ranks that a question of the terminal returns."""
 
 
 def ranking_alone(pipeline: Pipeline) -> Pipeline:
@@ -70,6 +75,7 @@ def results(tables: Tables, pipeline: Pipeline, k: int | None = None,
         rows.join(unit_bodies(rows.select("unit", *SESSION, "turns", "level"), tables, value).select("unit", "body"),
                   on="unit", how="left", maintain_order="left")
         .join(_speakers(rows, tables["turns"]), on="unit", how="left", maintain_order="left")
+        .join(_replies(rows, tables), on="unit", how="left", maintain_order="left")
         .join(tables["sessions"].rename({"said_on": "date"}), on=SESSION, how="left", maintain_order="left")
         .with_columns(names, pl.when(of_one).then(words).otherwise("body").alias("text"),
                       pl.when(of_one).then("speaker").alias("speaker"),
@@ -86,6 +92,16 @@ def _speakers(units: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     return members.join(turns, on=place).sort("unit", "turn").group_by("unit").agg(
         pl.when(role.n_unique() == 1).then(role.first()).alias("role"),
         pl.col("speaker").fill_null(role).first().alias("speaker"))
+
+
+def _replies(units: pl.DataFrame, tables: Tables) -> pl.DataFrame:
+    """Return (unit, reply) of the single turns that ask: the next turn of the session, if somebody else says it."""
+    said = with_text(tables["turns"].join(units, on=SESSION, how="semi"), tables["texts"]).sort(*SESSION, "turn")
+    who = pl.coalesce("speaker", "role")
+    replies = said.with_columns(pl.format("{}: {}", who, "text").shift(-1).over(SESSION).alias("reply")).filter(
+        pl.col("text").str.contains(r"[?？؟]\s*$"), who != who.shift(-1).over(SESSION))
+    asking = units.filter(pl.col("turns").list.len() == 1).with_columns(pl.col("turns").list.first().alias("turn"))
+    return asking.join(replies, on=[*SESSION, "turn"]).select("unit", "reply")
 
 
 @dataclass(frozen=True, repr=False)

@@ -9,7 +9,7 @@ from difflib import SequenceMatcher
 
 import polars as pl
 
-from memlab.memory.found import line_of
+from memlab.memory.found import line_of, reply_of
 from memlab.support.text.tokenize import LUCENE_STOP_WORDS, words
 
 _ASKING = ("what", "which", "who", "whose", "when", "where", "why", "how", "do", "does", "did", "i", "my", "me", "you",
@@ -25,7 +25,7 @@ LONGEST = 200
 
 @dataclass(frozen=True)
 class Shown:
-    """One result: its text without a date, the days on which it was said, the place of the last, and its copies.
+    """One result: its text without a date, the days on which it was said, the place of the last, its reply and copies.
 
     ``older`` are the places, from 0, of results that say nearly the same on an earlier day, about the question's
     topic.
@@ -34,6 +34,7 @@ class Shown:
     text: str
     days: tuple[datetime, ...]
     place: str
+    reply: str = ""
     copies: int = 1
     older: tuple[int, ...] = ()
 
@@ -57,7 +58,7 @@ def first_results(question: str, ranked: pl.DataFrame, most: int) -> list[Shown]
         elif its and its <= turns:
             continue
         elif len(found) < most:
-            found[key] = Shown(text, day, place)
+            found[key] = Shown(text, day, place, reply_of(row))
         else:
             continue
         turns |= its

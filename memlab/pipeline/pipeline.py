@@ -23,7 +23,17 @@ from pydantic.dataclasses import dataclass
 from memlab.data.numbering import Numbering
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.pipeline.slots import AFTER_ANSWERS, LANES, SLOTS
-from memlab.pipeline.stage import STRICT, EmptyStage, Hidden, Stage, declaration, label_free, name_of, spec_digest
+from memlab.pipeline.stage import (
+    STRICT,
+    EmptyStage,
+    Hidden,
+    Stage,
+    brief_repr,
+    declaration,
+    label_free,
+    name_of,
+    spec_digest,
+)
 from memlab.pipeline.tables import GOLD, OPTIONAL, SCHEMAS, Tables, as_of, empty
 from memlab.pipeline.token_counter import TokenCounter, Words, counter, counting
 from memlab.stages.query.classify import Rules
@@ -58,7 +68,11 @@ def nothing(name: str) -> EmptyStage:
 
 @dataclass(frozen=True, config=STRICT)
 class Pipeline:
-    """A stage for each slot, in the order in which they run, and the token counter that all of them share."""
+    """A stage for each slot, in the order in which they run, and the token counter that all of them share.
+
+    >>> Pipeline(select=Fixed(k=5))
+    Pipeline(select=Fixed(k=5))
+    """
 
     where: Stage = slot("where")
     chunk: Stage = slot("chunk", TurnChunker)
@@ -91,6 +105,8 @@ class Pipeline:
     judge: Stage = slot("judge")
     attribute: Stage = slot("attribute")
     tokens: TokenCounter = Field(default_factory=Words)
+
+    __repr__ = brief_repr
 
     @model_validator(mode="after")
     def _stages_fit_their_slots(self) -> Pipeline:

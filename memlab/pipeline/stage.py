@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol, d
 
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass as pydantic_dataclass
+from pydantic.fields import FieldInfo
 
 from memlab.pipeline.tables import GOLD, Tables, empty
 
@@ -67,10 +68,29 @@ def stage(cls: type | None = None, /, *, sees: tuple[Hidden, ...] = (), fits: Li
     """
     def declare(cls: type) -> Any:
         made: Any = pydantic_dataclass(frozen=True, kw_only=True, config=STRICT)(cls)
-        made.__declaration__ = Declaration(sees, fits)
+        made.__declaration__, made.__repr__ = Declaration(sees, fits), brief_repr
         return made
 
     return declare if cls is None else declare(cls)
+
+
+def default_of(field: dataclasses.Field[Any]) -> Any:
+    """Return the default of a field, ``dataclasses.MISSING`` if it has none."""
+    value = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+    # pydantic keeps the default in an object of its own
+    return value.get_default(call_default_factory=True) if isinstance(value, FieldInfo) else value
+
+
+def brief_repr(thing: Any) -> str:
+    """Return the call that makes an object of a dataclass, without fields that have their defaults.
+
+    >>> brief_repr(EmptyStage()), brief_repr(EmptyStage(writes=("hits",)))
+    ('EmptyStage()', "EmptyStage(writes=('hits',))")
+    """
+    values = [(field, getattr(thing, field.name)) for field in dataclasses.fields(thing) if field.repr]
+    given = [f"{field.name}={value!r}" for field, value in values
+             if (default := default_of(field)) is dataclasses.MISSING or value != default]
+    return f"{type(thing).__name__}({', '.join(given)})"
 
 
 @runtime_checkable

@@ -54,6 +54,8 @@ def _ask(arm: ArmRun, data: Sequence[str], words: Sequence[str]) -> Commands:
     question, asking = _short_question(arm), arm.manifest.get("asking") or {"ready": False, "training": []}
     if not question:
         return []
+    if not {"system", "exp"} & {*map(_slot, words)}:  # a question has another default than a run
+        words = ["system=plain", *words]
     commands = [("ask it", _command("ask", *data, *words, question))] if asking["ready"] else []
     ready = [one for one in words if _slot(one) != "learn"]
     for command, loaded in asking["training"]:

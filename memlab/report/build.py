@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -195,7 +196,7 @@ def comparison_of(folder: Path, arms: Sequence[ArmRun], contrasts: Sequence[Cont
     first = arms[0].manifest
     comparison = compare(
         first["experiment"], first["dataset"], results, contrasts,
-        notes=[*notes, *_same_heads(arms), *left_out, *warnings, *own, *judged, *counted],
+        notes=[*notes, *left_out, *warnings, *_same_heads(arms), *own, *judged, *counted],
         missing=[name for name in expected if name not in results], broken=broken, seed=seed,
         constant_k={arm.name: arm.manifest["constant_k"] for arm in arms},
         budget=budget(arm.manifest["pipeline"] for arm in systems) or BUDGET,
@@ -206,7 +207,7 @@ def comparison_of(folder: Path, arms: Sequence[ArmRun], contrasts: Sequence[Cont
 
 
 def _same_heads(arms: Sequence[ArmRun]) -> list[str]:
-    """Return a sentence for each ranking made elsewhere: which arm's first ten it has most often, and how often.
+    """Return a sentence for arms that rank alike, and for each ranking made elsewhere: whose first ten it has most.
 
     A package that swallows its errors may be known by that it ranks as another arm does.
     """
@@ -221,7 +222,11 @@ def _same_heads(arms: Sequence[ArmRun]) -> list[str]:
             nearest = max(equal, key=lambda other: equal[other])
             notes.append(f"{name} has the first {HEAD} of {nearest} in {equal[nearest]:,} of {heads[name].height:,} "
                          "questions.")
-    return notes
+    alike = defaultdict[int, list[str]](list)
+    for arm in (arm for arm in arms if not arm.name.endswith(".twin")):
+        alike[arm.ranking.select(pl.struct("question", "rank", "session", "turns").hash().sum()).item()] += [arm.name]
+    return [*notes, *(f"{', '.join(names[:-1])} and {names[-1]} rank all {arms[0].questions.height:,} questions alike."
+                      for names in alike.values() if len(names) > 1)]
 
 
 def verdict_counts(verdicts: pl.DataFrame | None) -> dict[str, VerdictCounts]:

@@ -5,7 +5,7 @@ fingerprint of the scorer and both texts' hashes. Each fingerprint has a folder 
 and an index over them (``memlab.store.index``). Completions of chat models are lines of text, keyed by the prompt
 (``memlab.store.completions``).
 What a process has flushed stays, whatever ends it, and any number of processes may fill one store at once.
-``memlab store info | verify | compact | prune`` maintains it.
+``memlab store info | verify | prune`` maintains it.
 """
 
 from __future__ import annotations

@@ -85,6 +85,12 @@ class Pace:
             "" if left is None else f"{clock(left)} left"]))
 
 
+def say(text: str) -> None:
+    """Print a line to standard error on a terminal, unless a bar is there; nothing elsewhere."""
+    if sys.stderr.isatty() and not _SCREEN.locked():
+        print(text, file=sys.stderr, flush=True)
+
+
 @contextmanager
 def progress(label: str, total: int, unit: str, *, cost: float | None = None, loads: bool = False,
              stream: TextIO | None = None, every: float = _LINE_EVERY) -> Iterator[Step]:

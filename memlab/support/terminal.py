@@ -22,6 +22,9 @@ from memlab.support.pipe import end_output
 from memlab.support.redaction import redact
 from memlab.support.text.display import safe_text
 
+HELP = ("-h", "--help")
+"""Flags that print help."""
+
 
 @cache
 def log_once(text: str) -> None:

@@ -15,7 +15,7 @@ from tests.small import LIVES, lexical
 
 pytestmark = pytest.mark.slow
 
-WORDS = ("search/dense=none", *LIVES)
+WORDS = ("system=plain", "search/dense=none", *LIVES)
 NASTY = "[bold]cat[/bold] \x1b[31mred\x1b[0m \u202eeht [link=http://x]"
 
 
@@ -29,7 +29,7 @@ def ask(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     with Memory(tmp_path / "ann", lexical()) as memory:
-        memory.add(Session("2023-05-20", [("user", f"I adopted a {NASTY} named Tom."), ("assistant", "Lovely!")]))
+        memory.add(Session("2023-05-20", [("user", f"A {NASTY} named Tom?"), ("assistant", "Lovely!")]))
         memory.add(Session("2023-07-01", [("user", "My cat ran away.")]))
         memory.add(Session(None, [("user", "A cat without a date.")]))
     return tmp_path / "ann"
@@ -96,7 +96,7 @@ def test_a_live_memory(capsys: pytest.CaptureFixture[str], folder: Path) -> None
     status, told = ask(capsys, f"memory={folder}", "search/dense=none", "now=2023-06-01", "What is my cat called?")
     assert status == 0
     assert f"asked of the memory {folder}, as of 2023-06-01" in " ".join(told.split())
-    assert "session 0" in told
+    assert "\n   assistant: Lovely!\n   2023-05-20, session 0" in told
     assert "ran away" not in told  # said later
     assert "without a date" in told
     status, told = ask(capsys, f"memory={folder}", "search/dense=none", "What is my cat called?")
@@ -118,7 +118,7 @@ def test_a_result_names_its_session_as_the_data_do_and_says_what_it_is_newer_tha
     (tmp_path / "sessions.jsonl").write_text("".join(json.dumps(
         {"corpus": "me", "session": name, "said_on": day, "turns": [{"role": "user", "speaker": "Ana", "text": text}]})
         + "\n" for name, day, text in lines), "utf-8")
-    status, told = ask(capsys, "data=custom", f"data.path={tmp_path}", "search/dense=none", "write/chunk=turn",
+    status, told = ask(capsys, "data=custom", f"data.path={tmp_path}", "system=plain", "search/dense=none",
                        "What is the API limit?")
     assert status == 0
     assert re.search(r"600 requests per minute\.\n   2024-02-09 general\n", told)

@@ -27,7 +27,7 @@ def test_the_question_is_asked_of_each_system(tmp_path: Path, capsys: pytest.Cap
     assert question.count("Ximena.") == 2
     assert "current fact" in question
     assert "ahead by lexical:turn" in " ".join(question.split())
-    assert 'memlab ask system=best corpus=life-0 "Who is my manager now?"' in question
+    assert 'memlab ask corpus=life-0 "Who is my manager now?"' in question
 
 
 def test_faults_come_before_the_work(capsys: pytest.CaptureFixture[str]) -> None:

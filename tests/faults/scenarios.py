@@ -17,8 +17,7 @@ import numpy as np
 import polars as pl
 
 from memlab import run
-from memlab.commands.memory import check
-from memlab.commands.store import compact, verify
+from memlab.commands.store import verify
 from memlab.experiment.harness.results import read_arm
 from memlab.memory.memory import Memory, Session
 from memlab.models.protocols import Message, Prompt
@@ -97,7 +96,7 @@ class LiveMemory:
         if self.action == "backup":
             assert (folder / "copy").exists() or not done
             if (folder / "copy").exists():
-                assert check(folder / "copy")[1] == []
+                assert verify(folder / "copy" / "store") == []
                 with Memory(folder / "copy", PIPELINE) as copy:
                     assert copy.list(versions=True).equals(listed)
                     assert content_of(copy).votes.frame().equals(votes)
@@ -192,22 +191,6 @@ class Vectors:
         assert not (done and embedder.asked)
 
 
-class Compaction(Vectors):
-    """Compaction of a store of many segments."""
-
-    def prepare(self, folder: Path) -> None:
-        for count in (30, 40, 50, 60):
-            Store(folder / "store", flush_seconds=0).vectors(DigestEmbedder(), some_texts(count), "document")
-
-    def act(self, folder: Path) -> None:
-        compact(folder / "store")
-
-    def check(self, folder: Path, done: bool) -> None:
-        super().check(folder, True)
-        segments = list((folder / "store").glob("*/*/*.segment"))
-        assert not done or len(segments) == 1
-
-
 class Replies:
     """Replies of a chat model in a store that has others."""
 
@@ -244,5 +227,4 @@ def command(line: list[str]) -> tuple[int, str]:
 
 SCENARIOS: dict[str, Scenario] = {
     **{f"memory_{action}": LiveMemory(action) for action in (*CHANGES, *FORGETTING, "backup")},
-    "run": Experiment(), "report": Report(), "vectors": Vectors(), "compaction": Compaction(),
-    "replies": Replies()}
+    "run": Experiment(), "report": Report(), "vectors": Vectors(), "replies": Replies()}

@@ -57,3 +57,13 @@ def test_results_print_as_lines_of_text_and_make_a_context(tmp_path: Path) -> No
         assert found.context().count("boat") == 4
         assert str(found.select("rank")) == str(pl.DataFrame(found).select("rank"))
         assert str(memory.search("boat", "2023-06-01", where={"user": "ann"})) == "nothing relevant was found"
+
+
+def test_below_a_question_is_what_somebody_else_replies(tmp_path: Path) -> None:
+    with Memory(tmp_path, lexical()) as memory:
+        memory.add(Session("2023-05-20", [("user", "Which boat? "), ("assistant", "The\nblue boat."),
+                                          ("user", "Why a boat?"), ("user", "I like a boat. Do you?")]))
+        found = memory.search("boat", "2023-06-01").sort("turns")
+        assert found["reply"].to_list() == ["assistant: The\nblue boat.", None, None, None]
+        assert "  user: Which boat?\n                       assistant: The blue boat.\n" in str(Found(found))
+        assert memory.search("boat", where={"role": "user"})["reply"].null_count() == 3

@@ -124,8 +124,6 @@ def test_one_by_one_ranks_as_all_at_once(tmp_path: Path, name: str) -> None:
     with Memory(tmp_path / "live", pipeline) as memory:  # loaded: written all at once
         assert_same(memory.look(asked, days[2], 1000), expected)
         assert_frame_equal(memory.search(asked, days[2]), expected.results.filter("selected"))
-    with Memory(tmp_path / "live", pipeline, store) as memory:  # on a store that experiments use
-        assert_same(memory.look(asked, days[2], 1000), expected)
 
 
 def test_keys_are_encoded_when_they_are_added_and_never_again(tmp_path: Path) -> None:

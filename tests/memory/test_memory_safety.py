@@ -63,7 +63,6 @@ WORDS: Any = "system=best"
     (lambda memory: memory.feedback({"session": 7, "turns": [0]}, True), "there is no session 7"),
     (lambda memory: memory.feedback("cat", True), r"result: 'cat' does not fit.*found\[0\], or several"),
     (lambda _: Memory("a", WORDS), r"Memory, pipeline: 'system=best' does not fit. Fix: preset\("),
-    (lambda _: Memory("a", store=WORDS), r"Memory, store: 'system=best' does not fit. Fix: give memlab.Store\("),
     (lambda _: Session("2023-05-20", "Hi"), "expected a list of turns, got str. Fix: write turns as"),
     (lambda _: Session("20 May", []), "'20 May' is no date.*write 2023-05-20"),
     (lambda _: Session(None, [("bot", "Hi")]), "there is no role 'bot'.*assistant, user"),

@@ -20,7 +20,6 @@ from memlab.stages.search.bm25 import BM25
 from memlab.stages.search.dense import Dense
 from memlab.stages.search.faiss_index import HNSW
 from memlab.stages.systems.memorystack.search import BySource
-from memlab.store import Store
 from memlab.support.errors import MemlabError
 from tests.small import lexical
 from tests.stages.search.world import WordEmbedder
@@ -77,15 +76,9 @@ def test_what_is_no_vector_of_the_memory_is_refused(memory: Memory, vector: Any,
         memory.search_vector(vector, "2023-07-01")
 
 
-def test_a_vector_needs_a_pipeline_with_vectors_and_leaves_none_in_a_shared_store(tmp_path: Path) -> None:
+def test_a_vector_needs_a_pipeline_with_vectors(tmp_path: Path) -> None:
     with Memory(tmp_path / "words", lexical()) as words, pytest.raises(MemlabError, match="stores no vectors"):
         words.search_vector([1.0])
-    store = Store(tmp_path / "store")
-    with Memory(tmp_path / "ann", DENSE, store) as memory:
-        memory.add_many(TOLD)
-        made = store.made["vectors"]
-        memory.search_vector(WORDS.vector("boat"), "2023-07-01")
-        assert store.made["vectors"] == made
 
 
 def test_searches_of_one_retriever_look_into_a_filter_of_sources(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from polars.testing import assert_frame_equal
 from memlab.memory.memory import Memory, Session
 from memlab.stages.write.chunk import SessionChunker
 from memlab.stages.write.prune import Deprecated
-from memlab.store import Store
 from memlab.support.errors import MemlabError
 from tests.small import lexical
 from tests.stages.query.test_where import PIPELINES, sessions
@@ -137,13 +136,11 @@ def test_an_export_holds_what_is_valid_today(tmp_path: Path) -> None:
         assert other.list()["name"].to_list() == [None, "cat", "boat"]
 
 
-@pytest.mark.parametrize(("name", "store"), [*((name, False) for name in PIPELINES), ("related", True)])
-def test_searches_are_those_of_a_memory_without_what_is_no_longer_valid(tmp_path: Path, name: str, store: bool
-                                                                        ) -> None:
-    pipeline = PIPELINES[name]
-    told, shared = sessions(), Store(tmp_path / "store") if store else None
+@pytest.mark.parametrize("name", PIPELINES)
+def test_searches_are_those_of_a_memory_without_what_is_no_longer_valid(tmp_path: Path, name: str) -> None:
+    pipeline, told = PIPELINES[name], sessions()
     old, whole, part = told[:5], told[5:8], [session for session in told[8:] if len(session.turns) > 1][:4]
-    with Memory(tmp_path / "ann", pipeline, shared) as memory, Memory(tmp_path / "bare", pipeline, shared) as bare:
+    with Memory(tmp_path / "ann", pipeline) as memory, Memory(tmp_path / "bare", pipeline) as bare:
         for one in (memory, bare):
             one.add_many(told)
             one.search(ASKED, "2023-06-20", 100)
@@ -165,7 +162,7 @@ def test_searches_are_those_of_a_memory_without_what_is_no_longer_valid(tmp_path
                 assert_frame_equal(found, bare.search(ASKED, "2023-06-20", 200, where=where))
         before = memory.search(ASKED, "2023-05-25", 200)["session"]
         assert set(before) & set(range(5))  # the old versions, as of an earlier day
-    with Memory(tmp_path / "ann", pipeline, shared) as memory:
+    with Memory(tmp_path / "ann", pipeline) as memory:
         assert_frame_equal(memory.search(ASKED, "2023-06-20", 200, where=where), found)
 
 

@@ -18,6 +18,7 @@ from memlab.experiment.harness.manifest import ways_to_ask
 from memlab.experiment.harness.results import ArmRun
 from memlab.experiment.harness.sweep import OF_RUNS, preset, read
 from memlab.learn.command import read_arm, split
+from memlab.memory.default import with_system
 from memlab.pipeline.stage import spec
 from memlab.report.act import commands_to_offer
 from memlab.report.opening import recommended_arm
@@ -109,15 +110,15 @@ def test_what_is_fitted_on_labels_is_asked_as_shipped_or_after_the_training_line
     (tmp_path / "my chats" / "sessions.jsonl").write_text(json.dumps(
         {"corpus": "me", "session": "s", "said_on": "2024-03-01", "turns": [{"role": "user", "text": "Hi"}]}) + "\n")
     folder = str(tmp_path / "my chats")
-    lines = offered(recorded(read([*words, "data=custom", f"data.path='{folder}'"]).arms[0]))
+    lines = offered(recorded(made := read([*words, "data=custom", f"data.path='{folder}'"]).arms[0]))
     assert ("ask it" in lines) == (asked == "shipped")
     assert ("ask with that fit" in lines) == ("fit it on these labels" in lines) == bool(asked)
     for label, line in lines.items():
         if label != "in Python":
             assert {"data=custom", f'data.path="{folder}"'} <= {*shlex.split(line)}
     if asked == "shipped":
-        (arm,) = read(AskCommand.of(words_of(lines["ask it"], "ask")).arguments, without=OF_RUNS).arms
-        arm.pipeline.without_judges()
+        given = AskCommand.of(words_of(lines["ask it"], "ask")).arguments
+        assert spec(read(with_system(given), without=OF_RUNS).arms[0].pipeline) == spec(made.pipeline)
     check_training(lines)
     if asked == "fitted":
         with pytest.raises(MemlabError, match=r"a question of your own has not. Fix: fit it once .* \(memlab train "):

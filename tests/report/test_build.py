@@ -150,6 +150,7 @@ def test_counts_of_what_went_wrong_and_damaged_runs_are_in_every_form(
     for form in (" ".join(capsys.readouterr().out.split()), built.html.read_text(), built.markdown.read_text()):
         assert "2 of 1,200 texts were cut (all arms)." in form
         assert "3 of 40 replies could not be read (gap)." in form
+        assert " questions alike." in form
         assert "Left out" in form
         assert f"{damaged.parent.name}/metrics.json" in form
     assert str(runs) not in built.json.read_text()

@@ -186,7 +186,6 @@ def test_upkeep_lists_checks_and_mends_completions(tmp_path: Path, capsys: pytes
     assert f"damaged: {file}" in capsys.readouterr().out
     assert prune(tmp_path) == []  # its process may be writing to it
     os.utime(file, (time.time() - 7200,) * 2)
-    assert main(["compact", "--store", str(tmp_path)]) == 0
     assert prune(tmp_path) == [file]
     assert (verify(tmp_path), info(tmp_path)["rows"].item()) == ([], 2)
     chat = scripted()

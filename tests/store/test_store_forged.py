@@ -45,7 +45,7 @@ def test_a_forged_file_is_no_answer(pattern: str, results: Callable[[Path], obje
     right = results(tmp_path)
     (path,) = tmp_path.glob(pattern)
     forge(path, kind)
-    for command in ("info", "verify", "compact"):
+    for command in ("info", "verify"):
         assert outcome(lambda command=command: main([command, f"store={tmp_path}"])) in (0, 1, 2)
     seen = outcome(lambda: results(tmp_path))
     assert seen == right or (kind == "folder" and isinstance(seen, MemlabError))

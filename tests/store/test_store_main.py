@@ -6,10 +6,9 @@ import os
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from memlab.commands.store import compact, info, main, prune, verify
+from memlab.commands.store import info, main, prune, verify
 from memlab.models.protocols import Floats
 from memlab.store import Store
 from memlab.support.errors import MemlabError
@@ -61,42 +60,6 @@ def test_verify_names_the_damaged_and_changes_nothing(tmp_path: Path, capsys: py
     assert len(segments(tmp_path)) == 10
 
 
-def test_compact_keeps_every_row_while_a_store_is_open(tmp_path: Path) -> None:
-    want = fill(tmp_path)
-    reader = Store(tmp_path)
-    reader.vectors(DigestEmbedder("tiny"), TEXTS, "document")
-    assert compact(tmp_path) == 10
-    assert len(segments(tmp_path)) == 1
-    for store in (reader, Store(tmp_path)):
-        embedder = DigestEmbedder("tiny")
-        np.testing.assert_array_equal(store.vectors(embedder, TEXTS, "document"), want)
-        assert embedder.asked == []
-    assert compact(tmp_path) == 0
-
-
-def test_compact_drops_duplicates_and_leaves_large_segments(tmp_path: Path) -> None:
-    fill(tmp_path / "a")
-    Store(tmp_path / "b").vectors(DigestEmbedder("tiny"), TEXTS, "document")
-    for path in segments(tmp_path / "b"):
-        target = tmp_path / "a" / path.relative_to(tmp_path / "b")
-        os.replace(path, target)
-    assert compact(tmp_path / "a") == 11
-    assert info(tmp_path / "a")["rows"].item() == 10
-    size = segments(tmp_path / "a")[0].stat().st_size
-    assert compact(tmp_path / "a", below_mb=size / 2e6) == 0
-
-
-def test_compact_names_and_skips_the_damaged(tmp_path: Path) -> None:
-    fill(tmp_path)
-    victim = segments(tmp_path)[2]
-    damage(victim)
-    with pytest.warns(UserWarning, match=victim.name):
-        assert compact(tmp_path) == 9
-    embedder = DigestEmbedder("tiny")
-    Store(tmp_path).vectors(embedder, TEXTS, "document")
-    assert len(embedder.asked) == 1
-
-
 def test_prune_removes_stale_files_and_damage_only(tmp_path: Path) -> None:
     fill(tmp_path)
     folder = segments(tmp_path)[0].parent
@@ -130,8 +93,8 @@ def test_prune_by_model_and_age(tmp_path: Path) -> None:
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fill(tmp_path)
-    assert main(["compact", f"store={tmp_path}"]) == 0
-    assert capsys.readouterr().out == "10 segments merged into larger ones\n"
+    assert main(["verify", f"store={tmp_path}"]) == 0
+    assert capsys.readouterr().out == "every segment is whole\n"
     absent = tmp_path / "absent"
     assert main(["info", "--store", str(absent)]) == 2
     assert main(["info"]) == 0

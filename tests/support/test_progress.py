@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from memlab.support import progress as module
-from memlab.support.progress import Pace, progress
+from memlab.support.progress import Pace, progress, say
 
 
 @pytest.mark.parametrize(("done", "seconds", "told"), [(1, 1.0, False), (19, 9.9, False), (19, 10.0, True),
@@ -52,6 +52,13 @@ def test_the_loading_of_a_model_is_left_out_of_the_pace(clock: list[float]) -> N
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
+
+
+@pytest.mark.parametrize(("stream", "told"), [(Terminal(), "loading ...\n"), (io.StringIO(), "")])
+def test_a_line_is_said_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, told: str) -> None:
+    monkeypatch.setattr("sys.stderr", stream)
+    say("loading ...")
+    assert stream.getvalue() == told
 
 
 def test_off_a_terminal_a_line_now_and_then() -> None:

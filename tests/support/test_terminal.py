@@ -52,7 +52,6 @@ def test_warnings_are_escaped(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
 @pytest.mark.parametrize("command", [
     "mcp memory=a memory=b", "ask now=2024 now=2025 Why?", "train probability file=a file=b",
     "train ranker out=a out=b", "train encoder rate=1 rate=2", "experiment gpu size=real size=small",
-    "memory check memory=a memory=b",
     "store info store=a store=b", "data check data.path=a data.path=b", "status out=a out=b",
     "judge a.jsonl chat.url=a chat.url=b", "questions a data=b chat=a chat=b"])
 def test_no_command_takes_one_of_two_values(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,

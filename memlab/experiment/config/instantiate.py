@@ -23,10 +23,10 @@ from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from omegaconf.resolvers import oc
 from pydantic import ValidationError
-from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from memlab.experiment.config import choices, plugins
+from memlab.pipeline.stage import default_of
 from memlab.support.errors import MemlabError, did_you_mean
 from memlab.support.paths import refusal_message, shipped_path
 from memlab.support.redaction import remember
@@ -195,9 +195,7 @@ def class_defaults(cls: type) -> dict[str, Any]:
 
 
 def _default(field: dataclasses.Field[Any]) -> Any:
-    value = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
-    if isinstance(value, FieldInfo):  # pydantic keeps the default there
-        value = value.get_default(call_default_factory=True)
+    value = default_of(field)
     return MISSING if value is dataclasses.MISSING or value is PydanticUndefined else value
 
 

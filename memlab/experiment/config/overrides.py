@@ -33,9 +33,6 @@ Words = Mapping[str, Override | None]
 Overrides = Mapping[str, Override]
 """Those that can be read, by their text."""
 
-HELP = ("-h", "--help")
-"""Flags that print help."""
-
 MULTIRUN = ("-m", "--multirun")
 """Flags that run one arm per value."""
 

@@ -1,7 +1,7 @@
 """A live memory as tools of an agent: ``memlab mcp memory=FOLDER [slot=technique] [slot.setting=value]``.
 
     memlab mcp memory=ann
-    memlab mcp memory=ann system=best timezone=Europe/Rome
+    memlab mcp memory=ann rank.select.k=5 timezone=Europe/Rome
 
 Speaks the Model Context Protocol on standard input and output, to a client that starts it. The client is configured
 with ``{"command": "memlab", "args": ["mcp", "memory=/home/ann/memory"]}``. Its tools are add, search, history and
@@ -11,7 +11,7 @@ forget. What they return of a memory stands between marks, as data and not as in
     timezone=NAME  the time zone of its days, such as Europe/Rome; default: UTC
                    beside times with an offset, else that of this machine
 
-Other words choose the pipeline, as in ``memlab run``. It needs pip install 'memlab[mcp]'.
+Other words choose the pipeline, as in ``memlab ask``. It needs pip install 'memlab[mcp]'.
 
 Exit status: 0 the client has left, 1 failed, 2 the configuration is faulty, 130 interrupted.
 """
@@ -30,15 +30,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from memlab.experiment.config.overrides import HELP
-from memlab.experiment.harness.sweep import preset
+from memlab.memory.default import pipeline_of
 from memlab.memory.found import NOTHING
 from memlab.memory.memory import Memory
 from memlab.pipeline.transcript import NOTE, fence, without_items
 from memlab.support.errors import Faults, MemlabError
 from memlab.support.help_text import page
 from memlab.support.paths import expand
-from memlab.support.terminal import clean_logs, own_words, print
+from memlab.support.terminal import HELP, clean_logs, own_words, print
 from memlab.support.text.display import plural, safe_text
 
 if TYPE_CHECKING:
@@ -143,7 +142,8 @@ def _place(row: Mapping[str, Any]) -> str:
 
 
 def _text_of(row: Mapping[str, Any]) -> str:
-    return f"{row['speaker']}: {row['text']}" if row.get("speaker") else row["text"] or ""
+    said = f"{row['speaker']}: {row['text']}" if row.get("speaker") else row["text"] or ""
+    return f"{said}\n{row['reply']}" if row.get("reply") else said
 
 
 def server_of(tools: MemoryTools) -> MCPServer[Any]:
@@ -194,8 +194,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise Faults([f"{flag}: memlab mcp has no such flag, only {', '.join(HELP)}" for flag in flags])
         if not own.get("memory"):
             raise Faults(["no memory is given; write memlab mcp memory=FOLDER"])
-        pipeline = preset(*others)
-        with Memory(expand(own["memory"]), pipeline, timezone=own.get("timezone")) as memory:
+        folder = expand(own["memory"])
+        with Memory(folder, pipeline_of(folder, others), timezone=own.get("timezone")) as memory:
             server = server_of(MemoryTools(memory))
             print(f"memlab mcp: {memory.folder}, {plural(memory.count(), 'session')}", file=sys.stderr)
             # the SDK waits for a line of the client before it ends; an end here is as safe for the memory as a kill

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from memlab.models.protocols import Floats
 from memlab.support.errors import MemlabError
@@ -198,6 +199,7 @@ def _card(file: Path, *state: int) -> UpdateCard:  # noqa: ARG001 (the state is 
     return read_update(file)[0]
 
 
+@threadpool_limits.wrap(limits=1)  # many small sums: on a busy machine waiting threads cost 10 x the processor time
 def apply_update(model: Any, file: Path, *, digest: str | None = None, width: int | None = None) -> Floats | None:
     """Add an update to the weights of a loaded transformer; return its map of token vectors, if it has one.
 

@@ -14,7 +14,7 @@ import platform
 import re
 import string
 import sys
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
@@ -22,6 +22,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
+from threadpoolctl import ThreadpoolController
 
 from memlab.models.local.adapter import apply_update
 from memlab.models.protocols import Floats, Ints
@@ -32,6 +33,9 @@ from memlab.support.paths import home
 
 GPU_BUILD = re.compile(r"^(?:cuda|hip|rocm)\b[^=]*=\s*(?!None\b)\S", re.MULTILINE)
 """A line of ``torch/version.py`` that names a GPU toolkit."""
+
+FEW = 128
+"""Tokens of a batch, such as a question, that are read on one thread of the processor."""
 
 VARIABLES = ("ATEN_", "DNNL_", "ONEDNN_", "TORCH_")
 """Beginnings of environment variables that change what oneDNN does."""
@@ -194,6 +198,21 @@ def free_bytes(device: str) -> int:
     return int(torch.cuda.mem_get_info(device)[0]) + kept
 
 
+@cache
+def _threads() -> ThreadpoolController:
+    import torch  # noqa: F401  (its library of threads is found once it is loaded)
+
+    return ThreadpoolController()
+
+
+def one_thread(if_true: bool = True) -> AbstractContextManager[object]:
+    """Let torch compute on one thread: where there is little to do, threads that wait cost 10 x the processor time.
+
+    Other threads of Python keep their number.
+    """
+    return _threads().limit(limits=1, user_api="openmp") if if_true else nullcontext()
+
+
 class Encoder:
     """A ``SentenceTransformer`` on one device, its weights changed by an update if there is one.
 
@@ -249,7 +268,7 @@ class Encoder:
         """
         import torch
 
-        with torch.inference_mode():
+        with torch.inference_mode(), one_thread(ids.size <= FEW):
             asked = {"prompt_length": prompt} if prompt else {}
             vectors = self._forward(ids, mask, **asked)["sentence_embedding"].float()[:, :dimensions]
             unit: Floats = torch.nn.functional.normalize(vectors, dim=1).cpu().numpy()
@@ -262,7 +281,7 @@ class Encoder:
         """
         import torch
 
-        with torch.inference_mode():
+        with torch.inference_mode(), one_thread(ids.size <= FEW):
             vectors = self._forward(ids, mask)["token_embeddings"].float()
             if self.head is not None:
                 vectors = torch.nn.functional.linear(vectors, *self.head)

@@ -8,9 +8,10 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from memlab.models.local.backend import Runtime, disable_progress_bars
+from memlab.models.local.backend import Runtime, disable_progress_bars, one_thread
 from memlab.models.local.batching import Room
 from memlab.support.errors import MemlabError
+from memlab.support.progress import say
 
 
 class LoadedModels(Sequence[Any]):
@@ -44,12 +45,14 @@ def load_on_devices(kind: str, folder: Path, runtime: Runtime, code: str | None,
 
 def _load_one(kind: str, folder: Path, runtime: Runtime, code: str | None, wrap: Callable[..., Any] | None,
               options: tuple[Any, ...], device: str) -> Any:
+    say(f"loading the {'reranker' if kind == 'CrossEncoder' else 'encoder'} ...")
     model = _load_minilm(folder) if kind == "MiniLM" else _load_library(kind, folder, runtime, code, device)
     loaded = wrap(model, device, *options) if wrap else model  # it may change weights
     if runtime.backend == "onednn":
         from memlab.models.local.onednn import pack_linears
 
-        pack_linears(model)
+        with one_thread():
+            pack_linears(model)
     return loaded
 
 

@@ -13,7 +13,7 @@ from memlab.pipeline.stage import stage
 from memlab.pipeline.tables import DIGITS
 from memlab.support.errors import MemlabError, did_you_mean
 
-Method = Literal["rrf", "weighted", "calibrated_max"]
+Method = Literal["rrf", "weighted", "combmnz", "calibrated_max"]
 Normaliser = Literal["none", "minmax", "zscore", "max", "reciprocal", "reciprocal0"]
 Normalisers = Normaliser | dict[str, Normaliser]
 """One for all signals, or one per signal; signals that a mapping does not name stay raw."""
@@ -34,6 +34,7 @@ class Scorer:
       signals share one rank (dense), so the turns of a session found by a session lane rank as that session.
     * ``weighted``: sum of w s'. A null takes its value in ``fill``, else the lowest of its signal for that question; in
       a search by words 0, the score of a text without a word of the question.
+    * ``combmnz``: the sum of ``weighted`` times the number of signals that have a value (Fox and Shaw, TREC-2, 1994).
     * ``calibrated_max``: max of w / (1 + exp(-s')); meant for z-scores, whose logistic
       reads as a probability-like share. With equal weights it orders units by their largest z-score. (Our form:
       public accounts of a calibrated maximum beating RRF do not state theirs.)
@@ -96,6 +97,8 @@ class Scorer:
             total = parts.select(pl.max_horizontal(pl.all())).to_series()
         else:  # added in one fixed order, so that the same signals give the same bits
             total = reduce(lambda a, b: a + b, filled.select(terms).get_columns())
+        if self.method == "combmnz":
+            total = total * frame.select(pl.sum_horizontal(pl.col(lanes).is_not_null())).to_series()
         for name, factor in self.factors.items():
             for flag in (s for s in signals if fits(name, s)):
                 total = total + total.abs() * (factor - 1) * filled[flag].fill_null(0.0)
@@ -121,7 +124,7 @@ class Scorer:
         if self.method == "rrf":
             return (weight / (self.rrf_k + ranks(lane, each))).fill_null(0.0)
         value = normalise(lane, self._normaliser(lane), each)
-        return weight * value if self.method == "weighted" else weight / (1 + (-value).exp())
+        return weight / (1 + (-value).exp()) if self.method == "calibrated_max" else weight * value
 
 
 def per_question(value: pl.Expr) -> pl.Expr:

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
-from memlab.models.local.backend import free_bytes, resolve
+from memlab.models.local.backend import free_bytes, one_thread, resolve
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.models.local.late_interaction import LateInteraction
 from memlab.models.protocols import on_gpu
@@ -85,3 +86,14 @@ def test_memory_of_tensors_that_are_gone_is_free(monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr(torch.cuda, name, lambda device, value=value: value)
     assert free_bytes("cuda:1") == 140
     assert free_bytes("cpu") == 0
+
+
+def test_little_is_computed_on_one_thread() -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    with one_thread():
+        assert torch.get_num_threads() == 1
+        with one_thread(False):
+            assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == 2
+    torch.set_num_threads(before)
