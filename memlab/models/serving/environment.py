@@ -106,18 +106,13 @@ def gpus() -> list[int]:
     The driver's own command counts them, since memlab's torch may be a CPU build.
     """
     numbers = [int(value) for value in driver_values("memory.total") if value.isdigit()]
-    names = _names_given()
-    if names is None:
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is None:
         return numbers
+    names = [one.strip() for one in visible.split(",") if one.strip() not in {"", "-1"}]
     if all(one.isdigit() and int(one) < len(numbers) for one in names):
         return [numbers[int(one)] for one in names]
     return numbers[: len(names)]  # by their long names
-
-
-def _names_given() -> list[str] | None:
-    """Return the GPUs that CUDA_VISIBLE_DEVICES names; None if it is not set."""
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    return None if visible is None else [one.strip() for one in visible.split(",") if one.strip() not in {"", "-1"}]
 
 
 def driver_values(field: str) -> list[str]:

@@ -100,17 +100,6 @@ def served_names() -> list[str]:
     return sorted(path.stem for path in FOLDER.glob("*.yaml"))
 
 
-def smaller_forms(model: str) -> dict[str, Settings]:
-    """Return the settings of the published quantised forms of a model, by name.
-
-    >>> list(smaller_forms("meta-llama/Llama-3.3-70B-Instruct"))
-    ['llama-3.3-70b-fp8']
-    """
-    names = served_names()
-    stems = [name for name in names if _read(name).model == model]
-    return {name: _read(name) for name in names if any(name.startswith(f"{stem}-") for stem in stems)}
-
-
 def settings(name: str) -> Settings:
     """Return the settings of a model by its name in ``conf/serve``, its hub name or its folder.
 

@@ -126,7 +126,8 @@ def start(plan: Plan, *, port: int, timeout: float,
               and other.command == plan.record(other.port)):
             echo(f"{plan.name} is already served")
             return other, None
-    check_room(plan.settings, plan.device, plan.gpus)
+    if plan.device == "gpu":
+        check_room(plan.settings, plan.gpus)
     port = process.free_port(port, plan.address.listen)
     key = secrets.token_urlsafe(32)
     log = servers.records_folder() / f"{servers.file_stem(plan.name, servers.node_name(), port)}.log"

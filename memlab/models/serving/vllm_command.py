@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-import psutil
 from pydantic import ValidationError
 
 from memlab.models.serving import environment
 from memlab.models.serving.environment import Device
 from memlab.models.serving.servers import Address, address_of, file_name
-from memlab.models.serving.settings import Settings, served_names, settings, smaller_forms
+from memlab.models.serving.settings import Settings, served_names, settings
 from memlab.support.errors import Faults, MemlabError
 from memlab.support.machine import usable_cores
 from memlab.support.paths import bundled_encoder
@@ -37,6 +35,7 @@ AUTO = -1
 _OVERRIDES = ("revision", "runner", "dtype", "max_len", "tensor_parallel", "data_parallel", "gpu_memory", "kv_cache",
               "quantization")
 _RECORDED = ("--host", "--port", "--api-key")  # set and recorded by memlab
+_SMALLER = "--quantization fp8_per_tensor (half of 16-bit weights), or a smaller model (memlab serve --help lists them)"
 _OWN = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")  # of memlab's environment, wrong for another
 
 
@@ -167,52 +166,19 @@ def outer_variables(outer: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in outer.items() if name not in _OWN}
 
 
-def check_room(settings: Settings, device: Device, gpus: Sequence[int]) -> None:
-    """Raise MemlabError if the weights cannot fit, before minutes of loading."""
-    if device == "gpu":
-        wanted = settings.tensor_parallel * settings.data_parallel
-        if len(gpus) < wanted:
-            fewer = f"--tensor-parallel {len(gpus)}" if settings.data_parallel == 1 else "--data-parallel auto"
-            raise MemlabError(f"this model is set to share {wanted} GPUs; this machine shows {len(gpus)}",
-                              fix=f"{fewer}, or {_smaller(settings, gpus)}")
-        if settings.loaded_gb() > (room := _room(settings, gpus)):
-            raise MemlabError(f"the weights take {settings.loaded_gb():.1f} GB; {settings.tensor_parallel} GPU(s) give "
-                              f"{room:.1f} GB", fix="--tensor-parallel N, --gpu-memory SHARE, --quantization "
-                                                    "fp8_per_tensor (half of 16-bit weights), or "
-                                                    f"{_smaller(settings, gpus)}")
-        return
-    weights = _folder_gb(Path(settings.model)) if is_folder(settings.model) else 2 * (settings.weights_gb or 0)
-    if settings.dtype in {"bfloat16", "float16"}:
-        weights /= 2
-    needed, free = weights + settings.kv_cache * 2**30 / 1e9 + 1.5, psutil.virtual_memory().available / 1e9
-    if needed > free:
-        raise MemlabError(f"the server needs {needed:.1f} GB of memory ({weights:.1f} GB of weights in float32), "
-                          f"{free:.1f} GB are free", fix="close other programs, --kv-cache 1, or a smaller model")
-
-
-def _room(settings: Settings, gpus: Sequence[int]) -> float:
-    """Return the GB that one copy of a model may take on these GPUs (MiB each)."""
-    return sum(sorted(gpus)[-settings.tensor_parallel:]) * 2**20 / 1e9 * settings.share(gpus)
-
-
-def _smaller(settings: Settings, gpus: Sequence[int]) -> str:
-    """Return the forms of a model that these GPUs hold, as words for a message."""
-    ways = [f"memlab serve {name}" for name, form in smaller_forms(settings.model).items()
-            if form.tensor_parallel <= len(gpus) and form.loaded_gb() <= _room(form, gpus)]
-    return ", or ".join([*ways, "a smaller model"])
+def check_room(settings: Settings, gpus: Sequence[int]) -> None:
+    """Raise MemlabError if the weights cannot fit on these GPUs (MiB each), before minutes of loading."""
+    wanted = settings.tensor_parallel * settings.data_parallel
+    if len(gpus) < wanted:
+        fewer = f"--tensor-parallel {len(gpus)}" if settings.data_parallel == 1 else "--data-parallel auto"
+        raise MemlabError(f"this model is set to share {wanted} GPUs; this machine shows {len(gpus)}",
+                          fix=f"{fewer}, or {_SMALLER}")
+    room = sum(sorted(gpus)[-settings.tensor_parallel:]) * 2**20 / 1e9 * settings.share(gpus)
+    if settings.loaded_gb() > room:
+        raise MemlabError(f"the weights take {settings.loaded_gb():.1f} GB; {settings.tensor_parallel} GPU(s) give "
+                          f"{room:.1f} GB", fix=f"--tensor-parallel N, --gpu-memory SHARE, or {_SMALLER}")
 
 
 def is_folder(model: str) -> bool:
     """Return whether a model is a local folder rather than a name on the hub."""
     return Path(model).is_dir()
-
-
-def _folder_gb(folder: Path) -> float:
-    """Return the size of a folder's weights in float32, in GB."""
-    files = [*folder.glob("*.safetensors")] or [*folder.glob("*.bin")]
-    try:
-        config = json.loads((folder / "config.json").read_text())
-    except (OSError, ValueError):
-        config = {}
-    single = (config.get("dtype") or config.get("torch_dtype")) == "float32"
-    return sum(file.stat().st_size for file in files) / 1e9 * (1 if single else 2)

@@ -19,7 +19,7 @@ def test_every_file_of_settings_is_read_and_says_where_the_model_is() -> None:
         assert found.weights_gb, name
         assert "/" in found.model or name in {"embedded", "minilm"}, name
         cards = [143_771 if name.endswith(("-int8", "-fp8")) else 81_559] * found.tensor_parallel  # MiB: H200, H100
-        check_room(replace(found, data_parallel=1), "gpu", cards)
+        check_room(replace(found, data_parallel=1), cards)
 
 
 def test_a_folder_and_a_hub_name_have_the_defaults(tmp_path: Path) -> None:

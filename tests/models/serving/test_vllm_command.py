@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from memlab.commands.serve import _parser
@@ -17,7 +16,6 @@ from memlab.models.serving.servers import LOOPBACK, Address
 from memlab.models.serving.settings import Settings, settings
 from memlab.models.serving.vllm_command import CPU_WINDOW, Plan, check_room, for_gpus
 from memlab.support.errors import MemlabError
-from tests.models.serving.fakes import model_folder
 
 PYTHON = Path("/env/bin/python")
 CARD24, GIB80, H200, L4 = 24_564, 81_920, 143_771, 23_034  # MiB
@@ -95,11 +93,10 @@ def test_the_device() -> None:
     ("llama-3.3-70b", {}, [GIB80], r"share 4 GPUs; this machine shows 1.*--tensor-parallel 1"),
     ("llama-3.3-70b", {"data_parallel": 2}, [GIB80] * 7, "share 8 GPUs; .* shows 7.*--data-parallel auto"),
     ("llama-3.3-70b", {"tensor_parallel": 1}, [GIB80], r"the weights take 141\.\d GB; 1 GPU\(s\) give 77\.\d GB"),
-    ("qwen2.5-72b", {"tensor_parallel": 1}, [H200], "weights take 145.*--quantization fp8_per_tensor.*72b-int8"),
+    ("qwen2.5-72b", {"tensor_parallel": 1}, [H200], "weights take 145.*--quantization fp8_per_tensor"),
     ("qwen2.5-72b", {"tensor_parallel": 1, "quantization": FP8}, [H200], ""),
     ("qwen2.5-72b", {"tensor_parallel": 1, "quantization": FP8}, [GIB80], r"weights take 82\.\d GB"),
-    ("qwen2.5-72b", {}, [H200], "this machine shows 1.*memlab serve qwen2.5-72b-int8"),
-    ("qwen2.5-72b", {}, [GIB80], "this machine shows 1.*memlab serve qwen2.5-72b-awq"),
+    ("qwen2.5-72b", {}, [H200], "this machine shows 1.*a smaller model"),
     ("qwen2.5-7b", {"gpu_memory": .5}, [L4], r"take 15\.2 GB; 1 GPU\(s\) give 12\.\d GB.*--gpu-memory SHARE"),
     ("qwen2.5-7b", {"quantization": FP8}, [L4], ""), ("qwen2.5-7b", {}, [L4], "")])
 def test_what_does_not_fit_on_the_cards_is_refused_with_a_smaller_form(
@@ -107,22 +104,9 @@ def test_what_does_not_fit_on_the_cards_is_refused_with_a_smaller_form(
     given = replace(settings(name), **fields)
     if message:
         with pytest.raises(MemlabError, match=message):
-            check_room(given, "gpu", gpus)
+            check_room(given, gpus)
     else:
-        check_room(given, "gpu", gpus)
-
-
-def test_what_does_not_fit_into_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = str(model_folder(tmp_path / "m", size=3_000_000_000))  # a hole, not bytes
-    free = psutil.virtual_memory()
-    needed = 6.0 + 1.07 + 1.5  # bf16 weights doubled, the cache, the server
-    monkeypatch.setattr(psutil, "virtual_memory", lambda: free._replace(available=int((needed + 0.1) * 1e9)))
-    check_room(Settings(model=folder, kv_cache=1), "cpu", [])
-    monkeypatch.setattr(psutil, "virtual_memory", lambda: free._replace(available=int((needed - 0.1) * 1e9)))
-    with pytest.raises(MemlabError, match=r"needs 8\.6 GB of memory \(6\.0 GB of weights in float32\), 8\.5 GB are"):
-        check_room(Settings(model=folder, kv_cache=1), "cpu", [])
-    check_room(Settings(model=folder, kv_cache=1, dtype="bfloat16"), "cpu", [])
-    check_room(Settings(model="un/known"), "cpu", [])
+        check_room(given, gpus)
 
 
 def test_the_only_card_is_left_in_part_to_the_models_of_a_run(make: Any) -> None:
