@@ -57,7 +57,7 @@ def fake_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exact, "GPU", "cpu")
     monkeypatch.setattr(exact, "GPU_PAYS", 0)
     monkeypatch.setattr(exact, "SENT", 0)
-    exact.note.cache_clear()
+    exact.log_once.cache_clear()
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 9), st.integers(1, 60))
@@ -106,7 +106,7 @@ def test_a_gpu_without_memory_leaves_the_search_to_the_cpu(
         raise torch.OutOfMemoryError("CUDA out of memory.")
 
     monkeypatch.setattr(torch.Tensor, "topk", full)
-    exact.note.cache_clear()
+    exact.log_once.cache_clear()
     vectors = np.eye(30, dtype=np.float32)
     with caplog.at_level("WARNING", "memlab"):
         found = Flat().open(vectors, None).search(vectors, np.full(30, 30), 1)

@@ -130,7 +130,7 @@ def test_without_memory_for_the_smallest_pieces_the_cpu_takes_over(
     wanted, real = best_matches(query, texts), maxsim._best
     monkeypatch.setattr(maxsim, "_best", lambda asked, placed, tokens: out_of_memory() if placed.device == GPU
                         else real(asked, placed, tokens))
-    exact.note.cache_clear()
+    exact.log_once.cache_clear()
     with caplog.at_level("WARNING", "memlab"):
         assert (best_matches(query, place(texts, GPU, "fp16")) == wanted).all()
     assert "late interaction runs on the CPU: the GPU ran out of memory" in caplog.text
