@@ -100,7 +100,7 @@ def _facts(export: ChatExport, sessions: list[ChatSession], settings: ImportSett
     speakers = Counter(turn.speaker or turn.role for turn in turns)
     listed = ", ".join(f"{name} {count:,}" for name, count in sorted(speakers.items(), key=lambda s: (-s[1], s[0]))[:8])
     facts.append(f"{plural(len(speakers), 'speaker')}: {listed}" + (
-        f", and {plural(len(speakers) - 8, 'more')}" if len(speakers) > 8 else ""))
+        f", and {len(speakers) - 8:,} more" if len(speakers) > 8 else ""))
     if rooms := {session.room for session in sessions} - {""}:
         facts.append(f"{plural(len(rooms), 'room')}: {', '.join(sorted(rooms)[:8])}{', ...' * (len(rooms) > 8)}")
     if any(has_offset(m.said_on) for c in export.conversations for m in c.messages):
