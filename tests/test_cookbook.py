@@ -146,12 +146,14 @@ def test_a_reranker_changes_the_order(tmp_path: Path) -> None:
 
 def test_a_fusion_rule_ranks(tmp_path: Path) -> None:
     files("fusion", tmp_path)
-    run(tmp_path, commands("fusion")[0], *LIVES, "track=none")
+    first, of_best, *_ = commands("fusion")
+    run(tmp_path, first, *LIVES, "track=none")
     lanes = pl.read_parquet(folder_of(tmp_path, "combmnz") / "ranking.parquet").filter(question=0)
     names = [name for name in lanes.columns if ":" in name]
     scaled = lanes.select((pl.col(names) - pl.col(names).min()) / (pl.col(names).max() - pl.col(names).min()))
     by_hand = scaled.sum_horizontal() * lanes.select(pl.sum_horizontal(pl.col(names).is_not_null()))[:, 0]
     assert lanes["score"].to_list() == pytest.approx(by_hand.to_list(), abs=1e-6)
+    run(tmp_path, of_best.partition(" data=")[0], *LIVES, "track=none")
 
 
 def test_a_judge_gives_its_verdicts(tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ class Pipeline:
     @model_validator(mode="after")
     def _weighted_lanes_are_searched(self) -> Pipeline:
         for key in ("weights", "fill", "floors", "factors"):
-            for name in getattr(self.score, key, {}):
+            for name in getattr(self.score, key, None) or {}:
                 slot = "late" if name.startswith("late") else name.partition(":")[0]
                 if slot in LANES and isinstance(getattr(self, slot), EmptyStage):
                     raise ValueError(f"score: {key} name '{name}', but search/{slot} is none; choose a search there, "
