@@ -84,9 +84,8 @@ def test_every_page_is_tested() -> None:
 
 def test_an_experiment_has_its_question_its_arms_and_its_contrast(tmp_path: Path) -> None:
     files("experiment", tmp_path)
-    plan, whole = (line.partition("  #")[0] for line in commands("experiment"))
-    assert "windows" in run(tmp_path, plan, *LIVES, "track=none")
-    run(tmp_path, whole, *LIVES, "track=none")
+    for line in commands("experiment"):
+        run(tmp_path, line.partition("  #")[0], *LIVES, "track=none")
     report = (tmp_path / "runs" / "my_windows" / "synthetic" / "report.md").read_text(encoding="utf-8")
     assert "Do windows of three turns find more than turns, at equal tokens?" in report
     assert "windows finds all evidence" in report
@@ -146,14 +145,13 @@ def test_a_reranker_changes_the_order(tmp_path: Path) -> None:
 
 def test_a_fusion_rule_ranks(tmp_path: Path) -> None:
     files("fusion", tmp_path)
-    first, of_best, *_ = commands("fusion")
-    run(tmp_path, first, *LIVES, "track=none")
+    run(tmp_path, commands("fusion")[0], *LIVES, "track=none")
     lanes = pl.read_parquet(folder_of(tmp_path, "combmnz") / "ranking.parquet").filter(question=0)
     names = [name for name in lanes.columns if ":" in name]
     scaled = lanes.select((pl.col(names) - pl.col(names).min()) / (pl.col(names).max() - pl.col(names).min()))
     by_hand = scaled.sum_horizontal() * lanes.select(pl.sum_horizontal(pl.col(names).is_not_null()))[:, 0]
     assert lanes["score"].to_list() == pytest.approx(by_hand.to_list(), abs=1e-6)
-    run(tmp_path, of_best.partition(" data=")[0], *LIVES, "track=none")
+    run(tmp_path, commands("fusion")[1].partition(" data=")[0], *LIVES, "track=none")
 
 
 def test_a_judge_gives_its_verdicts(tmp_path: Path) -> None:
