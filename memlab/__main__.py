@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from memlab import __version__
 from memlab.support.errors import did_you_mean
 from memlab.support.pipe import flushed_output
-from memlab.support.terminal import print
+from memlab.support.terminal import HELP, print
 from memlab.support.uncaught import INTERRUPTED
 
 COMMANDS = {
@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments[:1] == ["help"]:
         arguments = [*arguments[1:2], "--help"]
-    if not arguments or arguments[0] in ("-h", "--help"):
+    if not arguments or arguments[0] in HELP:
         print(usage())
         return 0
     if arguments[0] in ("-V", "--version"):
@@ -105,7 +105,7 @@ def unknown_command(argument: str) -> str:
 
 def announce(name: str, arguments: Sequence[str]) -> None:
     """Print one line on a terminal before a command imports its libraries."""
-    if name in SLOW and sys.stderr.isatty() and not {"-h", "--help"} & {*arguments}:
+    if name in SLOW and sys.stderr.isatty() and set(HELP).isdisjoint(arguments):
         print(f"memlab {__version__} {name} is starting", file=sys.stderr, flush=True)
 
 

@@ -1,4 +1,4 @@
-"""What memlab uses of packages that CI does not install is in the versions that it pins."""
+"""Names that memlab uses of packages that CI does not install, in the versions that it pins."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ Times = np.ndarray[Any, np.dtype[np.float64]]
 """Seconds of the library and of memlab in each pass, by the clock and by processor: (passes, 2, 2)."""
 
 
-def chunked(dataset: Any, chunker: RoleChunker) -> Tables:
+def memories_and_queries(dataset: Any, chunker: RoleChunker) -> Tables:
     """Return the tables of a data set with memories, and its questions as queries."""
     data, store = dataset.load(), Store()
     data = data.updated(chunker.run(data.only(chunker.reads), store))
@@ -209,7 +209,7 @@ def main() -> None:
         if file:
             print(f"{file.name}: ", end="")
             {"encode": encode, "rerank": rerank, "bm25": bm25}[args.call](
-                chunked(dataset(path=file), sessions or chunker), args)
+                memories_and_queries(dataset(path=file), sessions or chunker), args)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from typing import get_args
 
 import polars as pl
 
-from memlab.evaluate.export import escape
+from memlab.evaluate.export import escape, run_lines
 from memlab.evaluate.score.runs import read_run
 from memlab.stages.rank.fusion import Method, Normaliser, Scorer
 from memlab.support.errors import MemlabError
@@ -48,9 +48,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         scorer = Scorer(method=options.method, normaliser=options.normaliser)
         fused = fuse([read_run(path).rows for path in options.runs], scorer)
-        lines = [f"{escape(topic)} Q0 {escape(document)} {rank} {score} {options.method}\n"
-                 for topic, document, rank, score in fused.iter_rows()]
-        atomic_write(options.out, "".join(lines))
+        rows = ((escape(topic), escape(document), rank, score) for topic, document, rank, score in fused.iter_rows())
+        atomic_write(options.out, run_lines(rows, options.method))
     except MemlabError as error:
         print(f"memlab: {error}", file=sys.stderr)
         return 1

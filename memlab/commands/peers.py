@@ -19,7 +19,8 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from memlab.commands.score import NOT_RUN, score
-from memlab.evaluate.peers.measure import PeerResult, memories, result_file, run_lines, run_peer
+from memlab.evaluate.export import run_lines
+from memlab.evaluate.peers.measure import PeerResult, memories, result_file, run_peer
 from memlab.evaluate.peers.models import PeerModels
 from memlab.evaluate.peers.peer import find_peer, shipped_peers
 from memlab.evaluate.peers.process import PeerFailure
@@ -102,7 +103,9 @@ def _run(given: Namespace) -> int:
             failed[name] = safe_line(str(error))
             print(f"{name} failed: {failed[name]}")
             continue
-        atomic_write(place / f"{name}.trec", run_lines(name, result.ranked))
+        rows = ((topic, document, rank, 1 / rank) for topic, documents in result.ranked.items()
+                for rank, document in enumerate(documents, 1))
+        atomic_write(place / f"{name}.trec", run_lines(rows, name))
         write_json(place / f"{name}.json", asdict(replace(result, ranked={})))
         costs = {step: result.figures[step] for step in ("adding", "asking")}
         about[name] = About(result.notes(name, peer.version), costs)

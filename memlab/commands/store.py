@@ -30,9 +30,6 @@ from memlab.support.paths import expand, path_argument, store_root
 from memlab.support.terminal import as_flags, print
 from memlab.support.text.display import plural
 
-COMPLETIONS = "completions"
-"""The kind whose files hold lines."""
-
 MOST_OF_IDENTITY = 1 << 20
 """Bytes of the description of a model that are read."""
 
@@ -53,7 +50,7 @@ class Fingerprint:
     @property
     def segments(self) -> list[Path]:
         """The folder's segments, or files of lines, by name."""
-        if self.kind == COMPLETIONS:
+        if self.kind == "completions":  # files of lines
             return completions.files(self.path)
         return [self.path / name for name in segment.names(self.path)]
 

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 from memlab.support.errors import did_you_mean
 from memlab.support.help_text import page
-from memlab.support.terminal import print
+from memlab.support.terminal import HELP, print
 
 MODELS = {"reranker": "memlab.learn.reranker", "encoder": "memlab.learn.encoder",
           "ranker": "memlab.learn.ranker.__main__", "pairs": "memlab.learn.sources",
@@ -31,7 +31,7 @@ MODELS = {"reranker": "memlab.learn.reranker", "encoder": "memlab.learn.encoder"
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status, or 2 where it names no model."""
     words = list(sys.argv[1:] if argv is None else argv)
-    if not words or words[0] in ("-h", "--help"):
+    if not words or words[0] in HELP:
         print(page(__doc__))
         return 0
     if words[0] not in MODELS:

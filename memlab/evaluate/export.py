@@ -14,6 +14,7 @@ with evidence. A topic for which nothing was ranked has the document ``(nothing)
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import polars as pl
@@ -37,6 +38,15 @@ def escape(name: str) -> str:
     'my%20session%251'
     """
     return re.sub(r"[\s%\"]", lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode()), name) or "%00"
+
+
+def run_lines(rows: Iterable[tuple[str, str, int, float]], name: str) -> str:
+    """Return a TREC run of rows (topic, document, rank, score), whose names are single words.
+
+    >>> run_lines([("q1", "my%20session", 1, 1.0)], "my run")
+    'q1 Q0 my%20session 1 1.0 my%20run\\n'
+    """
+    return "".join(f"{topic} Q0 {document} {rank} {score} {escape(name)}\n" for topic, document, rank, score in rows)
 
 
 def unit_names(units: pl.DataFrame, ids: pl.DataFrame) -> pl.DataFrame:

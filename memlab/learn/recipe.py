@@ -29,7 +29,7 @@ from memlab.support.foreign import read_json
 from memlab.support.help_text import page
 from memlab.support.machine import OF_A_RUN, enough_memory
 from memlab.support.paths import bundled_encoder
-from memlab.support.terminal import own_words, print
+from memlab.support.terminal import HELP, own_words, print
 
 NO_RECIPE = ("out_model", "base", "adapter", "device", "file", "pairs")
 """Settings that do not change what is learned; base, adapter and pairs count by what they hold."""
@@ -176,7 +176,7 @@ def train_command(kind: type[Kind], text: str, train: Callable[[Kind, list[str]]
         argv: The words; None for those of the process.
     """
     words = list(sys.argv[1:] if argv is None else argv)
-    if not words or {"-h", "--help"} & set(words):
+    if not words or not set(HELP).isdisjoint(words):
         classes = [one.__doc__ for one in reversed(kind.__mro__) if dataclasses.is_dataclass(one)]
         print(*map(page, (text, *classes)), sep="\n\n")
         return 0

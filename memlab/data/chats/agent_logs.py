@@ -73,7 +73,7 @@ def _without_queue(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _parts_of(line: dict[str, Any]) -> list[str]:
     """Return the lines of what a user's message or a queued prompt says; several prompts are sent as one message."""
-    place = "message.content" if line.get("type") == "user" else "attachment.prompt" if _is_queued(line) else "none"
+    place = "message.content" if line.get("type") == "user" else "attachment.prompt" if _is_prompt(line) else "none"
     content = first_at(line, [place])
     return [part.strip() for part in _plain(flatten(content, Tally()), Tally()).splitlines()]
 
@@ -95,12 +95,12 @@ def _branch(lines: list[dict[str, Any]], tally: Tally) -> list[dict[str, Any]]:
     return [line for line in lines if text_of(line.get("uuid")) not in dropped]
 
 
-def _is_queued(line: Mapping[str, Any]) -> bool:
+def _is_prompt(line: Mapping[str, Any]) -> bool:
     return line.get("type") == "attachment" and first_text(line, "attachment.type") == "queued_command"
 
 
 def _is_spoken(line: dict[str, Any]) -> bool:
-    return (line.get("type") in ("user", "assistant") or _is_queued(line)) and line.get("isSidechain") is not True
+    return (line.get("type") in ("user", "assistant") or _is_prompt(line)) and line.get("isSidechain") is not True
 
 
 def _is_question(line: dict[str, Any]) -> bool:
@@ -118,7 +118,7 @@ def _plain(text: str, tally: Tally) -> str:
 def read_claude_code(line: Mapping[str, Any], tally: Tally, _: str) -> ChatMessage | None:
     """Return what was said in a line; None for what the program wrote, which is counted."""
     role, message, item = line.get("type"), object_of(line.get("message")), object_of(line.get("attachment"))
-    if not (role in ("user", "assistant") or _is_queued(line)):
+    if not (role in ("user", "assistant") or _is_prompt(line)):
         kind = text_of(item.get("type")) or text_of(role)
         if role == "system" and text_of(line.get("content")):
             tally.add("notes of the program left out")

@@ -67,7 +67,7 @@ def said_on(holder: Mapping[str, Any]) -> Time:
     read = [(rank, not isinstance(time, datetime), time) for rank, key in ranked if (time := read_time(holder[key]))]
     if read:
         return min(read, key=lambda found: found[:2])[2]
-    unread = next((key for _, key in ranked if _is_stated(holder[key])), None)
+    unread = next((key for _, key in ranked if _has_value(holder[key])), None)
     unread = unread or next((key for key, value in holder.items() if _looks_like_time(key, value)), None)
     return None if unread is None else UnreadTime(unread, f"{holder[unread]!r:.40}")
 
@@ -135,7 +135,7 @@ def _rank(key: str) -> int | None:
     return 2 if _CHANGE.search(name) else int("creat" not in name)
 
 
-def _is_stated(value: object) -> bool:
+def _has_value(value: object) -> bool:
     """Return whether a field is filled: durations and flags are no times, and programs write the year 1 for none."""
     if isinstance(value, str):
         return bool(value.strip()) and not value.startswith(("0000", "0001"))

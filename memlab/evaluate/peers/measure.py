@@ -18,7 +18,7 @@ from typing import Any
 
 import polars as pl
 
-from memlab.evaluate.export import escape, question_names, unit_names
+from memlab.evaluate.export import question_names, unit_names
 from memlab.evaluate.peers.models import PeerModels
 from memlab.evaluate.peers.peer import Peer, folder_size
 from memlab.evaluate.peers.process import PeerFailure, PeerProcess, isolation
@@ -187,9 +187,3 @@ def _run_memory(process: PeerProcess, folder: Path, memory: PeerMemory, result: 
         result.ranked[topic] = [memory.documents[at] for at in places[:k]]
         result.add(returned=len(returned), unmapped=unmapped, empty=not returned,
                    short=0 < len(returned) < min(k, len(memory.documents)))
-
-
-def run_lines(name: str, ranked: Mapping[str, Sequence[str]]) -> str:
-    """Return a TREC run, as ``memlab score`` reads it."""
-    return "".join(f"{topic} Q0 {document} {rank} {1 / rank} {escape(name)}\n" for topic, documents in ranked.items()
-                   for rank, document in enumerate(documents, 1))

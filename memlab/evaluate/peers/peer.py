@@ -27,9 +27,6 @@ from memlab.support.paths import home
 PEERS = EXPERIMENTS / "peers"
 """The folder of a checkout with a folder for each peer; an installed package has none."""
 
-TAIL = 400
-"""Characters of pip's last words that an error shows."""
-
 
 @dataclass(frozen=True)
 class Peer:
@@ -103,7 +100,7 @@ class Peer:
             try:
                 said = subprocess.run(step, check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL).stdout  # noqa: S603
             except (OSError, subprocess.CalledProcessError) as error:
-                said = str(getattr(error, "stderr", None) or error).strip()[-TAIL:]
+                said = str(getattr(error, "stderr", None) or error).strip()[-400:]
                 raise MemlabError(f"{' '.join(step[1:4])} failed: {said}", where=str(self.folder / "requirements.txt"),
                                   fix="check version and network, or name another interpreter with --python") from error
         write_json(folder.with_suffix(".json"), {"versions": sorted(said.splitlines()), "bytes": folder_size(folder)})
