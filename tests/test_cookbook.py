@@ -50,10 +50,9 @@ def memlab(folder: Path, words: Sequence[str], path: Sequence[Path] = (), status
 
 
 def python(folder: Path, words: Sequence[str], path: Sequence[Path] = (), status: int = 0, typed: str = "") -> str:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, [*path, ROOT])), "PYTHONSAFEPATH": "1",
-                   "MEMLAB_HOME": str(folder / "home"), "COLUMNS": "200", "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run([sys.executable, *words], cwd=folder, env=environment, text=True, capture_output=True,
-                          input=typed)
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, [*path, ROOT])), "PYTHONSAFEPATH": "1",
+           "MEMLAB_HOME": str(folder / "home"), "COLUMNS": "200"}
+    done = subprocess.run([sys.executable, *words], cwd=folder, env=env, text=True, capture_output=True, input=typed)
     assert done.returncode == status, done.stdout + done.stderr
     assert "Traceback" not in done.stdout + done.stderr
     return done.stdout + done.stderr

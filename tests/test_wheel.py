@@ -47,8 +47,7 @@ def run(wheel: Path, folder: Path, module: str, *words: str) -> str:
     site = wheel.parent / "site"
     if not site.is_dir():
         pip("install", "-q", "--no-deps", "--no-compile", "--target", site, wheel)
-    environment = {**os.environ, "PYTHONPATH": str(site), "MEMLAB_HOME": str(folder / "home"), "COLUMNS": "200",
-                   "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**os.environ, "PYTHONPATH": str(site), "MEMLAB_HOME": str(folder / "home"), "COLUMNS": "200"}
     done = subprocess.run([sys.executable, "-c", WATCHED, module, *words], cwd=folder, env=environment, text=True,
                           capture_output=True)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -23,11 +23,13 @@ from memlab.pipeline.stage import spec
 from memlab.report.act import commands_to_offer
 from memlab.report.opening import recommended_arm
 from memlab.support.errors import Faults, MemlabError
+from tests.examples import rest_at_night
 
 QUESTIONS = pl.DataFrame({"question": [0, 1], "corpus": [0, 0], "group": [0, 1], "text": ["Who's my manager?", "a=b"],
                           "category": [None, None], "label_error": [None, None], "scored": [True, True],
                           "selected/turn/recall_all": [1.0, 0.0], "context/tokens": [9.0, 9.0]},
                          schema_overrides={"label_error": pl.String, "category": pl.String})
+EXPERIMENTS = sorted(choice.removeprefix("exp/") for choice in own_choices(CONF) if choice.startswith("exp/"))
 READY: dict[str, Any] = {"ready": True, "training": []}
 
 
@@ -79,8 +81,7 @@ def test_an_oracle_offers_nothing_and_how_arms_are_run_is_left_out() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(choice.removeprefix("exp/") for choice in own_choices(CONF)
-                                        if choice.startswith("exp/")))
+@pytest.mark.parametrize("name", rest_at_night(EXPERIMENTS, ["ablation", "adaptive_k", "demo", "learned", "marginal"]))
 def test_every_line_that_an_experiment_offers_can_be_typed(name: str) -> None:
     words = [f"+exp={name}", "plan=true", *(["system=oltramem"] if name == "ablation" else [])]
     try:

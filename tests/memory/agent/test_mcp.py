@@ -117,7 +117,7 @@ def command(folder: Path, *words: str) -> list[str]:
     return [sys.executable, "-m", "memlab", "mcp", f"memory={folder}", "search/dense=none", *words]
 
 
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
 @pytest.mark.slow
