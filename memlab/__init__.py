@@ -6,6 +6,7 @@ plug-ins need no inner module for them.
 
 from __future__ import annotations
 
+import gc
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +66,7 @@ _PLACES = {name: module for module, names in _NAMES.items() for name in names.sp
 
 if uncaught.is_command():  # before the libraries of a command are imported, which takes seconds
     uncaught.watch()
+    gc.set_threshold(500_000, 50, 50)  # a tenth of a start is the search for garbage, of which imports make little
 
 
 def __getattr__(name: str) -> Any:

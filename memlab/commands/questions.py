@@ -93,8 +93,8 @@ def _site(options: argparse.Namespace, chat: Mapping[str, str]) -> Site:
     source = "" if options.chat or chat else _SOURCE
     if source:
         print(source)
-    return Site(marking, pools, {"folder": str(folder), "file": str(folder / QUESTIONS), "next": _next(folder),
-                                 "source": source})
+    return Site(marking, pools, {"folder": str(folder), "file": str(folder / QUESTIONS), "source": source,
+                                 "next": f"memlab run +exp=systems data=custom {data_path(str(folder))}"})
 
 
 def _serve(site: Site, options: argparse.Namespace) -> None:
@@ -110,11 +110,6 @@ def _serve(site: Site, options: argparse.Namespace) -> None:
                   + (f"; next: {safe_line(site.about['next'])}" if marked else ""), flush=True)
             if site.pools.waiting:
                 os._exit(0)  # C++ aborts a process that ends while a thread makes vectors; the files are whole
-
-
-def _next(folder: Path) -> str:
-    """Return the command that compares systems on these questions."""
-    return f"memlab run +exp=systems data=custom {data_path(str(folder))}"
 
 
 def _check_folder(folder: Path) -> None:

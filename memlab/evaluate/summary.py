@@ -253,7 +253,7 @@ def intervals(rows: pl.DataFrame, metrics: list[str], seed: int) -> dict[str, tu
             interval = grouped_mean(values, groups.to_numpy()).interval()
             if interval:  # a mean of shares or amounts has bounds that a t-interval does not know
                 interval = max(0.0, interval[0]), interval[1] if metric in COSTS else min(1.0, interval[1])
-        elif metric not in COSTS and is_binary(values):
+        elif metric not in COSTS and np.isin(values, (0.0, 1.0)).all():
             interval = wilson(int(values.sum()), len(values))
         else:
             graded.setdefault(defined.to_numpy().tobytes(), []).append(metric)
@@ -263,8 +263,3 @@ def intervals(rows: pl.DataFrame, metrics: list[str], seed: int) -> dict[str, tu
         for metric, interval in zip(group, bca(block, seed, MEAN_RESAMPLES)):
             results[metric] = (results[metric][0], interval, results[metric][2])
     return {metric: results[metric] for metric in metrics if metric in results}
-
-
-def is_binary(values: np.ndarray) -> bool:
-    """Return whether all values are 0 or 1."""
-    return bool(np.isin(values, (0.0, 1.0)).all())

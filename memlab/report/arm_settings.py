@@ -70,7 +70,7 @@ def slot_names(arm: ArmRun) -> dict[str, str]:
     names = {}
     for slot in SLOTS:
         key = slot.config.rpartition(".")[2]
-        spec = _slots(arm).get(slot.name, {})
+        spec = arm.manifest["pipeline"].get(slot.name) or {}
         node: Any = arm.settings
         for part in slot.config.split("."):
             node = node.get(part) if isinstance(node, Mapping) else None
@@ -79,10 +79,6 @@ def slot_names(arm: ArmRun) -> dict[str, str]:
         elif "is" in spec:
             names[slot.name] = display_name(str(spec["is"]), key)
     return names
-
-
-def _slots(arm: ArmRun) -> dict[str, Any]:
-    return {slot: spec for slot, spec in arm.manifest["pipeline"].items() if isinstance(spec, dict)}
 
 
 @cache

@@ -30,7 +30,8 @@ def costs(comparison: Comparison, arms: Sequence[ArmRun], prices: dict[str, Pric
             spent.writing + spent.question * arm.manifest["questions"])
         rows.append((arm.name, *map(format_number, (spent.replies, spent.read, spent.written)),
                      *map(dollars, (spent.writing, spent.question, per(spent.question, complete(summary)),
-                                    per(spent.question, _value(summary, judge)), whole, _million(spent.question)))))
+                                    per(spent.question, _value(summary, judge)), whole,
+                                    spent.question and 1e6 * spent.question))))
     dated = "; ".join(f"{name} {price.input:g} and {price.output:g} ({price.date}, {price.source})"
                       for name, price in prices.items())
     remark = ("US dollars; 0 for an arm that asks no chat model. Judges are not counted. Prices per million tokens "
@@ -102,10 +103,6 @@ def seconds(value: float | None) -> str:
     ('0.46', '–')
     """
     return f"{value:.2f}" if is_number(value) else EMPTY
-
-
-def _million(value: float | None) -> float | None:
-    return None if value is None else 1e6 * value
 
 
 def _places(value: float) -> int:

@@ -50,7 +50,7 @@ def evidence_against_tokens(view: ReportView) -> Chart | None:
     start = 0 if least < 0.6 * most else around([least, most], 6, 0, most)[0]
     x = Axis(start, most or 1, "context tokens per question")
     low, high = around(heights, 6, 0, 1 if share else max(heights))
-    y = Axis(low, high, units.label(metric), partial(_percent if share else _figure, span=high - low))
+    y = Axis(low, high, units.label(metric), partial(_tick, share=share, span=high - low))
     named = [name for name in (opening.winner, opening.comparator) if name]
     words = f"{units.label(metric)} ({metric}) against context tokens, {len(marks)} arms"
     words += f"; coloured: {' and '.join(named)}" if named else ""
@@ -58,12 +58,8 @@ def evidence_against_tokens(view: ReportView) -> Chart | None:
                    (("wide", WIDE), ("narrow", NARROW))))
 
 
-def _percent(value: float, span: float) -> str:
-    return f"{100 * value:.0f} %" if span >= 0.05 else f"{100 * value:.1f} %"
-
-
-def _figure(value: float, span: float) -> str:
-    return f"{value:.2f}" if span >= 0.05 else f"{value:.3f}"
+def _tick(value: float, share: bool, span: float) -> str:
+    return f"{100 * value:.{int(span < 0.05)}f} %" if share else f"{value:.{2 + (span < 0.05)}f}"
 
 
 def _marks(view: ReportView, metric: str) -> list[Mark]:

@@ -73,10 +73,11 @@ def source_files(package: Path) -> dict[str, str]:
     files: dict[str, str] = {}
     for folder, inner, names in os.walk(package):
         inner[:] = [name for name in inner if name != "__pycache__"]
-        for path in (path for name in names if (path := Path(folder, name)).is_file() and not name.startswith(".")):
-            content = path.read_bytes()
-            files[path.relative_to(package).as_posix()] = (
-                content.decode(errors="replace") if path.suffix == ".py" else hashlib.blake2b(content).hexdigest())
+        for path in (f"{folder}/{name}" for name in names if not name.startswith(".")):
+            if os.path.isfile(path):
+                content = Path(path).read_bytes()
+                files[path.removeprefix(f"{package}/")] = (
+                    content.decode(errors="replace") if path.endswith(".py") else hashlib.blake2b(content).hexdigest())
     return dict(sorted(files.items()))
 
 
@@ -89,7 +90,7 @@ def own_files() -> dict[str, str]:
 @cache
 def own_digest() -> str:
     """Return the digest of the source that this process runs, byte by byte."""
-    return digest_of(own_files())
+    return hashlib.blake2b("\0".join([*own_files(), *own_files().values()]).encode(), digest_size=16).hexdigest()
 
 
 def digest_of(value: Any) -> str:

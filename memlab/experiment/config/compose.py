@@ -84,7 +84,7 @@ def compose(arguments: Sequence[str], multirun: bool) -> tuple[ArmConfigs | None
 
 def _compose_arms(overrides: Overrides, multirun: bool, bad: list[Fault]) -> ArmConfigs:
     single = {argument: override for argument, override in overrides.items() if not override.is_sweep_override()}
-    hydra = _compose(single)[0].hydra
+    hydra = _compose_files(_chosen(single), choices.stamps()).hydra
     multirun = multirun or hydra.mode == RunMode.MULTIRUN.name
     params = parse_all(f"{key}={value}" for key, value in (hydra.sweeper.params or {}).items() if multirun)
     if not multirun and hydra.sweeper.params:
@@ -139,8 +139,8 @@ def _plain(overrides: Overrides) -> DictConfig:
 
 def _compose(overrides: Overrides) -> tuple[DictConfig, dict[str, str]]:
     """Return the configuration of the overrides that have no fault, and override -> its fault."""
-    values = {argument: override for argument, override in overrides.items() if not _for_hydra(override)}
-    chosen = (*choices.search_path(), *(argument for argument in overrides if argument not in values))
+    chosen = _chosen(overrides)
+    values = {argument: override for argument, override in overrides.items() if argument not in chosen}
     config = copy.deepcopy(_compose_files(chosen, choices.stamps()))
     plain: Any = OmegaConf.to_container(config, resolve=False)
     wrong: dict[str, str] = {}
@@ -156,6 +156,10 @@ def _compose(overrides: Overrides) -> tuple[DictConfig, dict[str, str]]:
         except OmegaConfBaseException as error:
             wrong[argument] = str(error).splitlines()[0]
     return config, wrong
+
+
+def _chosen(overrides: Overrides) -> tuple[str, ...]:
+    return (*choices.search_path(), *(argument for argument, one in overrides.items() if _for_hydra(one)))
 
 
 def _for_hydra(override: Override) -> bool:

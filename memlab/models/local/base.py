@@ -22,6 +22,7 @@ from memlab.models.local.adapter import RECORD, UPDATE
 from memlab.models.local.backend import Backend, Device, Dtype, Runtime, resolve
 from memlab.models.local.loading import LoadedModels, load_on_devices
 from memlab.pipeline.stage import LocalPath, stage
+from memlab.support.disk_cache import load_or_make
 from memlab.support.errors import DiskFault, MemlabError, MissingFiles
 from memlab.support.files import disk_faults
 from memlab.support.foreign import read_json
@@ -157,12 +158,17 @@ def files_digest(folder: Path) -> str:
     files = [f for f in files if not (f.suffix == ".bin" and f.parent in safe)]
     if not any(f.suffix in {".safetensors", ".bin"} for f in files):
         raise MemlabError("there are no weights (*.safetensors or *.bin)", where=str(folder))
-    total = hashlib.blake2b(digest_size=16)
-    for file in files:
-        with file.open("rb") as handle:
-            total.update(f"{file.relative_to(folder).as_posix()}={file.stat().st_size};".encode())
-            total.update(hashlib.file_digest(handle, "blake2b").digest())
-    return total.hexdigest()
+
+    def digest() -> str:
+        total = hashlib.blake2b(digest_size=16)
+        for file in files:
+            with file.open("rb") as handle:
+                total.update(f"{file.relative_to(folder).as_posix()}={file.stat().st_size};".encode())
+                total.update(hashlib.file_digest(handle, "blake2b").digest())
+        return total.hexdigest()
+
+    stamps = [[str(file.absolute()), (at := file.stat()).st_size, at.st_mtime_ns, at.st_ino] for file in files]
+    return str(load_or_make(["weights", stamps], digest))
 
 
 def learned_questions(folder: Path) -> frozenset[str]:
