@@ -22,7 +22,7 @@ from memlab.evaluate.curves import (
 )
 from memlab.evaluate.evidence import BUDGET, judge_columns
 from memlab.evaluate.statistics import holm
-from memlab.evaluate.summary import Estimate, headline, summary
+from memlab.evaluate.summary import LOW_IS_BETTER, Estimate, headline, summary
 from memlab.evaluate.verbalise import grouping_in_words, sentence
 from memlab.evaluate.verdict import Recommendation, main_metric, verdict
 from memlab.evaluate.whole import Whole
@@ -267,7 +267,7 @@ def _exploratory(arms: Mapping[str, ArmResult], contrasts: Sequence[Contrast]) -
     metrics = list(dict.fromkeys([*(c.metric for c in contrasts), *headline(columns)]))
     curves = [(name, CONSTANT, curve_metric(arm.curve)) for name, arm in arms.items() if arm.curve is not None]
     pairs = [(arm, base, metric) for arm, base in _pairs(arms, contrasts) for metric in metrics if not is_curve(metric)]
-    return [Contrast(arm, base, metric, "less" if metric.startswith(("context/tokens", "stale/shown")) else "greater")
+    return [Contrast(arm, base, metric, "less" if metric.startswith(LOW_IS_BETTER) else "greater")
             for arm, base, metric in curves + pairs if (arm, base, metric) not in declared]
 
 

@@ -109,6 +109,8 @@ def is_pooled(metric: str) -> bool:
 COSTS = ("context/tokens", "selected/k", "answer/prompt_tokens", "answer/completion_tokens", "answer/dropped")
 """Metrics that are amounts; their average is named ``..._mean``."""
 
+LOW_IS_BETTER = ("context/tokens", "stale/shown")  # how metrics begin of which less is better
+
 PRINTED = tuple(f"{level}/{metric}" for level in ("turn", "session")
                 for metric in ("ndcg@10", "recall@10", "mrr@10", "recall_any@1"))
 """Metrics that other benchmarks print, and that have macro averages too; recall_any@1 is their hit@1."""

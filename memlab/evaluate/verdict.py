@@ -24,7 +24,7 @@ from memlab.evaluate.curves import is_curve
 from memlab.evaluate.evidence import BUDGETS, within_metric
 from memlab.evaluate.retrieval import Level
 from memlab.evaluate.statistics import holm, interval_error, more_observations
-from memlab.evaluate.summary import COSTS, view
+from memlab.evaluate.summary import COSTS, LOW_IS_BETTER, view
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,8 @@ def winner(contrasts: Sequence[ContrastResult]) -> RuleVerdict | None:
     measured = [arm for arm, rows in rules.items() if _with_difference(rows)]
     if not measured:
         return None
-    nearest = max(measured, key=lambda arm: (min(_rank(row) for row in rules[arm]), _largest(rules[arm])))
+    place = {"shown": 2, "likely": 1}
+    nearest = max(measured, key=lambda a: (min(place.get(row["verdict"], 0) for row in rules[a]), _largest(rules[a])))
     return RuleVerdict(nearest, False, _with_difference(rules[nearest]))
 
 
@@ -79,10 +80,6 @@ def _with_difference(rows: Sequence[ContrastResult]) -> tuple[ContrastResult, ..
 
 def _largest(rows: Sequence[ContrastResult]) -> float:
     return max((row["difference"] for row in rows if row["difference"] is not None), default=float("-inf"))
-
-
-def _rank(row: ContrastResult) -> int:
-    return {"shown": 2, "likely": 1}.get(row["verdict"], 0)
 
 
 MARGIN = 0.02
@@ -203,7 +200,7 @@ def main_metric(frames: Mapping[str, pl.DataFrame], contrasts: Sequence[Contrast
     equal = [within_metric(budget, level) for level in LEVELS]
     own = {f"selected/{level}/recall_all": within for level, within in zip(LEVELS, equal)}
     declared = [own.get(m, m) for m in (*(c.metric for c in contrasts if not is_curve(c.metric)), *judged)
-                if not m.removesuffix("_mean").endswith(COSTS)]
+                if not m.removesuffix("_mean").endswith(COSTS) and not m.startswith(LOW_IS_BETTER)]
     wanted = [*curves, *declared, *equal] if _same_cost(frames) else [*curves, *equal, *declared]
     return next((name for name in [*wanted, *own] if _all_have(frames, name)), None)
 

@@ -99,14 +99,14 @@ def test_rankings_that_differ_are_compared_at_equal_tokens_whatever_arms_show_by
 
 def test_another_metric_decides_where_arms_cost_the_same() -> None:
     arms = {"a": arm(share(.8), 950), "b": arm(share(.4), 1_000)}
-    ones = [pl.lit(1.0).alias(name) for name in ("session/mrr", "answer/f1")]
+    ones = [pl.lit(1.0).alias(name) for name in ("session/mrr", "stale/shown", "answer/f1")]
     more = {name: ArmResult(one.questions.with_columns(ones)) for name, one in arms.items()}
     assert of(more)["metric"] == "answer/f1"
     assert of(more, [Contrast("a", "b", "session/mrr")])["metric"] == "session/mrr"
-    assert of(arms, [Contrast("a", "b", "context/tokens", "less")])["metric"] == METRIC  # a cost ranks nothing
+    assert of(more, [Contrast("a", "b", m, "less") for m in ("context/tokens", "stale/shown")])["metric"] == "answer/f1"
     assert recommend(arms, [Contrast("a", "b", "curve/selected/turn/recall_all")]) is None
-    unmeasured = {name: ArmResult(one.questions.drop(METRIC, "selected/turn/recall_all")) for name, one in arms.items()}
-    assert recommend(unmeasured) is None
+    unmeasured = [ArmResult(one.questions.drop(METRIC, "selected/turn/recall_all")) for one in arms.values()]
+    assert recommend(dict(zip("ab", unmeasured))) is None
 
 
 def test_the_declared_budget_decides_and_the_others_stand_beside_it() -> None:
