@@ -167,7 +167,7 @@ def files_digest(folder: Path) -> str:
                 total.update(hashlib.file_digest(handle, "blake2b").digest())
         return total.hexdigest()
 
-    stamps = [[str(file.absolute()), (at := file.stat()).st_size, at.st_mtime_ns, at.st_ino] for file in files]
+    stamps = [[str(file.absolute()), (at := file.stat()).st_size, at.st_mtime_ns, at.st_ctime_ns] for file in files]
     return str(load_or_make(["weights", stamps], digest))
 
 
