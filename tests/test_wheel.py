@@ -42,14 +42,13 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-def run(wheel: Path, folder: Path, module: str, *words: str) -> str:
+def run(wheel: Path, folder: Path, *words: str) -> str:
     """The output of a command of the installed wheel, in an empty folder."""
     site = wheel.parent / "site"
     if not site.is_dir():
         pip("install", "-q", "--no-deps", "--no-compile", "--target", site, wheel)
-    environment = {**os.environ, "PYTHONPATH": str(site), "MEMLAB_HOME": str(folder / "home"), "COLUMNS": "200"}
-    done = subprocess.run([sys.executable, "-c", WATCHED, module, *words], cwd=folder, env=environment, text=True,
-                          capture_output=True)
+    env = {**os.environ, "PYTHONPATH": str(site), "MEMLAB_HOME": str(folder / "home"), "COLUMNS": "200"}
+    done = subprocess.run([sys.executable, "-c", WATCHED, *words], cwd=folder, env=env, text=True, capture_output=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -70,13 +70,13 @@ def slot_names(arm: ArmRun) -> dict[str, str]:
     names = {}
     for slot in SLOTS:
         key = slot.config.rpartition(".")[2]
-        spec = arm.manifest["pipeline"].get(slot.name) or {}
+        spec = arm.manifest["pipeline"].get(slot.name)
         node: Any = arm.settings
         for part in slot.config.split("."):
             node = node.get(part) if isinstance(node, Mapping) else None
         if isinstance(node, Mapping) and CONFIGURED in node:
             names[slot.name] = display_name(str(node[CONFIGURED]), key, node)
-        elif "is" in spec:
+        elif isinstance(spec, dict) and "is" in spec:
             names[slot.name] = display_name(str(spec["is"]), key)
     return names
 

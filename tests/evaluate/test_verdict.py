@@ -99,11 +99,12 @@ def test_rankings_that_differ_are_compared_at_equal_tokens_whatever_arms_show_by
 
 def test_another_metric_decides_where_arms_cost_the_same() -> None:
     arms = {"a": arm(share(.8), 950), "b": arm(share(.4), 1_000)}
-    ones = [pl.lit(1.0).alias(name) for name in ("session/mrr", "stale/shown", "answer/f1")]
-    more = {name: ArmResult(one.questions.with_columns(ones)) for name, one in arms.items()}
+    ones = dict.fromkeys(("session/mrr", "stale/shown", "answer/f1"), pl.lit(1.0))
+    more = {name: ArmResult(one.questions.with_columns(**ones)) for name, one in arms.items()}
     assert of(more)["metric"] == "answer/f1"
     assert of(more, [Contrast("a", "b", "session/mrr")])["metric"] == "session/mrr"
-    assert of(more, [Contrast("a", "b", m, "less") for m in ("context/tokens", "stale/shown")])["metric"] == "answer/f1"
+    low = [Contrast("a", "b", metric, "less") for metric in ("context/tokens", "stale/shown")]  # they rank nothing
+    assert [of(one, low)["metric"] for one in (arms, more)] == [METRIC, "answer/f1"]
     assert recommend(arms, [Contrast("a", "b", "curve/selected/turn/recall_all")]) is None
     unmeasured = [ArmResult(one.questions.drop(METRIC, "selected/turn/recall_all")) for one in arms.values()]
     assert recommend(dict(zip("ab", unmeasured))) is None

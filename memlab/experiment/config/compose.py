@@ -84,7 +84,7 @@ def compose(arguments: Sequence[str], multirun: bool) -> tuple[ArmConfigs | None
 
 def _compose_arms(overrides: Overrides, multirun: bool, bad: list[Fault]) -> ArmConfigs:
     single = {argument: override for argument, override in overrides.items() if not override.is_sweep_override()}
-    hydra = _compose_files(_chosen(single), choices.stamps()).hydra
+    hydra = _compose_files(_words_for_hydra(single), choices.stamps()).hydra
     multirun = multirun or hydra.mode == RunMode.MULTIRUN.name
     params = parse_all(f"{key}={value}" for key, value in (hydra.sweeper.params or {}).items() if multirun)
     if not multirun and hydra.sweeper.params:
@@ -139,7 +139,7 @@ def _plain(overrides: Overrides) -> DictConfig:
 
 def _compose(overrides: Overrides) -> tuple[DictConfig, dict[str, str]]:
     """Return the configuration of the overrides that have no fault, and override -> its fault."""
-    chosen = _chosen(overrides)
+    chosen = _words_for_hydra(overrides)
     values = {argument: override for argument, override in overrides.items() if argument not in chosen}
     config = copy.deepcopy(_compose_files(chosen, choices.stamps()))
     plain: Any = OmegaConf.to_container(config, resolve=False)
@@ -158,7 +158,7 @@ def _compose(overrides: Overrides) -> tuple[DictConfig, dict[str, str]]:
     return config, wrong
 
 
-def _chosen(overrides: Overrides) -> tuple[str, ...]:
+def _words_for_hydra(overrides: Overrides) -> tuple[str, ...]:
     return (*choices.search_path(), *(argument for argument, one in overrides.items() if _for_hydra(one)))
 
 

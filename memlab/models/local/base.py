@@ -168,7 +168,7 @@ def files_digest(folder: Path) -> str:
         return total.hexdigest()
 
     stamps = [[str(file.absolute()), (at := file.stat()).st_size, at.st_mtime_ns, at.st_ctime_ns] for file in files]
-    return str(load_or_make(["weights", stamps], digest))
+    return str(load_or_make(["weights", stamps], digest))  # read again when a file has changed
 
 
 def learned_questions(folder: Path) -> frozenset[str]:
