@@ -16,6 +16,7 @@ from memlab.evaluate.contrast import ALPHA, Contrast, measure
 from memlab.evaluate.statistics import holm
 from memlab.evaluate.summary import summary
 from memlab.experiment.harness.results import ArmRun, finished_arms
+from memlab.report.markdown import table
 from memlab.support.text.display import format_p
 
 MAIN = "within_1000/turn/recall_all"
@@ -59,10 +60,8 @@ def main(folder: str, *against: str) -> None:
     arms = sorted(finished_arms(Path(folder)).arms, key=lambda arm: -arm.metrics[MAIN])
     tested = {base: tests(arms, base) for base in against}
     heads = ["system", *SHARES, *COSTS, *(f"over {base}" for base in against)]
-    print(f"| {' | '.join(heads)} |\n|---|{'--:|' * (len(heads) - 1)}")
-    for arm in arms:
-        cells = [*figures(Path(folder), arm), *(tested[base].get(arm.name, "") for base in against)]
-        print(f"| {' | '.join(cells)} |")
+    print(table(heads, [[*figures(Path(folder), arm), *(tested[base].get(arm.name, "") for base in against)]
+                        for arm in arms]))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 from memlab.commands.score import NOT_RUN, score
@@ -60,12 +60,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _list() -> int:
-    known = shipped_peers()
-    for name, peer in known.items():
-        about, size = peer.declared, f", {peer.record['bytes'] / 1e6:,.0f} MB" if peer.record else ""
-        print(f"{name}: {about['ABOUT']}\n  {peer.version}, {'' if peer.installed else 'not '}installed{size}, "
+    for name, peer in shipped_peers().items():
+        about, size = peer.declared, f", {peer.record()['bytes'] / 1e6:,.0f} MB" if peer.record() else ""
+        print(f"{name}: {about['ABOUT']}\n  {peer.version}, {'' if peer.installed() else 'not '}installed{size}, "
               f"licence {about['LICENCE']}; sends home: {about['SENDS']}")
-    if not known:
+    if not shipped_peers():
         print(f"give the path of a peer's folder: {NO_CHECKOUT}")
     return 0
 
@@ -86,10 +85,9 @@ def _run(given: Namespace) -> int:
     described = {"data": arm.dataset.identity(), "encoder": dense.embedder.identity(), "k": given.k,
                  "chat": chat and chat.identity()}
     asked, models = list(memories(load(arm.dataset))), PeerModels(store_at(sweep.settings.store), dense.embedder, chat)
-    about, place = dict[str, About](), arm.arms_folder() / "rankings"
-    failed: dict[str, str] = {}
+    about, failed, place = dict[str, About](), dict[str, str](), arm.arms_folder() / "rankings"
     for peer in peers:
-        name, kept = f"{peer.name}{'+chat' if chat else ''}", result_file(peer, described)
+        name, kept = f"{peer.folder.name}{'+chat' if chat else ''}", result_file(peer, described)
         try:
             if not kept.is_file():
                 print(f"{name}: {peer.version}, {plural(len(asked), 'memory', 'memories')}", flush=True)
@@ -106,7 +104,7 @@ def _run(given: Namespace) -> int:
         rows = ((topic, document, rank, 1 / rank) for topic, documents in result.ranked.items()
                 for rank, document in enumerate(documents, 1))
         atomic_write(place / f"{name}.trec", run_lines(rows, name))
-        write_json(place / f"{name}.json", asdict(replace(result, ranked={})))
+        write_json(place / f"{name}.json", result._replace(ranked={})._asdict())
         costs = {step: result.figures[step] for step in ("adding", "asking")}
         about[name] = About(result.notes(name, peer.version), costs)
         print(*about[name].notes, sep="\n")

@@ -1,9 +1,7 @@
 """Vector database, as a local collection with memlab's vectors (its own encoder is a download)"""
 
-import json
-import urllib.request
-
 import chromadb
+from memlab_peer import embed
 
 LICENCE = "Apache-2.0"
 SENDS = "usage counts to its maker, unless ANONYMIZED_TELEMETRY is False"
@@ -12,16 +10,11 @@ VARIABLES = {"ANONYMIZED_TELEMETRY": "False"}
 
 class Adapter:
     def __init__(self, folder, url):
-        self.url = url
         self.collection = chromadb.PersistentClient(folder).create_collection("turns", embedding_function=None)
-
-    def embed(self, texts):
-        request = urllib.request.Request(f"{self.url}/embeddings", json.dumps({"input": texts}).encode())
-        return [one["embedding"] for one in json.load(urllib.request.urlopen(request))["data"]]
 
     def add(self, turns):
         texts = [turn["text"] for turn in turns]
-        self.collection.add([turn["id"] for turn in turns], self.embed(texts), documents=texts)
+        self.collection.add([turn["id"] for turn in turns], embed(texts), documents=texts)
 
     def search(self, query, k, now):
-        return self.collection.query(self.embed([query]), n_results=k)["ids"][0]
+        return self.collection.query(embed([query]), n_results=k)["ids"][0]

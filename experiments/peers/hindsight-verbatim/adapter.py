@@ -1,12 +1,12 @@
 """Hindsight without a chat model (chunks as they are): its four searches fused by ranks, with memlab's vectors"""
 
-import asyncio
 import os
 from datetime import datetime
 
 from hindsight_api import MemoryEngine
 from hindsight_api.engine.memory_engine import Budget
 from hindsight_api.models import RequestContext
+from memlab_peer import wait
 
 LICENCE = "MIT"
 SENDS = "nothing"
@@ -23,23 +23,18 @@ class Adapter:
                 os.chown(place, 65534, 65534)
             os.setgid(65534)
             os.setuid(65534)
-        self.loop, self.who, self.turns = asyncio.new_event_loop(), RequestContext(), {}
-        self.engine = MemoryEngine(db_url="pg0")
-        self.bank = os.path.basename(folder)
-        self.wait(self.engine.initialize())
-
-    def wait(self, work):
-        return self.loop.run_until_complete(work)
+        self.who, self.bank, self.engine = RequestContext(), os.path.basename(folder), MemoryEngine(db_url="pg0")
+        wait(self.engine.initialize())
 
     def add(self, turns):
-        self.wait(self.engine.retain_batch_async(self.bank, [
+        wait(self.engine.retain_batch_async(self.bank, [
             {"content": turn["text"], "event_date": datetime.fromisoformat(turn["time"]), "document_id": turn["id"]}
             for turn in turns], request_context=self.who))
 
     def search(self, query, k, now):
-        found = self.wait(self.engine.recall_async(self.bank, query, budget=Budget.MID, max_tokens=20_000,
+        found = wait(self.engine.recall_async(self.bank, query, budget=Budget.MID, max_tokens=20_000,
                                                    request_context=self.who))
         return [one.text for one in found.results][:k]
 
     def close(self):
-        self.wait(self.engine.close())
+        wait(self.engine.close())

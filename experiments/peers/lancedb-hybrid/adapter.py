@@ -1,9 +1,7 @@
 """Vector database with full text search, both fused by its default (reciprocal ranks), with memlab's vectors"""
 
-import json
-import urllib.request
-
 import lancedb
+from memlab_peer import embed
 
 LICENCE = "Apache-2.0"
 SENDS = "nothing"
@@ -11,14 +9,10 @@ SENDS = "nothing"
 
 class Adapter:
     def __init__(self, folder, url):
-        self.database, self.url, self.table = lancedb.connect(folder), url, None
-
-    def embed(self, texts):
-        request = urllib.request.Request(f"{self.url}/embeddings", json.dumps({"input": texts}).encode())
-        return [one["embedding"] for one in json.load(urllib.request.urlopen(request))["data"]]
+        self.database, self.table = lancedb.connect(folder), None
 
     def add(self, turns):
-        vectors = self.embed([turn["text"] for turn in turns])
+        vectors = embed([turn["text"] for turn in turns])
         rows = [{"id": turn["id"], "text": turn["text"], "vector": vector} for turn, vector in zip(turns, vectors)]
         if self.table is None:
             self.table = self.database.create_table("turns", rows)
@@ -29,5 +23,5 @@ class Adapter:
         self.table.create_fts_index("text")
 
     def search(self, query, k, now):
-        found = self.table.search(query_type="hybrid").vector(self.embed([query])[0]).text(query).limit(k)
+        found = self.table.search(query_type="hybrid").vector(embed([query])[0]).text(query).limit(k)
         return [row["id"] for row in found.to_list()]

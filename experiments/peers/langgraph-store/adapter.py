@@ -1,9 +1,7 @@
 """LangGraph's store in memory, as langmem uses it, with memlab's vectors"""
 
-import json
-import urllib.request
-
 from langgraph.store.memory import InMemoryStore
+from memlab_peer import embed
 
 LICENCE = "MIT"
 SENDS = "traces to its maker, if LANGSMITH_TRACING is set"
@@ -12,12 +10,7 @@ VARIABLES = {"LANGSMITH_TRACING": "false"}
 
 class Adapter:
     def __init__(self, folder, url):
-        self.url = url
-        self.store = InMemoryStore(index={"dims": 384, "embed": self.embed, "fields": ["text"]})
-
-    def embed(self, texts):
-        request = urllib.request.Request(f"{self.url}/embeddings", json.dumps({"input": list(texts)}).encode())
-        return [one["embedding"] for one in json.load(urllib.request.urlopen(request))["data"]]
+        self.store = InMemoryStore(index={"dims": 384, "embed": embed, "fields": ["text"]})
 
     def add(self, turns):
         for turn in turns:  # a batch with the same text twice raises an error in its index

@@ -1,31 +1,12 @@
 """Memory server for assistants, its SQLite storage: its hybrid of BM25 and memlab's vectors"""
 
-import asyncio
-import os
+from memlab_peer import adapter_class, wait
 
-from mcp_memory_service.models.memory import Memory
-from mcp_memory_service.storage.sqlite_vec import SqliteVecMemoryStorage
-from mcp_memory_service.utils.hashing import generate_content_hash
-
+BASE = "mcp-memory-service"
 LICENCE = "Apache-2.0"
 SENDS = "nothing"
 
 
-class Adapter:
-    def __init__(self, folder, url):
-        os.environ["MCP_EXTERNAL_EMBEDDING_URL"] = f"{url}/embeddings"
-        self.loop, self.storage = asyncio.new_event_loop(), SqliteVecMemoryStorage(f"{folder}/memory.db")
-        self.wait(self.storage.initialize())
-
-    def wait(self, work):
-        return self.loop.run_until_complete(work)
-
-    def add(self, turns):
-        self.wait(self.storage.store_batch([
-            Memory(turn["text"], generate_content_hash(turn["text"]), created_at_iso=turn["time"]) for turn in turns]))
-
+class Adapter(adapter_class(BASE)):
     def search(self, query, k, now):
-        return [found.memory.content for found in self.wait(self.storage.retrieve_hybrid(query, k))]
-
-    def close(self):
-        self.wait(self.storage.close())
+        return [found.memory.content for found in wait(self.storage.retrieve_hybrid(query, k))]

@@ -1,9 +1,7 @@
 """Embeddings database: BM25 and vectors in equal parts (hybrid=True), with memlab's vectors"""
 
-import json
-import urllib.request
-
 import numpy
+from memlab_peer import embed
 from txtai import Embeddings
 
 LICENCE = "Apache-2.0"
@@ -12,15 +10,9 @@ SENDS = "nothing"
 
 class Adapter:
     def __init__(self, folder, url):
-        self.folder, self.url, self.rows = folder, url, []
+        self.folder, self.rows = folder, []
         self.embeddings = Embeddings({
-            "method": "external", "hybrid": True,
-            "transform": lambda texts: self.embed(texts)})  # noqa: PLW0108 (it would call a method without arguments)
-
-    def embed(self, texts):
-        request = urllib.request.Request(f"{self.url}/embeddings", json.dumps({"input": list(texts)}).encode())
-        reply = json.load(urllib.request.urlopen(request))
-        return numpy.array([one["embedding"] for one in reply["data"]], dtype=numpy.float32)
+            "method": "external", "hybrid": True, "transform": lambda texts: numpy.float32(embed(texts))})
 
     def add(self, turns):
         self.rows += [(turn["id"], turn["text"], None) for turn in turns]

@@ -7,14 +7,13 @@ it: adapter, installed versions, data, encoder, chat model and k.
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -36,8 +35,7 @@ SHORTEST = 12
 """Characters from which a text that is returned may be a part of a turn: a shorter one is in too many."""
 
 
-@dataclass(frozen=True)
-class PeerMemory:
+class PeerMemory(NamedTuple):
     """What one memory holds and is asked.
 
     sessions: the turns of each, by their days; a turn has id, text ("Name: text"), role, speaker, session and time.
@@ -49,8 +47,7 @@ class PeerMemory:
     questions: list[tuple[Any, ...]]
 
 
-@dataclass
-class PeerResult:
+class PeerResult(NamedTuple):
     """What a peer ranked (topic -> documents, best first), and what it cost.
 
     figures: seconds of the processor for ``adding`` and ``asking``; bytes on ``disk`` and of ``packages``; how many
@@ -58,13 +55,9 @@ class PeerResult:
     """
 
     isolated: bool
-    ranked: dict[str, list[str]] = field(default_factory=dict)
-    figures: dict[str, float] = field(default_factory=dict)
-    warnings: list[str] = field(default_factory=list)
-
-    def add(self, **amounts: float) -> None:
-        """Add to some figures."""
-        self.figures |= {name: self.figures.get(name, 0) + amount for name, amount in amounts.items()}
+    ranked: dict[str, list[str]]
+    figures: dict[str, float]
+    warnings: list[str]
 
     def notes(self, name: str, version: str) -> list[str]:
         """Return what stands beside the peer's row, in sentences."""
@@ -139,9 +132,9 @@ def memories(tables: Tables) -> Iterator[PeerMemory]:
 
 def result_file(peer: Peer, described: Mapping[str, Any]) -> Path:
     """Return the file of a result; ``described`` is what decides it beside the peer and its versions."""
-    own = {"format": FORMAT, "adapter": peer.text("adapter.py"), "versions": peer.record.get("versions")}
-    digest = spec_digest({**own, **described})
-    return home() / "peers" / "results" / f"{peer.name}-{digest[:16]}.json"
+    digest = spec_digest({"format": FORMAT, "adapter": peer.source(), "versions": peer.record().get("versions"),
+                          **described})
+    return home() / "peers" / "results" / f"{peer.folder.name}-{digest[:16]}.json"
 
 
 def run_peer(peer: Peer, asked: Sequence[PeerMemory], models: PeerModels, kept: Path, chat: bool, k: int,
@@ -152,23 +145,23 @@ def run_peer(peer: Peer, asked: Sequence[PeerMemory], models: PeerModels, kept: 
     """
     if peer.declared["ENCODER"]:
         models.prepare(turn["text"] for memory in asked for session in memory.sessions for turn in session)
-    result = PeerResult(bool(isolation()))
+    ranked: dict[str, list[str]] = {}
+    figures: Any = Counter(packages=peer.record().get("bytes", 0))  # its update adds, seconds too
     variables = peer.declared["VARIABLES"] | ({"MEMLAB_CHAT": "1"} if chat else {})
-    result.add(packages=peer.record["bytes"])
     # a short path: that of a socket has a hundred characters
     with TemporaryDirectory(prefix="memlab-peer-", ignore_cleanup_errors=True) as place, models.served(place):
-        command = peer.python, str(peer.folder / "adapter.py"), f"{place}/models"
-        with closing(PeerProcess(command, variables, Path(place), limit)) as process:
+        words = peer.python(), str(peer.folder / "adapter.py"), f"{place}/models"
+        with closing(PeerProcess(Path(place), variables, limit, *words)) as process:
             process.ask("load")
             for memory in asked:
                 with TemporaryDirectory(dir=place, ignore_cleanup_errors=True) as folder:
-                    _run_memory(process, Path(folder), memory, result, k)
-            result.warnings = process.warnings()
-            result.add(disk=folder_size(Path(place)))  # what it keeps in its home
-    write_json(kept, asdict(result))
+                    ranked |= _ranked(process, Path(folder), memory, figures, k)
+            warnings = process.warnings()
+            figures.update(disk=folder_size(Path(place)))  # what it keeps in its home
+    write_json(kept, {"isolated": bool(isolation()), "ranked": ranked, "figures": figures, "warnings": warnings})
 
 
-def _run_memory(process: PeerProcess, folder: Path, memory: PeerMemory, result: PeerResult, k: int) -> None:
+def _ranked(process: PeerProcess, folder: Path, memory: PeerMemory, figures: Any, k: int) -> Iterator[tuple[str, Any]]:
     start = process.processor_seconds()
     process.ask("open", str(folder))
     for session in memory.sessions:
@@ -176,14 +169,14 @@ def _run_memory(process: PeerProcess, folder: Path, memory: PeerMemory, result: 
     process.ask("ready")
     ready = process.processor_seconds()
     found = process.ask("search", [[text, day] for _, text, day in memory.questions], k)
-    result.add(adding=ready - start, asking=process.processor_seconds() - ready)
+    figures.update(adding=ready - start, asking=process.processor_seconds() - ready)
     process.ask("close")
-    result.add(disk=folder_size(folder))
+    figures.update(disk=folder_size(folder))
     turns = TurnMap({turn["id"]: turn["text"] for session in memory.sessions for turn in session})
     for (topic, *_), returned in zip(memory.questions, found):
         if not all(isinstance(item, str) for item in returned):
             raise PeerFailure(f"search returned {json.dumps(returned)[:80]}, where ids or texts are expected")
         places, unmapped = turns.places(returned)
-        result.ranked[topic] = [memory.documents[at] for at in places[:k]]
-        result.add(returned=len(returned), unmapped=unmapped, empty=not returned,
-                   short=0 < len(returned) < min(k, len(memory.documents)))
+        figures.update(returned=len(returned), unmapped=unmapped, empty=not returned,
+                       short=0 < len(returned) < min(k, len(memory.documents)))
+        yield topic, [memory.documents[at] for at in places[:k]]

@@ -55,11 +55,9 @@ class PeerModels:
             raise ValueError("no chat model was named (chat=...)")
         messages = tuple(Message(one["role"], one["content"]) for one in body["messages"])
         with self._lock:
-            prompt = Prompt(messages, max_tokens=body.get("max_tokens"))
-            reply, = self._store.completions(self._chat, [prompt], Notes())  # the peer sees the reply itself
-        said = {"role": "assistant", "content": reply.answer}
-        return {"id": "memlab", "object": "chat.completion", "created": 0, "model": body.get("model"),
-                "choices": [{"index": 0, "finish_reason": reply.finish, "message": said}]}
+            said, = self._store.completions(self._chat, [Prompt(messages, max_tokens=body.get("max_tokens"))], Notes())
+        choice = {"index": 0, "finish_reason": said.finish, "message": {"role": "assistant", "content": said.answer}}
+        return {"id": "0", "object": "chat.completion", "created": 0, "model": body.get("model"), "choices": [choice]}
 
     @contextmanager
     def served(self, folder: str) -> Iterator[None]:
@@ -84,7 +82,7 @@ class PeerModels:
                     self.wfile.write(content)
 
             def log_request(self, code: Any = "", size: Any = "") -> None:
-                pass
+                """Say nothing."""
 
         with ModelSocket(f"{folder}/models", Request) as server:
             threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -1,9 +1,10 @@
 """A peer: the folder of a package, with its pinned requirements, its adapter, and the environment that it runs in.
 
 ``adapter.py`` has one class (docs/peers.md) and may declare LICENCE, SENDS (what the package sends home), ENCODER
-(False: it asks for no vectors) and VARIABLES (for its environment, such as those that turn telemetry off). They are
-read without running the file. There is one virtual environment for each list of requirements; the record of what pip
-installed lies beside it, is written last, and stays when the environment is removed.
+(False: it asks for no vectors), VARIABLES (for its environment, such as those that turn telemetry off) and BASE (the
+peer beside it whose class it extends). They are read without running the file. There is one virtual environment for
+each list of requirements; the record of what pip installed lies beside it, is written last, and stays when the
+environment is removed.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any
 
 from memlab.experiment.config.plugins import EXPERIMENTS, NO_CHECKOUT
 from memlab.support.errors import MemlabError, did_you_mean
-from memlab.support.files import write_json
+from memlab.support.files import read_errors, write_json
 from memlab.support.foreign import read_json
 from memlab.support.paths import home
 
@@ -33,11 +34,6 @@ class Peer:
     """A peer by its folder, whose name is that of its row."""
 
     folder: Path
-
-    @property
-    def name(self) -> str:
-        """The name of the folder."""
-        return self.folder.name
 
     @cached_property
     def requirements(self) -> tuple[str, ...]:
@@ -56,7 +52,7 @@ class Peer:
     @cached_property
     def declared(self) -> dict[str, Any]:
         """Name -> value of the constants of the adapter, and ``ABOUT``, the first line of its docstring."""
-        found: dict[str, Any] = {"LICENCE": "unknown", "SENDS": "unknown", "ENCODER": True, "VARIABLES": {}}
+        found: dict[str, Any] = {"LICENCE": "unknown", "SENDS": "unknown", "ENCODER": True, "VARIABLES": {}, "BASE": ""}
         try:
             tree = ast.parse(self.text("adapter.py"))
             found |= {ast.unparse(node.targets[0]): ast.literal_eval(node.value) for node in tree.body
@@ -66,35 +62,36 @@ class Peer:
                               fix=f"it is a Python file in which {', '.join(found)} are constants") from error
         return {"ABOUT": (ast.get_docstring(tree) or "").partition("\n")[0], **found}
 
-    @property
-    def environment(self) -> Path | None:
-        """The folder of its environment; None for one that runs in memlab's own Python."""
+    def source(self) -> str:
+        """The text of its adapter, after that of the peer which it extends."""
+        base = self.declared["BASE"]
+        return (Peer(self.folder.parent / base).source() if base else "") + self.text("adapter.py")
+
+    def environment(self) -> Path:
+        """The folder of its environment."""
         digest = hashlib.blake2b("\n".join(sorted(self.requirements)).encode(), digest_size=8).hexdigest()
-        return home() / "peers" / "envs" / digest if self.requirements else None
+        return home() / "peers" / "envs" / digest
 
-    @property
     def python(self) -> str:
-        """The interpreter of its environment."""
-        return str(self.environment / "bin" / "python") if self.environment else sys.executable
+        """The interpreter of its environment, or memlab's own."""
+        return str(self.environment() / "bin" / "python") if self.requirements else sys.executable
 
-    @property
     def record(self) -> dict[str, Any]:
         """What pip installed (``versions``: NAME==VERSION), and its ``bytes``; none if it was never complete."""
-        file = self.environment and self.environment.with_suffix(".json")
-        return read_json(file) if file and file.is_file() else {} if file else {"bytes": 0}
+        file = self.environment().with_suffix(".json")
+        return read_json(file) if self.requirements and file.is_file() else {}
 
-    @property
     def installed(self) -> bool:
         """Whether its environment is there and complete."""
-        return bool(self.record) and Path(self.python).exists()
+        return not self.requirements or bool(self.record()) and Path(self.python()).exists()
 
     def install(self, python: str) -> None:
         """Make the environment with an interpreter, unless it is there; raise MemlabError where that fails."""
-        folder = self.environment
-        if folder is None or self.installed:
+        folder = self.environment()
+        if self.installed():
             return
         shutil.rmtree(folder, ignore_errors=True)
-        pip, said = [self.python, "-m", "pip"], ""
+        pip, said = [self.python(), "-m", "pip"], ""
         for step in ([python, "-m", "venv", str(folder)], [*pip, "install", "--no-input", *self.requirements],
                      [*pip, "freeze"]):
             try:
@@ -107,11 +104,8 @@ class Peer:
 
     def text(self, file: str) -> str:
         """Return the text of one of its files; raise MemlabError if it cannot be read."""
-        try:
-            return (self.folder / file).read_text(encoding="utf-8")
-        except (OSError, ValueError) as error:
-            raise MemlabError(f"cannot be read ({error})", where=str(self.folder / file),
-                              fix="a peer is a folder of requirements.txt and adapter.py (docs/peers.md)") from error
+        with read_errors(self.folder / file, "a peer is a folder of requirements.txt and adapter.py (docs/peers.md)"):
+            return (self.folder / file).read_text(encoding="utf-8", errors="replace")
 
 
 def shipped_peers() -> dict[str, Peer]:

@@ -21,7 +21,7 @@ from typing import Any
 
 import psutil
 
-from memlab.models.serving.process import end
+from memlab.models.serving.process import end, tail
 from memlab.support.text.display import safe_line
 
 WORKER = Path(__file__).with_name("worker.py")
@@ -51,15 +51,15 @@ class PeerProcess:
     """A running peer.
 
     Args:
-        command: Interpreter of its environment, its adapter, and the socket of memlab's models.
-        variables: What it declares for its environment.
         place: Its folder, in which it finds a home and writes its log.
+        variables: What it declares for its environment.
         limit: Seconds within which it must answer each request.
+        python: Interpreter of its environment.
+        words: Its adapter, and the socket of memlab's models.
     """
 
-    def __init__(self, command: tuple[str, str, str], variables: Mapping[str, str], place: Path, limit: float) -> None:
+    def __init__(self, place: Path, variables: Mapping[str, str], limit: float, python: str, *words: str) -> None:
         self._log, self._limit = place / "log.txt", limit
-        python, *words = command
         proxies = () if isolation() else ("http_proxy", "https_proxy", "all_proxy")
         environment = {
             **dict.fromkeys(proxies, "http://127.0.0.1:9"),
@@ -74,14 +74,13 @@ class PeerProcess:
 
     def ask(self, do: str, *given: Any) -> Any:
         """Return the answer to a request; raise PeerFailure if the peer raises, dies or does not answer in time."""
-        questions, answers = self._process.stdin, self._process.stdout
         with suppress(OSError):  # of one that has died, as the answer tells
-            questions.write(json.dumps([do, *given]).encode() + b"\n")
-            questions.flush()
-        if not select.select([answers], [], [], self._limit)[0]:
+            self._process.stdin.write(json.dumps([do, *given]).encode() + b"\n")
+            self._process.stdin.flush()
+        if not select.select([self._process.stdout], [], [], self._limit)[0]:
             raise PeerFailure(f"{do} gave no answer within {self._limit:g} seconds")
-        if not (answer := answers.readline()):
-            last = self._lines()[-1:] or ["it said nothing"]
+        if not (answer := self._process.stdout.readline()):
+            last = tail(self._log)[-1:] or ["it said nothing"]
             raise PeerFailure(f"the process ended in {do} (status {self._process.wait()}): {safe_line(last[0], 200)}")
         reply = json.loads(answer)
         if "error" in reply:
@@ -95,15 +94,10 @@ class PeerProcess:
 
     def warnings(self) -> list[str]:
         """Return the most frequent lines of its log that look like a warning or an error, with their number."""
-        counts = Counter(NUMBERS.sub("#", line.strip()) for line in self._lines() if ALARM.search(line))
+        counts = Counter(NUMBERS.sub("#", line.strip()) for line in tail(self._log, 10**9) if ALARM.search(line))
         return [f"{safe_line(form, 160)} ({number:,} times)" for form, number in counts.most_common(5)]
 
     def close(self) -> None:
         """End it and all that it started."""
-        with suppress(OSError):
-            self._process.stdin.close()
-        end(self._process.pid, grace=2.0)
-        self._process.wait()
-
-    def _lines(self) -> list[str]:
-        return self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        with suppress(OSError), self._process:
+            end(self._process.pid, grace=2.0)

@@ -2,23 +2,31 @@
 
 It runs with the peer's own Python, and needs the standard library alone. Standard output belongs to the answers: what a
 library prints goes to standard error. A port of the loopback address leads to memlab's models, which listen on a socket
-of the file system, so that the process needs no network.
+of the file system, so that the process needs no network. An adapter imports ``embed``, ``wait`` and ``adapter_class``
+from here by the name ``memlab_peer``.
 """
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
-import importlib.util
 import json
 import logging
 import os
+import runpy
 import socket
 import struct
 import sys
 import threading
 import traceback
+import urllib.request
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
+
+wait = asyncio.new_event_loop().run_until_complete
+"""Return the result of a coroutine, for packages that are asynchronous; all run in one loop."""
 
 BRING_UP, UP_AND_RUNNING = 0x8914, 0x41  # SIOCSIFFLAGS; IFF_UP | IFF_RUNNING
 
@@ -49,12 +57,17 @@ def forward(path: str) -> str:
     return f"http://127.0.0.1:{server.getsockname()[1]}/v1"
 
 
-def adapter_class(path: str) -> Any:
-    """Return the class of a file that has the methods ``add`` and ``search``."""
-    spec: Any = importlib.util.spec_from_file_location("adapter", path)
-    module = sys.modules["adapter"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    found = [value for value in vars(module).values() if isinstance(value, type) and value.__module__ == "adapter"
+def embed(texts: Iterable[str]) -> list[list[float]]:
+    """Return memlab's vectors of texts, for packages that take a function."""
+    body = json.dumps({"input": list(texts)}).encode()
+    with urllib.request.urlopen(f"{os.environ['OPENAI_BASE_URL']}/embeddings", body) as reply:  # noqa: S310 (loopback)
+        return [one["embedding"] for one in json.load(reply)["data"]]
+
+
+def adapter_class(peer: str) -> Any:
+    """Return the class of a peer beside this one, or of a folder, that has the methods ``add`` and ``search``."""
+    names = runpy.run_path(str(Path(sys.argv[1]).parents[1] / peer / "adapter.py"), run_name="adapter")
+    found = [value for value in names.values() if isinstance(value, type) and value.__module__ == "adapter"
              and hasattr(value, "add") and hasattr(value, "search")]
     if not found:
         raise TypeError("there is no class with the methods add(self, turns) and search(self, query, k, now)")
@@ -68,14 +81,14 @@ def main(path: str, models: str) -> None:
     os.dup2(2, 1)
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     url = os.environ["OPENAI_BASE_URL"] = forward(models)
-    memory: Any = None
-    adapter: Any = None
+    sys.modules["memlab_peer"] = sys.modules[__name__]
+    adapter = memory = cast(Any, None)
     for line in requests:
         do, *given = json.loads(line)
         value: Any = None
         try:
             if do == "load":
-                adapter = adapter_class(path)
+                adapter = adapter_class(os.path.dirname(path))
             elif do == "open":
                 memory = adapter(*given, url)
             elif do == "search":

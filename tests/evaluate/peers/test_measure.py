@@ -108,3 +108,13 @@ def test_a_result_is_kept_by_all_that_decides_it(tmp_path: Path) -> None:
     peer = find_peer(str(FAKES / "vectors"))
     assert result_file(peer, {"k": 10}) == result_file(peer, {"k": 10}) != result_file(peer, {"k": 20})
     assert result_file(peer, {"k": 10}).name != result_file(find_peer(str(FAKES / "texts")), {"k": 10}).name
+
+
+def test_a_result_of_a_peer_that_extends_another_is_kept_by_both(tmp_path: Path) -> None:
+    for name, text in (("one", ""), ("two", 'BASE = "one"\n')):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "adapter.py").write_text(text)
+        (tmp_path / name / "requirements.txt").touch()
+    first = result_file(find_peer(str(tmp_path / "two")), {})
+    (tmp_path / "one" / "adapter.py").write_text("# changed\n")
+    assert result_file(find_peer(str(tmp_path / "two")), {}) != first

@@ -1,13 +1,13 @@
 """Dies in the third session"""
 
 import os
-import runpy
-from pathlib import Path
 
-Vectors = runpy.run_path(str(Path(__file__).parents[1] / "vectors" / "adapter.py"))["Vectors"]
+from memlab_peer import adapter_class
+
+BASE = "vectors"
 
 
-class Dies(Vectors):
+class Dies(adapter_class(BASE)):
     sessions = 0
 
     def add(self, turns):

@@ -1,12 +1,12 @@
 """Never answers"""
 
-import runpy
 import time
-from pathlib import Path
 
-Vectors = runpy.run_path(str(Path(__file__).parents[1] / "vectors" / "adapter.py"))["Vectors"]
+from memlab_peer import adapter_class
+
+BASE = "vectors"
 
 
-class Hangs(Vectors):
+class Hangs(adapter_class(BASE)):
     def search(self, query, k, now):
         time.sleep(600)

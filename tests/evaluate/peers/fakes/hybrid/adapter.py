@@ -1,14 +1,14 @@
 """Swallows the errors of its full text search, and returns vectors alone"""
 
 import logging
-import runpy
 import sqlite3
-from pathlib import Path
 
-Vectors = runpy.run_path(str(Path(__file__).parents[1] / "vectors" / "adapter.py"))["Vectors"]
+from memlab_peer import adapter_class
+
+BASE = "vectors"
 
 
-class Hybrid(Vectors):
+class Hybrid(adapter_class(BASE)):
     def search(self, query, k, now):
         database = sqlite3.connect(":memory:")
         database.execute("CREATE VIRTUAL TABLE turns USING fts5(text)")

@@ -1,11 +1,10 @@
 """Returns texts that nobody said"""
 
-import runpy
-from pathlib import Path
+from memlab_peer import adapter_class
 
-Vectors = runpy.run_path(str(Path(__file__).parents[1] / "vectors" / "adapter.py"))["Vectors"]
+BASE = "vectors"
 
 
-class Invents(Vectors):
+class Invents(adapter_class(BASE)):
     def search(self, query, k, now):
         return ["Nobody has ever said these words here."] * 3

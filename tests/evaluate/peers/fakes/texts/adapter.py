@@ -1,11 +1,10 @@
 """Vectors alone, told by texts"""
 
-import runpy
-from pathlib import Path
+from memlab_peer import adapter_class
 
-Vectors = runpy.run_path(str(Path(__file__).parents[1] / "vectors" / "adapter.py"))["Vectors"]
+BASE = "vectors"
 
 
-class Texts(Vectors):
+class Texts(adapter_class(BASE)):
     def search(self, query, k, now):
         return [f" {turn['text'].upper()}\n" for turn in self.best(query, k)]

@@ -1,7 +1,6 @@
 """Vectors alone"""
 
-import json
-import urllib.request
+from memlab_peer import embed
 
 LICENCE = "MIT"
 SENDS = "nothing"
@@ -10,21 +9,17 @@ VARIABLES = {"QUIET": "1"}
 
 class Vectors:
     def __init__(self, folder, url):
-        self.url, self.turns = url, []
-
-    def embed(self, texts):
-        request = urllib.request.Request(f"{self.url}/embeddings", json.dumps({"input": texts}).encode())
-        return [one["embedding"] for one in json.load(urllib.request.urlopen(request))["data"]]
+        self.turns = []
 
     def add(self, turns):
         print("this must not be taken for an answer")
         self.turns += turns
 
     def ready(self):
-        self.vectors = self.embed([turn["text"] for turn in self.turns])
+        self.vectors = embed([turn["text"] for turn in self.turns])
 
     def best(self, query, k):
-        asked, = self.embed([query])
+        asked, = embed([query])
         scores = [-sum(map(float.__mul__, asked, vector)) for vector in self.vectors]
         return [self.turns[place] for place in sorted(range(len(scores)), key=scores.__getitem__)[:k]]
 
