@@ -7,7 +7,7 @@ from memlab_peer import adapter_class
 BASE = "vectors"
 
 
-class Dies(adapter_class(BASE)):
+class Dies(Vectors := adapter_class(BASE)):  # the base may have a name
     sessions = 0
 
     def add(self, turns):
