@@ -60,11 +60,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _list() -> int:
-    for name, peer in shipped_peers().items():
-        about, size = peer.declared, f", {peer.record()['bytes'] / 1e6:,.0f} MB" if peer.record() else ""
-        print(f"{name}: {about['ABOUT']}\n  {peer.version}, {'' if peer.installed() else 'not '}installed{size}, "
-              f"licence {about['LICENCE']}; sends home: {about['SENDS']}")
-    if not shipped_peers():
+    for name, peer in (known := shipped_peers()).items():
+        about, size = peer.declared, peer.record().get("bytes")
+        print(f"{name}: {about['ABOUT']}\n  {peer.version}, {'' if peer.installed() else 'not '}installed"
+              f"{f', {size / 1e6:,.0f} MB' if size else ''}, licence {about['LICENCE']}; sends home: {about['SENDS']}")
+    if not known:
         print(f"give the path of a peer's folder: {NO_CHECKOUT}")
     return 0
 
@@ -105,8 +105,7 @@ def _run(given: Namespace) -> int:
                 for rank, document in enumerate(documents, 1))
         atomic_write(place / f"{name}.trec", run_lines(rows, name))
         write_json(place / f"{name}.json", result._replace(ranked={})._asdict())
-        costs = {step: result.figures[step] for step in ("adding", "asking")}
-        about[name] = About(result.notes(name, peer.version), costs)
+        about[name] = About(result.notes(name, peer.version), {s: result.figures[s] for s in ("adding", "asking")})
         print(*about[name].notes, sep="\n")
     if not about:
         raise MemlabError("no peer has a ranking", fix="each one's reason is above")

@@ -33,7 +33,7 @@ class Adapter:
 
     def search(self, query, k, now):
         found = wait(self.engine.recall_async(self.bank, query, budget=Budget.MID, max_tokens=20_000,
-                                                   request_context=self.who))
+                                              request_context=self.who))
         return [one.text for one in found.results][:k]
 
     def close(self):

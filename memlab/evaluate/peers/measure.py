@@ -155,13 +155,13 @@ def run_peer(peer: Peer, asked: Sequence[PeerMemory], models: PeerModels, kept: 
             process.ask("load")
             for memory in asked:
                 with TemporaryDirectory(dir=place, ignore_cleanup_errors=True) as folder:
-                    ranked |= _ranked(process, Path(folder), memory, figures, k)
+                    ranked |= _search(process, Path(folder), memory, figures, k)
             warnings = process.warnings()
             figures.update(disk=folder_size(Path(place)))  # what it keeps in its home
     write_json(kept, {"isolated": bool(isolation()), "ranked": ranked, "figures": figures, "warnings": warnings})
 
 
-def _ranked(process: PeerProcess, folder: Path, memory: PeerMemory, figures: Any, k: int) -> Iterator[tuple[str, Any]]:
+def _search(process: PeerProcess, folder: Path, memory: PeerMemory, figures: Any, k: int) -> Iterator[tuple[str, Any]]:
     start = process.processor_seconds()
     process.ask("open", str(folder))
     for session in memory.sessions:

@@ -94,7 +94,8 @@ class PeerProcess:
 
     def warnings(self) -> list[str]:
         """Return the most frequent lines of its log that look like a warning or an error, with their number."""
-        counts = Counter(NUMBERS.sub("#", line.strip()) for line in tail(self._log, 10**9) if ALARM.search(line))
+        log = self._log.read_text(encoding="utf-8", errors="replace")
+        counts = Counter(NUMBERS.sub("#", line.strip()) for line in log.splitlines() if ALARM.search(line))
         return [f"{safe_line(form, 160)} ({number:,} times)" for form, number in counts.most_common(5)]
 
     def close(self) -> None:

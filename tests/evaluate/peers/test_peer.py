@@ -25,7 +25,7 @@ def test_what_a_peer_declares_is_read_without_running_it(tmp_path: Path) -> None
     ({}, "requirements.txt: cannot be read"),
     ({"requirements.txt": "numpy\n"}, "'numpy' has no exact version. Fix: write PACKAGE==VERSION"),
     ({"requirements.txt": "", "adapter.py": "LICENCE = 1 +"}, "adapter.py: cannot be read"),
-    ({"requirements.txt": "", "adapter.py": "LICENCE = open('x')"}, "ENCODER, VARIABLES, BASE are constants")])
+    ({"requirements.txt": "", "adapter.py": "LICENCE = open('x')"}, "SENDS, ENCODER, VARIABLES, BASE are constants")])
 def test_a_folder_that_is_no_peer_is_told(tmp_path: Path, files: dict[str, str], why: str) -> None:
     for name, text in files.items():
         (tmp_path / name).write_text(text)
